@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Makes crates/cli/tests/fixtures/compatibility with a minrnn of before: small runs, packed models, a saved session and saved states, and what that
-# program says of them. The committed ones are those of commit 4d22842, but for its reading of JSON numbers (ae5234e).
+# program says of them. The committed ones are those of commit 4d22842, but for its reading of JSON numbers (ae5234e) and
+# the headings of a table of classes (recall, precision, predicted).
 #
 #   git worktree add /tmp/before ae5234e && (cd /tmp/before && cargo build --release)
 #   (cd /tmp/before && cp "$OLDPWD/tools/saved_state.rs" crates/stream/examples && cargo build --release -p minrnn-stream --example saved_state)

@@ -33,8 +33,8 @@ def handed(table: Any) -> Any:
 
 
 def _of_zone(name: str, zone: Any) -> InputError:
-    sentence = "expected UTC or times without a zone; convert them, or drop the zone and keep local times"
-    return InputError(f"the column '{name}' holds times of the zone '{zone}', {sentence}")
+    remedy = "convert them to UTC (of local times an hour is there twice each autumn), or keep the dates alone"
+    return InputError(f"the column '{name}' holds times of the zone '{zone}', expected UTC or times without a zone; {remedy}")
 
 
 def _without_zone(name: str, time: Any) -> Any:

@@ -43,7 +43,7 @@ class Bar:
             self.line(f"iteration {event['iteration']}: {event['part']} loss {event['loss']:.4f}{accuracy}{'  best' if event['best'] else ''}")
         elif kind == "refit":
             self.began = None
-            self.line(f"learning anew from all data, {event['iterations'] - event['iteration']} iterations as before")
+            self.line(f"retraining on all data, {event['iterations'] - event['iteration']} iterations as before")
 
     def update(self, event: dict[str, Any]) -> None:
         now, at, end = time.monotonic(), event["iteration"], event["iterations"]

@@ -91,7 +91,7 @@ def train(
     notebooks.
     """
     if resume and out is None:
-        raise InputError("resume goes on with the run in a directory; name it as out")
+        raise InputError("resume continues the run in a directory; name it as out")
     sources = {"data": data, "validation": validation, "test": test}
     wish: dict[str, Any] = {name: os.fspath(source) for name, source in sources.items() if source is not None and is_path(source)}
     tables = [(name, handed(source)) for name, source in sources.items() if source is not None and not is_path(source)]
@@ -123,7 +123,7 @@ def train(
         if os.path.isdir(os.path.join(folder, "checkpoints")):
             place = None
             if hasattr(error, "add_note"):
-                error.add_note(f"everything is saved in '{folder}'; go on with minrnn.train(out=…, resume=True)")
+                error.add_note(f"everything is saved in '{folder}'; continue with minrnn.train(out=…, resume=True)")
         raise
     finally:
         if bar is not None:

@@ -33,7 +33,7 @@ def test_files_that_are_no_models_are_refused(tmp_path):
         assert "model.minrnn" in str(refused.value)
         with pytest.raises(minrnn.ModelError):
             minrnn.load(content)
-    with pytest.raises(minrnn.FileError, match="could not read"):
+    with pytest.raises(minrnn.FileError, match="could not open the run"):
         minrnn.load(tmp_path / "nothing")
     with pytest.raises(minrnn.ModelError, match="neither a checkpoints/best nor a config.json"):
         minrnn.load(tmp_path)

@@ -1,6 +1,7 @@
 """Runs, checkpoints and packed files of other mixers, as they lie in the repository since they were made."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -49,6 +50,14 @@ def test_a_run_is_its_best_checkpoint():
     np.testing.assert_array_equal(of_run.forward([1, 2, 3]), of_checkpoint.forward([1, 2, 3]))
     # Sessions of one are those of the other.
     of_checkpoint.load(of_run.save())
+
+
+def test_a_run_that_was_killed_before_its_first_pointer_is_its_last_checkpoint(tmp_path):
+    run = shutil.copytree(FIXTURES / "min-gru", tmp_path / "run")
+    for pointer in ("best", "last"):
+        run.joinpath("checkpoints", pointer).unlink()
+    of_run, of_checkpoint = minrnn.load(run).session(), minrnn.load(FIXTURES / "min-gru").session()
+    np.testing.assert_array_equal(of_run.forward([1, 2, 3]), of_checkpoint.forward([1, 2, 3]))
 
 
 @pytest.mark.parametrize("name", ["min-gru-int8", "rwkv4-f32"])

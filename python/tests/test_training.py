@@ -280,7 +280,7 @@ def test_a_bar_is_shown_where_somebody_sees_it(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     minrnn.train("classify", machines(), group="machine", target="state", settings=TINY)
     shown = capsys.readouterr().err
-    assert "12/12" in shown and "learning anew" in shown and shown.endswith("\r")
+    assert "12/12" in shown and "retraining on" in shown and shown.endswith("\r")
     minrnn.train("classify", machines(), group="machine", target="state", settings=TINY, progress=False)
     assert capsys.readouterr().err == ""
 
@@ -300,7 +300,7 @@ def test_models_are_inspected_verified_and_exchanged(tmp_path):
     assert minrnn.export_weights(run, tmp_path / "step.onnx", format="onnx") and (tmp_path / "step.onnx").stat().st_size > 0
     with pytest.raises(minrnn.InputError, match="name the model they go into by into"):
         minrnn.import_weights(tmp_path / "lstm.safetensors", tmp_path / "other", format="torch-lstm")
-    with pytest.raises(minrnn.InputError, match="is there already"):
+    with pytest.raises(minrnn.InputError, match="already exists"):
         minrnn.import_weights(tmp_path / "lstm.safetensors", tmp_path / "back", format="torch-lstm", into=run)
     with pytest.raises(minrnn.InputError, match="expected one of"):
         minrnn.export_weights(run, tmp_path / "x", format="word")

@@ -2,6 +2,7 @@
 
 use burn::tensor::Device;
 use minrnn::generate::Session;
+use minrnn_model::likeliest;
 use minrnn_stream::{Model, Workspace};
 
 use crate::case::{Case, Defaults};
@@ -26,7 +27,7 @@ fn runtime(case: &Case, plan: Plan, model: &Model, first: &[u32]) -> minrnn_stre
     let (mut start, mut workspace) = (model.init_state(case.batch_size)?, Workspace::new());
     let mut logits = vec![0.0; case.batch_size * v];
     model.step(first, &mut start, &mut logits, &mut workspace)?;
-    let mut tokens = likeliest(&logits, v);
+    let mut tokens = likeliest_of_rows(&logits, v);
     let mut outcome = Ok(());
     let times = plan.time(|| {
         let mut state = start.clone();
@@ -35,7 +36,7 @@ fn runtime(case: &Case, plan: Plan, model: &Model, first: &[u32]) -> minrnn_stre
             if outcome.is_err() {
                 return;
             }
-            tokens = likeliest(&logits, v);
+            tokens = likeliest_of_rows(&logits, v);
         }
     });
     outcome.map(|()| times)
@@ -50,7 +51,7 @@ fn on_device(case: &Case, plan: Plan, device: &Device) -> Result<Measured> {
         let (mut session, mut tokens) = (Session::new(&model, case.batch_size), first.clone());
         for _ in 0..case.seq_len {
             match session.step(&tokens) {
-                Ok(logits) => tokens = (0..case.batch_size).flat_map(|row| likeliest(logits.row(row), logits.row(row).len())).collect(),
+                Ok(logits) => tokens = (0..case.batch_size).map(|row| likeliest(logits.row(row)) as u32).collect(),
                 Err(error) => failure = Some(error),
             }
         }
@@ -60,7 +61,6 @@ fn on_device(case: &Case, plan: Plan, device: &Device) -> Result<Measured> {
 }
 
 /// The most likely token of each row.
-fn likeliest(logits: &[f32], vocab_size: usize) -> Vec<u32> {
-    let of_row = |row: &[f32]| (0..row.len()).reduce(|best, i| if row[i] > row[best] { i } else { best }).unwrap_or(0) as u32;
-    logits.chunks_exact(vocab_size).map(of_row).collect()
+fn likeliest_of_rows(logits: &[f32], vocab_size: usize) -> Vec<u32> {
+    logits.chunks_exact(vocab_size).map(|row| likeliest(row) as u32).collect()
 }

@@ -11,7 +11,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// There is less memory than it keeps at once; both in bytes.
     #[error(
-        "this measurement needs at least {:.1} GiB of memory, available are {:.1} GiB; lower the batch size, the length or the widths",
+        "this measurement needs at least {:.1} GiB of memory, but {:.1} GiB are available; lower the batch size, the length or the widths",
         gib(*.needed), gib(*.available)
     )]
     Memory {

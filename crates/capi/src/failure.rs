@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use minrnn_stream::Error;
+use minrnn_stream::{Error, ErrorKind, panic_words};
 
 use crate::status::Status;
 
@@ -28,12 +28,12 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let status = match &error {
-            Error::Model(error) => return minrnn_failure(error),
-            Error::Unsupported(_) => Status::Model,
-            Error::Reads { .. } => Status::Kind,
-            Error::State(_) | Error::Logit { .. } => Status::State,
-            _ => Status::Input,
+        let status = match error.kind() {
+            ErrorKind::File => Status::File,
+            ErrorKind::Model => Status::Model,
+            ErrorKind::Input => Status::Input,
+            ErrorKind::Kind => Status::Kind,
+            ErrorKind::State => Status::State,
         };
         Self::of(status, error)
     }
@@ -41,18 +41,8 @@ impl From<Error> for Failure {
 
 impl From<minrnn_model::Error> for Failure {
     fn from(error: minrnn_model::Error) -> Self {
-        minrnn_failure(&error)
+        Error::from(error).into()
     }
-}
-
-fn minrnn_failure(error: &minrnn_model::Error) -> Failure {
-    let status = match error {
-        #[cfg(feature = "std")]
-        minrnn_model::Error::Io { .. } => Status::File,
-        minrnn_model::Error::Text(_) | minrnn_model::Error::Row(_) => Status::Input,
-        _ => Status::Model,
-    };
-    Failure::of(status, error)
 }
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
@@ -77,7 +67,7 @@ pub(crate) fn valued<T: Copy>(refused: T, call: impl FnOnce() -> Result<T>) -> T
 fn guarded_or<T>(_: T, call: impl FnOnce() -> Result<T>) -> std::result::Result<T, Status> {
     // What a panic may leave half done lies behind the lock of its handle, which is then refused.
     let called = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
-        let words = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
+        let words = panic_words(&*panic);
         Err(Failure::new(Status::Internal, format!("the library failed inside ({words}); free the handle and report this")))
     });
     called.map_err(|Failure { status, sentence }| {

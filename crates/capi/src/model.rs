@@ -3,8 +3,8 @@
 use std::ffi::{CString, c_char};
 use std::sync::{Arc, OnceLock};
 
-use minrnn_model::{TableTask, Tokenizer};
-use minrnn_stream::{AlignedBytes, Model, PackedModel, Reads};
+use minrnn_model::{TableTask, Tokenizer, hex};
+use minrnn_stream::{AlignedBytes, Model, ModelKind, PackedModel, Reads};
 use sha2::{Digest, Sha256};
 
 use crate::constants::*;
@@ -44,9 +44,8 @@ impl Loaded {
             Some(Ok(tokenizer)) => (Some(tokenizer), None),
             Some(Err(error)) => (None, Some(error.to_string())),
         };
-        if let Some(found) = tokenizer.as_ref().map(Tokenizer::vocab_size).filter(|&found| found > model.vocab_size()) {
-            let sentence = format!("the packed model has a tokenizer of {found} tokens, but the model knows {}", model.vocab_size());
-            return Err(Failure::new(Status::Model, sentence));
+        if let Some(tokenizer) = &tokenizer {
+            tokenizer.expect_known(model.vocab_size())?;
         }
         let names = table.as_ref().map_or_else(Default::default, |table| {
             let [columns, classes, targets] =
@@ -58,7 +57,7 @@ impl Loaded {
 
     /// What a saved session must have been made with.
     pub fn identity(&self) -> &str {
-        self.identity.get_or_init(|| Sha256::digest(&self.bytes[..]).iter().map(|byte| format!("{byte:02x}")).collect())
+        self.identity.get_or_init(|| hex(Sha256::digest(&self.bytes[..]).as_slice()))
     }
 
     /// The tokenizer, where the model reads text.
@@ -75,14 +74,14 @@ impl Loaded {
     }
 
     fn kind(&self) -> i32 {
-        match (&self.table, &self.tokenizer, self.model.reads()) {
-            (Some(TableTask::Classify(_)), ..) => KIND_CLASSIFIER,
-            (Some(TableTask::Regress(_)), ..) => KIND_REGRESSOR,
-            (Some(TableTask::Forecast(_)), ..) => KIND_FORECASTER,
-            (None, Some(_), _) => KIND_TEXT,
-            (None, None, _) if self.model.is_policy() => KIND_POLICY,
-            (None, None, Reads::Tokens { .. }) => KIND_TOKENS,
-            (None, None, Reads::Values { .. }) => KIND_VALUES,
+        match ModelKind::of(&self.model, self.table.as_ref(), self.tokenizer.is_some()) {
+            ModelKind::Classifier => KIND_CLASSIFIER,
+            ModelKind::Regressor => KIND_REGRESSOR,
+            ModelKind::Forecaster => KIND_FORECASTER,
+            ModelKind::Text => KIND_TEXT,
+            ModelKind::Policy => KIND_POLICY,
+            ModelKind::Tokens => KIND_TOKENS,
+            ModelKind::Values => KIND_VALUES,
         }
     }
 

@@ -49,7 +49,7 @@ impl Display {
         ));
         let data = &experiment.data;
         if input::same_file(data.path.as_deref(), data.table.test.as_deref()) {
-            say("the file to test on is the one to learn from: its score says nothing of how well others are predicted");
+            say("the test file is the training file; its score says nothing about new data");
         }
         if trainer.progress().iteration > 0 {
             say(format_args!("resumed after {} iterations", trainer.progress().iteration));
@@ -60,8 +60,8 @@ impl Display {
     /// Of the second round, which learns anew from all data.
     pub fn of_refit(trainer: &Trainer) -> Self {
         let updates = trainer.progress().refit.map_or(0, |refit| refit.updates);
-        let but = if trainer.data().has_test_file() { " but the test file" } else { "" };
-        say(format_args!("learning anew from all data{but}, {updates} iterations as before"));
+        let but = if trainer.data().has_test_file() { " except the test file" } else { "" };
+        say(format_args!("retraining on all data{but}, {updates} iterations as before"));
         Self::of_round(trainer)
     }
 
@@ -132,7 +132,7 @@ pub fn say_how_to_go_on(trainer: &Trainer) {
     let out = trainer.run_dir().path().display();
     say(format_args!("stopped after {} iterations; everything is saved in {out}", trainer.progress().iteration));
     let starter = if trainer.group().is_alone() { String::new() } else { format!("mpiexec -n {} ", trainer.group().size()) };
-    say(format_args!("go on with: {starter}minrnn train --resume --out {out}"));
+    say(format_args!("continue with: {starter}minrnn train --resume --out {out}"));
 }
 
 /// Says why a run ended.
@@ -140,8 +140,8 @@ pub fn announce_ending(ending: Ending, trainer: &Trainer) {
     let (iteration, seconds) = (trainer.progress().iteration, trainer.progress().seconds);
     let scoring = if trainer.data().has_parts() { "scoring" } else { "scoring the best checkpoints" };
     let why = match ending {
-        _ if trainer.progress().refit.is_some() => "learned from all data".to_owned(),
-        Ending::EarlyStopped => format!("no gain in {} evaluations", trainer.experiment().train.patience),
+        _ if trainer.progress().refit.is_some() => "retrained on all data".to_owned(),
+        Ending::EarlyStopped => format!("no improvement in {} evaluations", trainer.experiment().train.patience),
         Ending::Solved => format!("solved, {} % of the answers are right", 100.0 * trainer.experiment().train.solved_at),
         _ => "all iterations done".to_owned(),
     };
@@ -175,14 +175,14 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         write!(out, "{}", confusion_table(confusion))?;
     }
     if report.scored != report.checkpoint {
-        let of_before = "scored: the model of before, which learned from nothing of the test part";
+        let of_before = "scored: the earlier model, which never saw the test part";
         writeln!(out, "{of_before}, after {} iterations ({})", report.iteration, report.scored.display())?;
     }
     if let Some(told) = trainer.told_of_start() {
         writeln!(out, "{told}")?;
     }
     if let Some(temperature) = report.temperature {
-        writeln!(out, "probabilities: as sure as the model of before was right on what was held out (logits divided by {temperature:.2})")?;
+        writeln!(out, "probabilities: calibrated on the held-out part (logits divided by {temperature:.2})")?;
     }
     for told in report.spreads.iter().flat_map(|spreads| trainer.data().told_spreads(spreads)) {
         writeln!(out, "{told}")?;
@@ -221,8 +221,8 @@ pub fn confusion_table(confusion: &Confusion) -> String {
         return String::new();
     }
     let share = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.1} %", 100.0 * share));
-    let mut header: Vec<String> = ["class", "n", "found", "right when said"].map(str::to_owned).to_vec();
-    header.extend(names.iter().map(|name| format!("said '{name}'")));
+    let mut header: Vec<String> = ["class", "n", "recall", "precision"].map(str::to_owned).to_vec();
+    header.extend(names.iter().map(|name| format!("predicted '{name}'")));
     let mut rows = vec![header];
     for (class, name) in names.iter().enumerate() {
         let of = confusion.of_class(class);

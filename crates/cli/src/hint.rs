@@ -27,11 +27,11 @@ fn of_library(error: &Error) -> String {
     match error {
         Error::Needed { what, .. } => match what {
             Needed::File => "; give one with --data FILE".to_owned(),
-            Needed::Folder => "; it is given with --data FOLDER".to_owned(),
-            Needed::Target => "; columns are named with --target COLUMN".to_owned(),
+            Needed::Folder => "; give it with --data FOLDER".to_owned(),
+            Needed::Target => "; name the columns with --target COLUMN".to_owned(),
             Needed::RowsToCome => "; give them with --future FILE".to_owned(),
             Needed::Into => " with --into RUN".to_owned(),
-            Needed::Group => "; it is named with --group COLUMN".to_owned(),
+            Needed::Group => "; name it with --group COLUMN".to_owned(),
             Needed::ModelKey(key) => format!("; give {key} with --set {key}=VALUE"),
             _ => String::new(),
         },
@@ -66,7 +66,7 @@ fn of_folder(problem: &FolderProblem) -> &'static str {
         FolderProblem::OtherFormat { .. } | FolderProblem::OtherScale { .. } | FolderProblem::OtherFiles(_) => {
             "; choose another folder with --out"
         }
-        FolderProblem::OtherSettings { .. } => ", have it made anew with --replace, or choose another folder with --out",
+        FolderProblem::OtherSettings { .. } => ", redo it with --replace, or choose another folder with --out",
         _ => "",
     }
 }

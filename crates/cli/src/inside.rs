@@ -12,16 +12,16 @@ use crate::failure::WrongInput;
 
 #[derive(clap::Args)]
 pub struct InsideArgs {
-    /// Write what the model gives at every step of --data, before softmax or units, to this .npy, .csv or .safetensors file
+    /// Write the model's outputs at every step of --data, before softmax or units, to this .npy, .csv or .safetensors file
     #[arg(long, value_name = "FILE", requires = "data")]
     logits: Option<PathBuf>,
-    /// Write what a block hands on at every step of --data to such a file
+    /// Write a block's output at every step of --data to such a file
     #[arg(long, value_name = "FILE", requires = "data")]
     hidden: Option<PathBuf>,
-    /// The block of --hidden, the first being 1 [default: the last]
+    /// The block of --hidden, counted from 1 [default: the last]
     #[arg(long, value_name = "BLOCK", requires = "hidden", value_parser = clap::value_parser!(u32).range(1..))]
     layer: Option<u32>,
-    /// Write a vector for each sequence of --data, what the head reads at its last step, to such a file
+    /// Write one vector for each sequence of --data, the head's input at its last step, to such a file
     #[arg(long, value_name = "FILE", requires = "data")]
     embeddings: Option<PathBuf>,
 }

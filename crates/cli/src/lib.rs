@@ -57,41 +57,41 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Train a model; without an argument: selective copying, a few CPU minutes
+    /// Train a model; without an argument, on selective copying in a few minutes
     Train(commands::train::Args),
     /// Measure a trained model on its test data
     Eval(commands::eval::Args),
     /// Classify or forecast the sequences of a table with a trained model
     Predict(commands::predict::Args),
-    /// Answer every row or character of standard input as soon as it is there
+    /// Answer every row or character of standard input as soon as it arrives
     Stream(commands::stream::Args),
-    /// Say how surprising each row of a table or line of a text is, and mark anomalies
+    /// Score how surprising each row of a table or line of a text is, and mark anomalies
     Score(commands::score::Args),
     /// Let a trained policy act in the built-in environment, or record episodes there
     Rollout(commands::rollout::Args),
     /// Continue a prompt with a trained model
     Generate(commands::generate::Args),
-    /// Continue texts over HTTP, by OpenAI's interface, and predict for tables
+    /// Continue texts over HTTP, through OpenAI's interface, and predict for tables
     Serve(commands::serve::Args),
-    /// Put a trained model into one file, its weights as f32, bf16, int8 or int4
+    /// Pack a trained model into one file, with weights as f32, bf16, int8 or int4
     Pack(commands::pack::Args),
-    /// Make a checkpoint of weights under the names of another library
+    /// Make a checkpoint from another library's weights
     Import(commands::import::Args),
-    /// Write a trained model's weights under the names of another library
+    /// Write a trained model in another library's format, or as ONNX
     Export(commands::export::Args),
-    /// Compare our cells with tensors computed elsewhere
+    /// Check the cells against tensors computed elsewhere
     Verify(commands::verify::Args),
     /// Show what a checkpoint or a tensor file holds, or what a model would cost: parameters, state, FLOPs
     Inspect(commands::inspect::Args),
     /// List the built-in experiments
     Experiments(commands::experiments::Args),
-    /// Draw the evaluations of several runs in one picture
+    /// Plot the evaluations of several runs in one picture
     Plot(commands::plot::Args),
-    /// Make tables and figures of papers again, with the published numbers beside ours
+    /// Reproduce tables and figures of papers, with the published numbers beside ours
     Reproduce(commands::reproduce::Args),
     /// Measure speed
     Bench(commands::bench::Args),
-    /// List the devices it can compute on: the CPU and GPUs
+    /// List the available devices: the CPU and GPUs
     Devices(commands::devices::Args),
 }
 
@@ -104,8 +104,8 @@ enum Command {
 pub fn run(program: Vec<OsString>, arguments: impl IntoIterator<Item = OsString>) -> u8 {
     starter::set(program);
     let ended = match Cli::try_parse_from(arguments) {
-        Ok(cli) => expect_usable_environment().and_then(|()| start(cli.command)).unwrap_or_else(|error| failure::report(&error)),
-        Err(told) => failure::report_usage(&told),
+        Ok(cli) => start(cli.command).unwrap_or_else(|error| failure::report(&error)),
+        Err(told) => ranks::report_usage(&told),
     };
     // A program whose main function is Rust's does this at its end; that nobody reads any more is no failure.
     let _ = std::io::stdout().flush();
@@ -124,13 +124,18 @@ fn expect_usable_environment() -> anyhow::Result<()> {
 }
 
 fn start(command: Command) -> anyhow::Result<ExitCode> {
-    if !matches!(command, Command::Train(_) | Command::Eval(_) | Command::Reproduce(_)) {
+    // These look at the environment, and explain what a device says, once all of them know of each other.
+    let work_together = matches!(command, Command::Train(_) | Command::Eval(_));
+    if !work_together {
         let sentence = |size| format!("{size} processes were started, and each would do the same; start this without mpiexec");
-        if let Some(code) = ranks::refuse_several(sentence)? {
+        if !matches!(command, Command::Reproduce(_))
+            && let Some(code) = ranks::refuse_several(sentence)?
+        {
             return Ok(code);
         }
+        expect_usable_environment()?;
     }
-    device_failure::explained(|| match command {
+    let run = || match command {
         Command::Train(args) => commands::train::run(args),
         Command::Eval(args) => commands::eval::run(args),
         Command::Predict(args) => commands::predict::run(args),
@@ -149,5 +154,6 @@ fn start(command: Command) -> anyhow::Result<ExitCode> {
         Command::Reproduce(args) => commands::reproduce::run(args),
         Command::Bench(args) => commands::bench::run(args),
         Command::Devices(args) => commands::devices::run(args),
-    })
+    };
+    if work_together { run() } else { device_failure::explained(run) }
 }

@@ -8,7 +8,7 @@ const LARGE: u128 = 2;
 /// `--memory-limit`, to be flattened into the arguments of a command.
 #[derive(clap::Args)]
 pub struct MemoryArg {
-    /// Refuse what needs more memory than this, such as 4GiB or 800MB; what the machine has, and the limits it sets, count in any case
+    /// Refuse what needs more memory than this, such as 4GiB or 800MB; the machine's own limits always apply
     #[arg(long = "memory-limit", value_name = "SIZE")]
     limit: Option<Size>,
 }

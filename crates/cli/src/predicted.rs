@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use minrnn::data::table::{Prediction, Series, TableTask};
+use minrnn_model::likeliest;
 use serde_json::{Map, Value};
 
 use crate::csv::quoted;
@@ -49,8 +50,7 @@ impl Predicted {
         for (series, prediction) in series.iter().zip(predictions) {
             match (task, prediction) {
                 (TableTask::Classify(classifier), Prediction::Classes(shares)) => {
-                    let likeliest = (0..shares.len()).max_by(|&a, &b| shares[a].total_cmp(&shares[b])).unwrap_or(0);
-                    let cells = [series.name.clone(), classifier.classes[likeliest].clone()].map(Cell::Text);
+                    let cells = [series.name.clone(), classifier.classes[likeliest(shares)].clone()].map(Cell::Text);
                     rows.push(cells.into_iter().chain(shares.iter().copied().map(Cell::Share)).collect());
                 }
                 (TableTask::Regress(_), Prediction::Values(values)) => {
@@ -93,6 +93,15 @@ impl Predicted {
     }
 }
 
+/// What the column of steps ahead is called beside `others`: a table may have one of this name.
+fn step_name(others: &[String]) -> String {
+    let mut name = "step".to_owned();
+    while others.contains(&name) {
+        name += "_ahead";
+    }
+    name
+}
+
 fn header(task: &TableTask) -> Vec<String> {
     match task {
         TableTask::Classify(classifier) => {
@@ -101,8 +110,11 @@ fn header(task: &TableTask) -> Vec<String> {
         }
         TableTask::Regress(regressor) => vec![regressor.group.clone(), regressor.target.clone()],
         TableTask::Forecast(forecaster) => {
-            let names = forecaster.value_names().into_iter().map(|(name, _)| name);
-            forecaster.group.iter().chain(&forecaster.time).cloned().chain(["step".to_owned()]).chain(names).collect()
+            let own = forecaster.group.iter().chain(&forecaster.time).cloned();
+            let mut header: Vec<String> = own.chain(forecaster.value_names().into_iter().map(|(name, _)| name)).collect();
+            let at = header.len() - forecaster.value_names().len();
+            header.insert(at, step_name(&header));
+            header
         }
     }
 }

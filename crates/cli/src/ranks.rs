@@ -1,7 +1,16 @@
 //! The processes that mpiexec started for one command: they work together, or are refused.
 
+#[cfg(feature = "mpi")]
+use std::thread;
+#[cfg(feature = "mpi")]
+use std::time::Duration;
+
+use clap::error::ErrorKind;
 use minrnn::train::Group;
 
+use crate::device_failure;
+#[cfg(feature = "mpi")]
+use crate::display::say;
 use crate::exit::ExitCode;
 use crate::failure::{self, WrongInput};
 
@@ -15,14 +24,24 @@ const RANKS: [&str; 5] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_
 const SILENCE: &str = "MINRNN_HEARTBEAT";
 #[cfg(feature = "mpi")]
 const MOST_SECONDS: u32 = 86_400;
+/// What the others leave to the first process to say what it has found too, and to end them.
+#[cfg(feature = "mpi")]
+const TURN: Duration = Duration::from_secs(1);
+/// How long all may take to come to the end after an error that all know of.
+#[cfg(feature = "mpi")]
+const END: Duration = Duration::from_secs(30);
 
 /// What this process is of those that were started together.
 pub struct Together {
     pub group: Group,
     /// Threads that this process should take, where nobody says; 0 stands for all.
     pub threads: usize,
-    #[cfg(feature = "mpi")]
-    _job: Option<minrnn_mpi::Job>,
+}
+
+impl Together {
+    fn alone() -> Self {
+        Self { group: Group::alone(), threads: 0 }
+    }
 }
 
 /// How many processes were started together.
@@ -31,94 +50,132 @@ fn started() -> usize {
     SIZES.into_iter().filter_map(number).max().unwrap_or(1)
 }
 
+/// Which of them this one is, from 0.
+fn rank() -> usize {
+    RANKS.into_iter().find_map(|variable| std::env::var(variable).ok()?.parse().ok()).unwrap_or(0)
+}
+
+/// The variables by which a process knows that it is one of several; what it starts itself is not.
+pub fn variables() -> impl Iterator<Item = &'static str> {
+    SIZES.into_iter().chain(RANKS)
+}
+
 /// Refuses to run as one of several: of those the first says so, and the others end without a word.
 pub fn refuse_several(sentence: impl FnOnce(usize) -> String) -> anyhow::Result<Option<ExitCode>> {
-    let size = started();
-    let rank = RANKS.into_iter().find_map(|variable| std::env::var(variable).ok()?.parse::<usize>().ok()).unwrap_or(0);
-    match (size, rank) {
+    match (started(), rank()) {
         (0 | 1, _) => Ok(None),
-        (_, 0) => Err(WrongInput(sentence(size)).into()),
+        (size, 0) => Err(WrongInput(sentence(size)).into()),
         // Did it end with another code, the first might be ended before it has spoken.
         _ => Ok(Some(ExitCode::SUCCESS)),
     }
 }
 
-/// Runs `work` as one of the processes that were started together. What is wrong is told by the first of them.
-#[cfg(feature = "mpi")]
-pub fn together(work: impl FnOnce(&Together) -> anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
-    let size = started();
-    if size < 2 {
-        return work(&Together { group: Group::alone(), threads: 0, _job: None });
+/// Prints what the reader of the command line has to tell. What is wrong with the arguments of one of several processes ends all of them.
+pub fn report_usage(told: &clap::Error) -> ExitCode {
+    let is_help = !told.use_stderr() || told.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
+    let several = if cfg!(feature = "mpi") { started() } else { 1 };
+    if is_help || several < 2 {
+        return failure::report_usage(told);
     }
-    let seconds = std::env::var(SILENCE).unwrap_or_default();
-    let Some(pace) = pace(&seconds) else {
-        let sentence = |_| format!("{SILENCE} must be a number of seconds from 2 to {MOST_SECONDS}, found '{seconds}'");
-        return Ok(refuse_several(sentence)?.unwrap_or(ExitCode::SUCCESS));
+    // Behind the first paragraph are hints.
+    let text = told.to_string();
+    let words = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error:").split_whitespace();
+    let wrong = WrongInput(words.collect::<Vec<_>>().join(" "));
+    together_where(Err(wrong.into()), |_| Ok(ExitCode::SUCCESS)).unwrap_or_else(|error| failure::report(&error))
+}
+
+/// Runs `work` as one of the processes that were started together. What is wrong is told by the first of them.
+pub fn together(work: impl FnOnce(&Together) -> anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+    together_where(crate::expect_usable_environment(), work)
+}
+
+/// The same where this process, and each of the others, is `usable`.
+#[cfg(feature = "mpi")]
+fn together_where(usable: anyhow::Result<()>, work: impl FnOnce(&Together) -> anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+    let (size, rank) = (started(), rank());
+    if size < 2 {
+        usable?;
+        return device_failure::explained(|| work(&Together::alone()));
+    }
+    let pace = pace();
+    let late = move |waited: Duration| {
+        // Of two: the first may be the one that is missing.
+        if rank < 2 {
+            say(format_args!(
+                "process {rank} of {size}, counted from 0, waits for the others: after {} seconds not all of them have come; look for what those \
+                 have said",
+                waited.as_secs()
+            ));
+        }
     };
-    let job = minrnn_mpi::Job::new(pace)?;
+    let job = minrnn_mpi::Job::new(pace.as_ref().copied().unwrap_or_default(), late)?;
     let group = job.group();
     if group.is_alone() {
-        let sentence = |size| {
-            format!(
-                "{size} processes were started, but MPI sees one: the program was built with another MPI than that of the mpiexec that started it; \
-                 start it with that one, or build it anew with MPICC set to the compiler of this one"
-            )
-        };
-        if let Some(code) = refuse_several(sentence)? {
-            return Ok(code);
-        }
+        // On every process: where the others have come together without this one, the first of them does not know.
+        let sentence = format!(
+            "{size} processes were started, but MPI sees one: the program was built with another MPI than that of the mpiexec that started it; \
+             start it with that one, or build it anew with MPICC set to the compiler of this one"
+        );
+        return Err(WrongInput(sentence).into());
     }
-    let together = Together { threads: own_threads(job.n_local()), group, _job: Some(job) };
-    let outcome = work(&together);
+    let together = Together { threads: own_threads(job.n_sharing()), group };
     let group = &together.group;
+    // Not before: whoever ended before all have come would be waited for, for ever.
+    let agreed = agree(group, usable.and(pace.map(|_| ())));
+    let outcome = agreed.and_then(|()| device_failure::explained(|| work(&together)));
     let Err(error) = outcome else { return outcome };
     let code = failure::code(&error);
-    if !group.is_alone() && !group.has_failed() {
+    if !group.has_failed() {
+        if !group.is_first() {
+            thread::sleep(TURN);
+        }
         failure::report(&error);
         group.abort(code);
     }
     if group.is_first() {
         failure::report(&error);
     }
+    if !job.all_come(END) {
+        // It computes otherwise than the others, which go on and wait for it.
+        if !group.is_first() {
+            failure::report(&error);
+        }
+        group.abort(code);
+    }
     Ok(ExitCode::from(code))
 }
 
-/// A sign of life every second, and the usual patience where no number of `seconds` is asked for.
+/// A sign of life every second, and the usual patience where no number of seconds is asked for.
 #[cfg(feature = "mpi")]
-fn pace(seconds: &str) -> Option<minrnn_mpi::Pace> {
-    let usual = minrnn_mpi::Pace::default();
+fn pace() -> anyhow::Result<minrnn_mpi::Pace> {
+    let (usual, seconds) = (minrnn_mpi::Pace::default(), std::env::var(SILENCE).unwrap_or_default());
     if seconds.is_empty() {
-        return Some(usual);
+        return Ok(usual);
     }
-    let missed = seconds.parse().ok().filter(|seconds| (2..=MOST_SECONDS).contains(seconds))?;
-    Some(minrnn_mpi::Pace { missed, ..usual })
+    let missed = seconds.parse().ok().filter(|seconds| (2..=MOST_SECONDS).contains(seconds));
+    let wrong = || WrongInput(format!("{SILENCE} must be a number of seconds from 2 to {MOST_SECONDS}, found '{seconds}'"));
+    Ok(minrnn_mpi::Pace { missed: missed.ok_or_else(wrong)?, ..usual })
 }
 
-/// The same of a program that can only be one process.
+/// The same of a program that can only be one process. Each of several says so: the first may be one that can be more, and waits for it.
 #[cfg(not(feature = "mpi"))]
-pub fn together(work: impl FnOnce(&Together) -> anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
-    let sentence = |size| {
-        format!(
+fn together_where(usable: anyhow::Result<()>, work: impl FnOnce(&Together) -> anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+    let size = started();
+    if size > 1 {
+        let sentence = format!(
             "{size} processes were started, and this program was built without mpi: each would do the same; build it with the feature mpi (for \
              example: cargo install --path crates/cli --features mpi), or start it without mpiexec"
-        )
-    };
-    match refuse_several(sentence)? {
-        Some(code) => Ok(code),
-        None => work(&Together { group: Group::alone(), threads: 0 }),
+        );
+        return Err(WrongInput(sentence).into());
     }
+    usable?;
+    device_failure::explained(|| work(&Together::alone()))
 }
 
-/// The cores that this process is bound to; where it is bound to none, its share of the machine's.
+/// The cores that this process may run on, shared out among those that may run on the same ones.
 #[cfg(feature = "mpi")]
-fn own_threads(n_local: usize) -> usize {
-    let bound = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    #[cfg(unix)]
-    // SAFETY: it only asks.
-    let all = usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(bound);
-    #[cfg(not(unix))]
-    let all = bound;
-    if bound < all { bound } else { (all / n_local).max(1) }
+fn own_threads(n_sharing: usize) -> usize {
+    (thread::available_parallelism().map_or(1, std::num::NonZero::get) / n_sharing).max(1)
 }
 
 /// What this process found, where all found something; else what the first of the others says.

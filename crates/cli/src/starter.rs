@@ -6,6 +6,8 @@ use std::sync::OnceLock;
 
 use anyhow::Context;
 
+use crate::ranks;
+
 static PROGRAM: OnceLock<Vec<OsString>> = OnceLock::new();
 
 /// Sets the program and its first arguments.
@@ -14,11 +16,29 @@ pub fn set(program: Vec<OsString>) {
     let _ = PROGRAM.set(program);
 }
 
-/// The command, with nothing asked of it yet.
+/// The command, with nothing asked of it yet; of several processes that were started together it is none.
 pub fn command() -> anyhow::Result<Command> {
     let program = PROGRAM.get().and_then(|program| program.split_first());
     let (program, first) = program.context("cannot find this program, which every case starts anew")?;
     let mut command = Command::new(program);
     command.args(first);
+    for variable in ranks::variables() {
+        command.env_remove(variable);
+    }
     Ok(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_started_anew_is_one_process() {
+        set(vec!["minrnn".into(), "-m".into()]);
+        let command = command().unwrap();
+        assert!(command.get_program() == "minrnn" && command.get_args().count() == 1, "{command:?}");
+        for variable in ["PMI_SIZE", "PMI_RANK", "OMPI_COMM_WORLD_SIZE", "SLURM_PROCID"] {
+            assert!(command.get_envs().any(|(name, value)| name == variable && value.is_none()), "{variable}");
+        }
+    }
 }

@@ -13,7 +13,7 @@ use crate::failure::WrongInput;
 enum FileTask {
     /// The class of every sequence
     Classify,
-    /// A number of every sequence
+    /// A number for every sequence
     Regress,
     /// The next values of every sequence
     Forecast,
@@ -24,11 +24,11 @@ enum FileTask {
 /// What is done with a number that is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum HowMissing {
-    /// It is refused
+    /// Refuse it
     Error,
-    /// The last one that is known is read
+    /// Read the last known one instead
     ForwardFill,
-    /// So too, and the model is told
+    /// The same, and tell the model that it is missing
     Mask,
 }
 
@@ -47,53 +47,54 @@ enum HowLaid {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Tables")]
 pub struct TaskArgs {
-    /// Learn from the table in --data, or from its recorded episodes
+    /// What to learn from the table or the recorded episodes in --data
     #[arg(long, value_name = "TASK")]
     task: Option<FileTask>,
-    /// The column with the class or the number of a sequence, or those to forecast, with commas between [default: one that is called class; to
+    /// The column with the class or the number of a sequence, or the columns to forecast, separated by commas [default: the one called class; to
     /// forecast, y or value]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     target: Vec<String>,
-    /// The column that names the sequence of a row [default: one that is called series or, to forecast, unique_id; without one and with --target,
+    /// The column with the name of each row's sequence [default: the one called series or, to forecast, unique_id; without one but with --target,
     /// the table is one sequence]
     #[arg(long, value_name = "COLUMN")]
     group: Option<String>,
-    /// The column that tells when a row was [default: one that is called ds, date, time, timestamp or datetime, to forecast
-    /// also one of another name that alone holds dates; without one, rows are in order]
+    /// The column with the time of each row [default: the one called ds, date, time, timestamp or datetime; to forecast also
+    /// the only column with dates, whatever its name; without one, rows are in order]
     #[arg(long, value_name = "COLUMN")]
     time: Option<String>,
-    /// How the series lie in the table [default: a row for each step, or what its columns tell beyond doubt]
+    /// How the series are laid out in the table [default: a row for each step, unless its columns clearly show another layout]
     #[arg(long, value_name = "LAYOUT")]
     layout: Option<HowLaid>,
-    /// What is done with a number that is missing: an empty cell, NaN, NA, null, none or ? [default: error]
+    /// What to do with a missing number: an empty cell, NaN, NA, null, none or ? [default: error]
     #[arg(long, value_name = "HOW")]
     missing: Option<HowMissing>,
-    /// Columns of numbers to read, or of at most 64 different names, with commas between [default: classify: all others; forecast: the target]
+    /// Columns to read, of numbers or of at most 64 different names, separated by commas [default: classify: all others; forecast: the target]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     columns: Vec<String>,
-    /// How much sequences of each class count in training: balanced, or weights such as worn=5,broken=20 [default: all the same]
+    /// Weight of each class in training: balanced, or weights such as worn=5,broken=20 (for a name with a comma, use --set
+    /// 'class_weights=["worn, badly=5"]') [default: all the same]
     #[arg(long, value_name = "WEIGHTS", value_delimiter = ',')]
     class_weights: Vec<String>,
     /// Forecast this many steps ahead [default: 1]
     #[arg(long, value_name = "N")]
     horizon: Option<usize>,
-    /// Steps of a season: forecasts are compared with the values of the season before [default: what is usual at the pace of the times, such as 12
-    /// months or 24 hours; without times, the last value]
+    /// Steps in a season: forecasts are compared with the values one season earlier [default: what is usual for the interval between the times, such
+    /// as 12 months or 24 hours; without times, the last value]
     #[arg(long, value_name = "N")]
     season: Option<usize>,
-    /// Read these parts of the calendar too, from the column of times: month, quarter, day, weekday, hour
+    /// Also read these parts of the calendar from the time column: month, quarter, day, weekday, hour
     #[arg(long, value_name = "PARTS", value_delimiter = ',')]
     calendar: Vec<CalendarPart>,
-    /// Columns that are known ahead, such as prices or holidays, with commas between; predict reads their values to come from --future FILE
+    /// Columns that are known ahead, such as prices or holidays, separated by commas; predict reads their future values from --future FILE
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     known_ahead: Vec<String>,
-    /// Forecast these quantiles of every value, rising, with 0.5 among them [default: 0.1,0.5,0.9]
+    /// Forecast these quantiles of every value, in increasing order and including 0.5 [default: 0.1,0.5,0.9]
     #[arg(long, value_name = "LEVELS", value_delimiter = ',')]
     quantiles: Vec<f64>,
-    /// A table that is scored in the end and never learned from: of forecasts, what follows the sequences of --data [default: a part of --data]
+    /// A table to score at the end and never train on; for forecasts, what follows the sequences of --data [default: a part of --data]
     #[arg(long, value_name = "FILE")]
     test: Option<PathBuf>,
-    /// A table that chooses the best checkpoint, with train.keep = best [default: a part of --data]
+    /// A table to choose the best checkpoint by, with train.keep = best [default: a part of --data]
     #[arg(long, value_name = "FILE")]
     validation: Option<PathBuf>,
 }
@@ -136,7 +137,7 @@ impl TaskArgs {
                 ("--validation", self.validation.is_some()),
             ];
             return match given.iter().find(|(_, is_given)| *is_given) {
-                Some((flag, _)) => Err(WrongInput(format!("{flag} is about tables; add --task classify, regress or forecast")).into()),
+                Some((flag, _)) => Err(WrongInput(format!("{flag} is for tables; add --task classify, regress or forecast")).into()),
                 None => Ok(()),
             };
         }

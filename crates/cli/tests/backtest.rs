@@ -93,7 +93,7 @@ fn origins_in_what_was_learned_from_are_told_of() {
     let data = shown(&scratch.path("table.csv"));
     // Of 100 steps 90 are learned from before the test part is scored: behind them lie 2 origins, each with 4 steps to forecast.
     let within = backtest(&run, &data, &["--backtest", "2"]).ok();
-    assert!(within.stderr.contains("scored is the one of before") && !within.stderr.contains("flatter"), "{within:?}");
+    assert!(within.stderr.contains("scored is the earlier one") && !within.stderr.contains("flatter"), "{within:?}");
     let beyond = backtest(&run, &data, &["--backtest", "5"]).ok();
     assert!(
         beyond.stderr.contains("6 of 10 forecasts are of values that the model has learned from: these numbers flatter it"),

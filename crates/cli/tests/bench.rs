@@ -123,7 +123,7 @@ fn wrong_flags_end_with_2_and_say_why() {
         ("layer --mixer transformer", "transformer"),
         ("layer --seq-len 0", "0"),
         ("layer --seq-len many", "many"),
-        ("layer --tokens 100 --seq-len 64", "no whole number of sequences"),
+        ("layer --tokens 100 --seq-len 64", "not a whole number of sequences"),
         ("layer --tokens 64 --batch-size 2", "--batch-size"),
         ("layer --batch-size 1000000000 --seq-len 1000000000", "memory"),
         ("scan --batch-size 1000000000 --seq-len 1000000000", "memory"),

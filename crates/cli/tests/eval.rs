@@ -81,6 +81,30 @@ fn another_text_can_be_scored() {
 }
 
 #[test]
+fn what_the_model_has_learned_from_is_told_of_under_any_name() {
+    let scratch = Scratch::new();
+    let rows = (0..40).flat_map(|id| (0..6).map(move |t| format!("m{id},{},{}\n", ["up", "down"][id % 2], t * (id % 2))));
+    let rows = std::iter::once("id,way,x\n".to_owned()).chain(rows).collect::<String>();
+    let table = shown(&scratch.write("slopes.csv", &rows));
+    let args = ["--task", "classify", "--data", &table, "--group", "id", "--target", "way"].map(str::to_owned).into();
+    let classes = Training { args, ..scratch.task("classes", &["max_iterations=4"]) };
+    let texts = scratch.training("texts", &["max_iterations=4"]);
+    let text = fs::read_to_string(scratch.path("text.txt")).unwrap();
+    // Of a text a checkpoint does not say where it was.
+    for (training, own, content, of_own) in [(classes, "slopes.csv", rows, "the file"), (texts, "text.txt", text, "the same as the file")] {
+        training.run().ok();
+        let told = |name: &str| eval(&[&shown(&training.out), "--data", &shown(&scratch.path(name)), "--batches", "1"]).ok().stderr;
+        scratch.write("copy", &content);
+        // With a row or some letters less it is another file.
+        scratch.write("other", &content[..content.trim_end().rfind(['\n', 'j']).unwrap() + 1]);
+        let why = "that the model has learned from: it says nothing of how well others are predicted\n";
+        assert_eq!(told(own), format!("this is {of_own} {why}"));
+        assert_eq!(told("copy"), format!("this is the same as the file {why}"));
+        assert_eq!(told("other"), "");
+    }
+}
+
+#[test]
 fn texts_that_cannot_be_scored_are_named() {
     let scratch = Scratch::new();
     let training = scratch.training("run", &["max_iterations=1"]);
@@ -129,7 +153,7 @@ fn what_is_refused_has_replaced_no_file() {
         (&[&texts, "--data", &one, "--embeddings", &keep], &["one.txt", "at least 17"]),
         (&[&packed, "--data", &one, "--logits", &keep], &["one.txt", "at least 2"]),
         (&[&packed, "--data", &text, "--logits", &keep, "--against", &bytes], &["vocabularies of different sizes"]),
-        (&[&packed, "--data", &text, "--logits", &quantized, "--against", &quantized], &["quantized.npy", "is what is read"]),
+        (&[&packed, "--data", &text, "--logits", &quantized, "--against", &quantized], &["quantized.npy", "is the input"]),
     ];
     for (args, parts) in cases {
         eval(args).refused(parts);
@@ -260,6 +284,11 @@ fn places_without_a_usable_model_are_named() {
     eval(&[&shown(&scratch.path(""))]).refused(&["expected a run directory or a checkpoint"]);
     eval(&[&shown(&scratch.path("text.txt"))]).refused(&["text.txt'", "expected a run directory or a checkpoint"]);
     let best = training.checkpoint("best");
+    let (pointer, out) = (shown(&training.out.join("checkpoints/best")), shown(&scratch.path("out.minrnn")));
+    let (pointer, named) = (pointer.as_str(), format!("no model; give the checkpoint, '{}', or its run", best.display()));
+    for command in [&["eval", pointer][..], &["pack", pointer, "-o", &out], &["predict", pointer, "--data", pointer]] {
+        Finished::of(&mut minrnn(command)).refused(&["checkpoints/best': it holds the name of a checkpoint", &named]);
+    }
     for name in ["config.json", "model.safetensors", "tokenizer.json"] {
         let path = best.join(name);
         let whole = fs::read(&path).unwrap();

@@ -199,7 +199,7 @@ fn a_damaged_session_is_not_shown_as_a_good_one() {
     let mut bytes = std::fs::read(&path).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&path, bytes).unwrap();
-    assert!(refused(&inspect(), 2).contains("the saved session is damaged: its checksum is another one"));
+    assert!(refused(&inspect(), 2).contains("the saved session is damaged: its checksum does not match"));
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn a_full_disk_under_stdout_is_a_sentence() {
     let checkpoint = Checkpoint::new();
     let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = command(&checkpoint.path(), &[]).stdout(full()).output().unwrap();
-    assert!(refused(&output, 1).contains("could not write the text to the standard output: No space left"));
+    assert!(refused(&output, 1).contains("could not write the text to standard output: No space left"));
 }
 
 #[test]

@@ -121,7 +121,7 @@ fn what_cannot_be_written_is_a_sentence_and_nothing_else_is_either() {
     predict(&["--logits", &file("logits.txt")]).refused(&["logits.txt", ".npy or .csv or .safetensors"]);
     predict(&["--hidden", &file("h.npy"), "--layer", "3"]).refused(&["the model has 2 blocks", "found 3"]);
     predict(&["--logits", &file("a.npy"), "--embeddings", &file("a.npy")]).refused(&["a.npy", "written twice"]);
-    predict(&["--logits", &data]).refused(&["is what is read"]);
+    predict(&["--logits", &data]).refused(&["is the input"]);
     assert_eq!(predict(&["--layer", "1"]).code, Some(2));
     assert_eq!(predict(&["--hidden", &file("h.npy"), "--layer", "0"]).code, Some(2));
     predict(&["--logits", &file("nowhere/a.npy")]).failed(2, &["nowhere/a.npy"]);

@@ -46,7 +46,7 @@ fn an_imported_model_is_inspected_packed_and_exported_to_the_file_it_was() {
     };
     assert_eq!(tensors(&again), tensors(&file));
     // What is there is never written over.
-    import().refused(&["imported", "is there already"]);
+    import().refused(&["imported", "already exists"]);
     // Zeros that the other library does not store are not written either.
     for name in ["mamba_hf_three_taps", "mamba_hf_without_conv_bias"] {
         let (file, directory) = (model(&scratch, name), shown(&scratch.path(name)));

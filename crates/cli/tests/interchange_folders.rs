@@ -68,7 +68,7 @@ fn a_folder_that_was_exported_is_imported_as_the_model_that_it_was() {
         let config = |checkpoint: &str| read_json(&Path::new(checkpoint).join("config.json"))["model"].clone();
         assert_eq!(config(&again), config(&shown(&scratch.path("imported"))), "{name}");
         // What is there is never written over, and no half of a folder stays.
-        told(&["export", &again, "--format", format, "-o", &shown(&folder)]).refused(&["folder", "is there already"]);
+        told(&["export", &again, "--format", format, "-o", &shown(&folder)]).refused(&["folder", "already exists"]);
         told(&["export", &again, "--format", format, "-o", &shown(&scratch.path("none/folder"))]).failed(2, &["none"]);
         assert!(leftovers(&scratch.path("")).is_empty());
     }

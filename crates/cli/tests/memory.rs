@@ -130,7 +130,7 @@ fn inspect_tells_the_memory_of_training_and_of_use() {
     let smaller = inspected(&["shakespeare-transformer", "--set", "checkpoint_blocks=true"]);
     assert!(smaller["memory_of_training"]["bytes"].as_u64() < training["bytes"].as_u64());
     let text = Finished::of(&mut minrnn(&["inspect", "shakespeare-min-gru"])).ok().stdout;
-    for part in ["memory of training\n", "moments", "in all", "memory of use\n", "each sequence"] {
+    for part in ["memory for training\n", "moments", "total", "memory for use\n", "each sequence"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let told = Finished::of(&mut minrnn(&["inspect", "shakespeare-min-gru", "--json"])).ok().stdout;

@@ -72,7 +72,7 @@ fn heads_and_states_that_do_not_fit_are_named() {
         ("mixer=s-lstm n_heads=3", &["n_heads = 3 does not divide 16", "d_model of mixer = s-lstm"]),
         ("mixer=m-lstm n_heads=3", &["n_heads = 3 does not divide 64", "the inner width", "mixer = m-lstm"]),
         ("mixer=ret-net n_heads=3", &["n_heads must divide d_model, found 3 heads for 16"]),
-        ("mixer=ret-net n_heads=16", &["turns pairs of channels", "16 heads of d_model 16 have 1 each"]),
+        ("mixer=ret-net n_heads=16", &["rotates pairs of channels", "16 heads of d_model 16 have 1 each"]),
         ("mixer=aaren n_heads=3", &["n_heads must divide the inner width, found 3 heads for 32"]),
         ("mixer=linear-attention n_heads=5", &["n_heads must divide the inner width, found 5 heads for 32"]),
         ("mixer=delta n_heads=0", &["n_heads must be between 1", "found 0"]),

@@ -76,7 +76,7 @@ fn no_command_writes_over_what_it_reads() {
         &["plot", &shown(&scratch.path("log.png")), "-o", &shown(&scratch.path("log.svg"))],
     ];
     for args in is_input {
-        told(args).refused(&["is what is read", "give another file to write"]);
+        told(args).refused(&["is the input", "give another file to write"]);
     }
     let [writer, around_text] = [&text.out, &scratch.path("text/../text.txt")].map(|path| shown(path));
     let is_learned = [
@@ -98,7 +98,7 @@ fn no_command_writes_over_what_it_reads() {
     told(&["predict", &run, "--data", &data, "--hidden", &once, "--logits", &around]).refused(&["once.csv", "give each its own file"]);
     if Path::new("/dev/stdin").exists() {
         let into_itself = minrnn(&["stream", &forecaster, "--save-state", &data]).stdin(fs::File::open(&table).unwrap()).output().unwrap();
-        Finished::from(into_itself).refused(&["is what is read", "give another file to write"]);
+        Finished::from(into_itself).refused(&["is the input", "give another file to write"]);
     }
     assert_untouched(&scratch.path(""), &before);
     #[cfg(unix)]

@@ -79,7 +79,7 @@ fn a_packed_model_is_packed_smaller_and_nothing_is_made_of_what_is_gone() {
     assert!(told.contains("f32.minrnn") && told.contains("tensors as int4") && told.contains("next: minrnn generate"), "{told}");
     assert!(fs::read(&again).unwrap() == fs::read(&direct).unwrap(), "f32 has lost nothing");
     pack(&direct, "f32", &again).refused(&["int4.minrnn", "as int8", "give the run or checkpoint"]);
-    pack(&exact, "int8", &exact).refused(&["is what is read"]);
+    pack(&exact, "int8", &exact).refused(&["is the input"]);
     let damaged = scratch.write("damaged.minrnn", &fs::read(&exact).unwrap()[..2000]);
     pack(Path::new(&damaged), "int4", &again).refused(&["damaged.minrnn", "cut short"]);
 }

@@ -68,7 +68,7 @@ fn what_cannot_be_drawn_is_named_and_nothing_is_written() {
     refused(&[&empty], &["empty.jsonl", "no evaluation"]);
     refused(&[&endless], &["endless.jsonl", "finite loss"]);
     refused(&[&broken], &["broken.jsonl", "line 1"]);
-    refused(&[&backwards], &["backwards.jsonl", "iteration 0 behind that of 10", "in the order"]);
+    refused(&[&backwards], &["backwards.jsonl", "iteration 0 after that of 10", "in the order"]);
     refused(&[&good, &good], &["NAME=RUN"]);
     refused(&[good.as_str(); 11], &["11 runs", "at most 10"]);
     plot(&[&good, "-o", &shown(&scratch.path("picture.jpg"))]).refused(&["picture.jpg", ".svg"]);

@@ -119,7 +119,7 @@ fn what_cannot_act_or_be_read_is_told() {
     Finished::of(minrnn(&["pack", "-o"]).arg(&packed).arg(&run.out)).ok();
     rollout(&["--target-return", "nan"], &packed).refused(&["--target-return", "finite"]);
     rollout(&["--target-return", "1e308"], &packed).refused(&["--target-return", "32 bits"]);
-    rollout(&["--record", &shown(&packed)], &packed).refused(&["is what is read"]);
+    rollout(&["--record", &shown(&packed)], &packed).refused(&["is the input"]);
     Finished::of(minrnn(&["stream"]).arg(&packed)).refused(&["minrnn rollout"]);
     Finished::of(minrnn(&["predict", "--data", &shown(&data)]).arg(&packed)).refused(&["not trained on a table"]);
     Finished::of(minrnn(&["generate", "--prompt", "a"]).arg(&packed)).refused(&["p.minrnn"]);

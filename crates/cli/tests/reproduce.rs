@@ -149,7 +149,10 @@ fn ctrl_c_keeps_everything_and_the_same_command_goes_on() {
     let stopped = Finished::from(child.wait_with_output().unwrap()).ok();
     let kept = results(&out);
     assert!((3..36).contains(&kept.len()), "{} of 36 were made", kept.len());
-    assert!(stopped.stderr.ends_with(&format!("everything is saved in {}\ngo on with the same command\n", out.display())), "{stopped:?}");
+    assert!(
+        stopped.stderr.ends_with(&format!("everything is saved in {}\ncontinue with the same command\n", out.display())),
+        "{stopped:?}"
+    );
     assert!(read(out.join("table1.md")).contains(&format!("{} of 36 runs are done.", kept.len())));
 
     let finished = Finished::of(&mut thirty_six_runs(&out)).ok();
@@ -166,7 +169,7 @@ fn two_processes_share_the_work() {
     let mut first = thirty_six_runs(&out).spawn().unwrap();
     wait_until(&mut first, || !results(&out).is_empty());
     let second = thirty_six_runs(&out).spawn().unwrap();
-    let both = [first, second].map(|child| Finished::from(child.wait_with_output().unwrap()));
+    let both = [first, second].map(|child| Finished::from(child.wait_with_output().unwrap()).ok());
     assert_eq!(results(&out).len(), 36);
     // Each was trained by one of them, and where one met the other in a run it went on to the next.
     let ends = |finished: &Finished| finished.stderr.matches("iterations done: ").count();
@@ -174,6 +177,29 @@ fn two_processes_share_the_work() {
     assert!(both.iter().all(|finished| ends(finished) > 0), "{both:?}");
     let page = read(out.join("table1.md"));
     assert!(!page.contains("Could not be run") && !page.contains("runs are done"), "{page}");
+}
+
+#[test]
+fn a_run_that_another_process_is_at_is_no_failure() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    let run = out.join("runs/selective-copying/mingru-1-layer/seed-1");
+    // The first results make the folder one of results.
+    Finished::of(reproduce(&out, &["table1"]).args(["--row", "minLSTM"])).ok();
+    let held = minrnn::train::RunDir::create(&run).unwrap();
+    for jobs in ["1", "2"] {
+        let finished = Finished::of(reproduce(&out, &["table1"]).args(["--jobs", jobs])).ok();
+        assert!(finished.stderr.contains("not done: another process is at it"), "{finished:?}");
+        assert!(finished.stderr.contains("other processes are at: minGRU, 1 layer (seed 1)\n"), "{finished:?}");
+        assert_eq!(results(&out).len(), 5);
+        let page = read(out.join("table1.md"));
+        assert!(page.contains("## Being made by other processes") && page.contains("| being made |"), "{page}");
+        assert!(page.contains("5 of 6 runs are done.") && !page.contains("Could not be run"), "{page}");
+        assert!(read(out.join("table1.csv")).contains("another process is at it"));
+    }
+    drop(held);
+    let finished = Finished::of(&mut reproduce(&out, &["table1"])).ok();
+    assert!(!finished.stderr.contains("another process") && results(&out).len() == 6, "{finished:?}");
 }
 
 #[test]
@@ -210,7 +236,7 @@ fn the_full_settings_are_estimated_and_not_started_unasked() {
     assert!(results(&out).is_empty());
     let paper = scratch.path("paper");
     let unasked = Finished::of(&mut minrnn(&["reproduce", "table3", "--scale", "paper", "--out", &shown(&paper)]));
-    unasked.failed(2, &["--scale paper may take long; start it with --yes"]);
+    unasked.failed(2, &["--scale paper may take a long time; start it with --yes"]);
     let asked = Finished::of(&mut minrnn(&["reproduce", "table3", "--scale", "paper", "--yes", "--out", &shown(&paper)])).ok();
     assert!(asked.stdout.contains("109.7 ± 2.7"));
 }
@@ -321,7 +347,7 @@ fn several_jobs_end_with_ctrl_c_and_the_same_command_goes_on() {
     signal(&child, "INT");
     let stopped = Finished::from(child.wait_with_output().unwrap()).ok();
     let kept = results(&out);
-    assert!((3..36).contains(&kept.len()) && stopped.stderr.contains("go on with the same command"), "{stopped:?}");
+    assert!((3..36).contains(&kept.len()) && stopped.stderr.contains("continue with the same command"), "{stopped:?}");
     Finished::of(&mut jobs()).ok();
     let all = results(&out);
     assert!(all.len() == 36 && kept.iter().all(|(path, content)| all[path] == *content));
@@ -369,7 +395,7 @@ fn an_interrupted_training_goes_on_from_its_copy_alone() {
     let renamed = read(copy.join("run.json")).replace(machine, "another box, 64 cores");
     fs::write(copy.join("run.json"), renamed).unwrap();
     let stopped = interrupt(&there, parity(&there).arg("--resume"), 20);
-    assert!(stopped.stderr.contains(&format!("goes on after {begun} updates made on another box, 64 cores")), "{stopped:?}");
+    assert!(stopped.stderr.contains(&format!("continues after {begun} updates made on another box, 64 cores")), "{stopped:?}");
     let log = read(there.join("runs").join(run).join("metrics.jsonl"));
     let first_update = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).find(|line| line["kind"] == "train").unwrap();
     assert_eq!(first_update["iteration"], begun + 1);

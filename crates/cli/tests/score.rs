@@ -80,7 +80,7 @@ fn planted_anomalies_are_found_and_few_others() {
     for (checkpoint, is_used) in [("scored", false), ("best", true)] {
         let name = fs::read_to_string(format!("{run}/checkpoints/{checkpoint}")).unwrap();
         let of_checkpoint = told(&score(&format!("{run}/checkpoints/{}", name.trim()), &data, &[]).ok());
-        assert!(of_checkpoint.contains("of 360 rows to compare with") && (of_checkpoint == told(&finished)) == is_used, "{of_checkpoint}");
+        assert!(of_checkpoint.contains("of 360 reference rows") && (of_checkpoint == told(&finished)) == is_used, "{of_checkpoint}");
     }
     Finished::of(&mut minrnn(&["predict", &packed, "--data", &data])).ok();
 
@@ -89,7 +89,7 @@ fn planted_anomalies_are_found_and_few_others() {
     assert!(few > marked.len(), "{few}");
     let usual = shown(&scratch.write("usual.csv", waves(6, 100, 3, &[(1, 50)])));
     let calibrated = score(&run, &data, &["--calibrate", &usual]).ok();
-    assert!(calibrated.stderr.contains("the most surprising of 522 rows"), "{calibrated:?}");
+    assert!(calibrated.stderr.contains("the highest of 522 reference rows"), "{calibrated:?}");
     // One of them is as unusual as what was planted, so that little is above it.
     assert!(rows(&calibrated.stdout).iter().filter(|row| row[5] == "1").count() < marked.len());
 }
@@ -134,7 +134,7 @@ fn unusual_lines_of_a_text_are_found() {
     assert_eq!(found.len(), lines.len());
     let marked: Vec<&str> = found.iter().filter(|row| row[3] == "1").map(|row| row[0].as_str()).collect();
     assert!(marked.contains(&"21") && marked.contains(&"41") && marked.len() < 8, "{marked:?} {}", finished.stderr);
-    assert!(finished.stderr.contains("1 of them have something in them that the vocabulary does not have"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("1 of them contain something that is not in the vocabulary"), "{}", finished.stderr);
 
     // It is what `stream` says of each token.
     let plain = words(300);
@@ -191,13 +191,13 @@ fn what_cannot_be_scored_is_a_sentence() {
     let table = waves(2, 60, 1, &[]);
     let run = trained(&scratch, &table, &["--set", "quantiles=[]"], &["max_iterations=2"]);
     let data = shown(&scratch.path("table.csv"));
-    score(&run, &data, &[]).refused(&["it forecasts one number alone", "--quantiles 0.1,0.5,0.9"]);
+    score(&run, &data, &[]).refused(&["it forecasts a single number", "--quantiles 0.1,0.5,0.9"]);
     fs::remove_dir_all(&run).unwrap();
     let run = trained(&scratch, &table, &[], &["max_iterations=2"]);
     for share in ["0", "1", "-1", "nan", "2"] {
         assert_eq!(score(&run, &data, &[&format!("--threshold={share}")]).code, Some(2), "{share}");
     }
-    score(&run, &data, &["--out", &data]).refused(&["is what is read"]);
+    score(&run, &data, &["--out", &data]).refused(&["is the input"]);
     score(&run, &shown(&scratch.path("none.csv")), &[]).refused(&["none.csv"]);
     score(&run, &shown(&scratch.write("bad.csv", "x,ds,id\n1,1,a\nb,2,a\n")), &[]).refused(&["bad.csv", "line 3, column 'x'"]);
     let untouched = scratch.write("out.csv", "before");

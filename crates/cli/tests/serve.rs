@@ -504,7 +504,7 @@ fn a_stop_lets_what_is_under_way_end() {
     reader.read_to_string(&mut rest).unwrap();
     assert!(rest.contains("\"finish_reason\":\"length\"") && rest.ends_with("data: [DONE]\n\n"));
     let (code, said) = server.ended();
-    assert_eq!((code, said.as_str()), (Some(0), "stopping; what is under way may end\n"));
+    assert_eq!((code, said.as_str()), (Some(0), "stopping; open requests may finish\n"));
     // What takes too long is not waited for.
     let server = Server::start(&[model(), "--max-tokens", "1000000000", "--drain", "0"]);
     let endless = server.post("/v1/completions", &json!({ "prompt": "the ", "max_tokens": 1_000_000_000, "stream": true }));
@@ -631,6 +631,38 @@ fn a_table_is_answered_as_predict_answers_it() {
     let server = Server::start(&[&packed]);
     let (status, sentence) = server.refused("/v1/completions", &json!({ "prompt": "the " }));
     assert_eq!((status, sentence.as_str()), (404, "there is no model of text; none is served"));
+}
+
+#[test]
+fn a_table_and_its_rows_to_come_are_answered_as_predict_answers_them() {
+    let scratch = Scratch::new();
+    let rows = |days: std::ops::Range<u32>, sold: bool| {
+        let row = |day| format!("\"shop, old\",{day},{}{}\n", day % 3, if sold { format!(",{}", 10 + day % 3 * 5) } else { String::new() });
+        format!("shop,day,offer{}\n", if sold { ",sold" } else { "" }) + &days.map(row).collect::<String>()
+    };
+    let (history, future) = (rows(0..40, true), rows(40..43, false));
+    let (data, to_come) = (shown(&scratch.write("history.csv", &history)), shown(&scratch.write("future.csv", &future)));
+    let args = ["--task", "forecast", "--data", &data, "--group", "shop", "--time", "day", "--target", "sold", "--horizon", "3"];
+    let args = [&args[..], &["--known-ahead", "offer"]].concat().into_iter().map(str::to_owned).collect();
+    let forecaster = Training { args, ..scratch.task("shop", &[]) };
+    forecaster.run().ok();
+    let packed = shown(&scratch.path("shop.minrnn"));
+    Finished::of(&mut minrnn(&["pack", &shown(&forecaster.out), "-o", &packed])).ok();
+    let expected = Finished::of(&mut minrnn(&["predict", &packed, "--data", &data, "--future", &to_come])).ok().stdout;
+    assert_eq!(expected.lines().count(), 4);
+    let server = Server::start(&[&packed]);
+    let mut response = server.post("/v1/predict", &json!({ "data": history, "future": future }));
+    assert_eq!((response.status().as_u16(), response.body_mut().read_to_string().unwrap()), (200, expected));
+    let short: String = future.lines().take(3).map(|line| line.to_owned() + "\n").collect();
+    for (body, sentence) in [
+        (json!({ "data": history }), "known 3 steps ahead, so the rows to come are needed; send both tables as texts in JSON"),
+        (json!({ "data": history, "future": short }), "the rows to come: the sequence 'shop, old' has 2 rows to come, expected at least 3"),
+        (json!({ "data": "shop,day\n", "future": future }), "the table: "),
+        (json!({ "data": history, "futures": future }), "the table: there is no column"),
+    ] {
+        let (status, told) = server.refused("/v1/predict", &body);
+        assert!(status == 400 && told.contains(sentence), "{status} {told}");
+    }
 }
 
 #[test]

@@ -209,7 +209,7 @@ fn a_saved_state_goes_on_where_it_was() {
     Finished::of(minrnn(&["pack", "--weights", "int8", "-o", &other]).arg(scratch.path("run"))).ok();
     stream(&[&other, "--load-state", &state], "").refused(&["saved with another model"]);
     stream(&[&model, "--load-state", "nowhere"], "").refused(&["nowhere"]);
-    stream(&[&model, "--save-state", &model], "").refused(&["is what is read"]);
+    stream(&[&model, "--save-state", &model], "").refused(&["is the input"]);
 }
 
 #[test]
@@ -237,6 +237,40 @@ fn a_bad_row_is_a_sentence_and_can_be_passed_over() {
     stream(&[&model, "--max-groups", "0"], "").refused(&["at least 1"]);
     stream(&["nowhere"], "").refused(&["nowhere"]);
     assert_eq!(stream(&[&model], header).ok().stdout.lines().count(), 1);
+}
+
+#[test]
+fn rows_of_a_sequence_come_in_the_order_of_time() {
+    let scratch = Scratch::new();
+    let day = |id: &str, day: usize| format!("{id},2024-01-{day:02},{}\n", day % 7);
+    let header = "id,ds,sold\n";
+    let table = (1..=28).fold(header.to_owned(), |table, t| table + &day("a", t) + &day("b", t));
+    let data = shown(&scratch.write("shops.csv", &table));
+    let args = ["--task", "forecast", "--data", &data, "--group", "id", "--target", "sold", "--horizon", "2"];
+    let model = packed(&scratch, &trained(&scratch, &args, &["max_iterations=4"]));
+    let all = stream(&[&model], &table).ok().stdout;
+    assert_eq!(all.lines().count(), 57, "{all}");
+
+    let of = |rows: &[(&str, usize)]| rows.iter().fold(header.to_owned(), |table, &(id, t)| table + &day(id, t));
+    let torn = of(&[("a", 5), ("b", 2), ("a", 4), ("b", 3), ("a", 5), ("a", 6)]);
+    let ended = stream(&[&model], &torn);
+    ended.failed(2, &["line 4: the time of the sequence 'a' is 2024-01-04 after 2024-01-05, expected a later one", "order of time"]);
+    assert_eq!(ended.stdout.lines().count(), 3, "{}", ended.stdout);
+    let passed = stream(&[&model, "--skip-bad-rows"], &torn).ok();
+    assert!(
+        passed.stderr.lines().count() == 2 && passed.stderr.contains("line 6: the time of the sequence 'a' is 2024-01-05"),
+        "{passed:?}"
+    );
+    let clean = stream(&[&model], &of(&[("a", 5), ("b", 2), ("b", 3), ("a", 6)])).ok().stdout;
+    let answers = |text: &str| text.lines().map(|line| line.split_once(',').unwrap().1.to_owned()).collect::<Vec<_>>();
+    assert_eq!(answers(&passed.stdout), answers(&clean), "what is passed over leaves no trace");
+    let unread = stream(&[&model], &format!("{header}a,2024-01-01,1\na,soon,1\n"));
+    unread.failed(2, &["line 3, column 'ds': expected a time that is written as those before, found 'soon'"]);
+    // A sequence that was forgotten begins anew, and without the column nothing is known of times.
+    stream(&[&model, "--max-groups", "1"], &of(&[("a", 5), ("b", 2), ("a", 4)])).ok();
+    stream(&[&model], "id,sold\na,1\na,1\n").ok();
+    // Whoever sends JSON is told what is read.
+    stream(&[&model], "{\"id\": \"a\", \"sold\": 1}\n").refused(&["the rows begin with '{\"id\": \"a\"' as JSON does, expected CSV"]);
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn what_cannot_be_learned_from_is_refused_by_name() {
     );
     refused("id,ds,x\na,monday,1\na,tuesday,2\n", &FORECAST, &["the column 'ds' holds no times: found 'monday'"]);
     refused("id,x\na,1\na,2\n", &[&FORECAST[..], &["--time", "when"]].concat(), &["there is no column 'when'"]);
-    refused("id,x\na,1\na,2\n", &[&FORECAST[..], &["--quantiles", "0.1,0.9"]].concat(), &["quantiles must rise", "with 0.5 among them"]);
+    refused("id,x\na,1\na,2\n", &[&FORECAST[..], &["--quantiles", "0.1,0.9"]].concat(), &["quantiles must increase", "include 0.5"]);
     refused("id,x\na,1\na,2\n", &[&FORECAST[..], &["--test", "nowhere.csv"]].concat(), &["nowhere.csv"]);
     refused("id,x\na,1\na,2\n", &[&FORECAST[..], &["--set", "patience=3"]].concat(), &["keep = best"]);
 }
@@ -211,7 +211,7 @@ fn a_test_on_the_file_that_is_learned_from_is_told() {
     let scratch = Scratch::new();
     let table = classes(20);
     let own = shown(&scratch.path("table.csv"));
-    let told = "the file to test on is the one to learn from";
+    let told = "the test file is the training file";
     assert!(train(&scratch, &table, &[&CLASSIFY[..], &["--test", &own]].concat(), &[]).0.ok().stderr.contains(told));
     let other = shown(&scratch.write("other.csv", &table));
     assert!(!train(&scratch, &table, &[&CLASSIFY[..], &["--test", &other]].concat(), &[]).0.ok().stderr.contains(told));

@@ -3,6 +3,7 @@
 mod common;
 
 use std::fmt::Write;
+use std::fs;
 
 use common::{Finished, Scratch, minrnn, shown};
 
@@ -64,6 +65,12 @@ fn a_number_of_every_sequence_is_learned_predicted_packed_and_streamed() {
     // Another table is scored; the target need not be there to predict.
     let scored = Finished::of(&mut minrnn(&["eval", &run, "--data", &data])).ok().stdout;
     assert!(scored.contains("mean absolute error of life") && scored.contains("n = 60)"), "{scored}");
+    // The constant is that of training, however much what is scored differs from it, and what is not known of training is not said of it.
+    assert!(scored.contains("beside median of training: "), "{scored}");
+    let far = shown(&scratch.write("far.csv", "engine,life,pressure\nf,9050,9.5\nf,9050,9\n"));
+    let of_far = Finished::of(&mut minrnn(&["eval", &run, "--data", &far])).ok().stdout;
+    let baseline = of_far.split("beside median of training: ").nth(1).and_then(|rest| rest.split(';').next()).unwrap();
+    assert!(baseline.parse::<f64>().unwrap() > 8000.0, "{of_far}");
     let without: String = table.lines().map(|line| line.split(',').step_by(2).collect::<Vec<_>>().join(",") + "\n").collect();
     let without = shown(&scratch.write("without.csv", without));
     assert_eq!(Finished::of(&mut minrnn(&["predict", &run, "--data", &without])).ok().stdout, predicted);
@@ -72,7 +79,7 @@ fn a_number_of_every_sequence_is_learned_predicted_packed_and_streamed() {
     let number = |text: &str, line: usize| text.lines().nth(line).unwrap().split(',').nth(1).unwrap().parse::<f64>().unwrap();
     (1..=60).for_each(|line| assert!((number(&of_packed, line) - number(&predicted, line)).abs() < 1e-2, "{line}"));
     let inspected = Finished::of(&mut minrnn(&["inspect", &file])).ok().stdout;
-    assert!(inspected.contains("a number of each sequence"), "{inspected}");
+    assert!(inspected.contains("a number for each sequence"), "{inspected}");
 
     // After the last row of a sequence the stream says what predict says.
     let first: String = std::fs::read_to_string(&without).unwrap().lines().take(9).map(|line| line.to_owned() + "\n").collect();
@@ -87,6 +94,35 @@ fn a_number_of_every_sequence_is_learned_predicted_packed_and_streamed() {
     Finished::of(&mut minrnn(&["score", &file, "--data", &data])).refused(&["it labels whole sequences"]);
 }
 
+/// 40 machines whose state is told by how they run, in the names that `of` makes of it.
+fn modes(of: impl Fn(&str) -> String) -> String {
+    let mut table = String::from("machine,state,mode,x\n");
+    for machine in 0..40 {
+        let (state, mode) = [("good", "idle"), ("worn", "run")][machine % 2];
+        (0..5).for_each(|t| writeln!(table, "m{machine},{state},{},{}", of(mode), t % 3).unwrap());
+    }
+    table
+}
+
+#[test]
+fn names_that_training_did_not_see_are_told_by_those_who_score() {
+    let scratch = Scratch::new();
+    let classify = ["--task", "classify", "--group", "machine", "--target", "state", "--columns", "mode,x"];
+    let (finished, run) = train(&scratch, &modes(str::to_owned), &[&classify[..], &["--set", "max_iterations=20"]].concat());
+    finished.ok();
+    let file = packed(&scratch, &run);
+    let loud = shown(&scratch.write("loud.csv", modes(str::to_uppercase)));
+    let mixed = shown(&scratch.write("mixed.csv", modes(str::to_owned).replacen(",run,", ",walk,", 3)));
+    let as_before = shown(&scratch.write("same.csv", modes(str::to_owned) + "m40,good,idle,1\nm40,good,idle,2\n"));
+    for model in [&run, &file] {
+        let told = |data: &str| Finished::of(&mut minrnn(&["eval", model, "--data", data])).ok().stderr;
+        let known = "they are read as none of those that were: 'idle', 'run'\n";
+        assert_eq!(told(&loud), format!("column 'mode': the names in 200 of 200 rows were not seen in training, such as 'IDLE'; {known}"));
+        assert_eq!(told(&mixed), format!("column 'mode': the names in 3 of 200 rows were not seen in training, such as 'walk'; {known}"));
+        assert_eq!(told(&as_before), "");
+    }
+}
+
 #[test]
 fn what_is_no_number_or_no_weight_is_a_sentence() {
     let scratch = Scratch::new();
@@ -97,13 +133,15 @@ fn what_is_no_number_or_no_weight_is_a_sentence() {
     refused(&engines(20), &[&REGRESS[..], &["--class-weights", "balanced"]].concat(), &["--class-weights is for --task classify"]);
     let classify = ["--task", "classify", "--group", "engine", "--target", "life", "--class-weights"];
     refused(&engines(20), &[&classify[..], &["50"]].concat(), &["such as worn=5; found '50'"]);
+    let comma = "class_weights = [\"worn, badly=5\"]";
+    refused(&engines(20), &[&classify[..], &["50, odd=5"]].concat(), &["found '50'; where a class has a comma in its name", comma]);
     let two: String = engines(20).lines().map(|line| line.replace(",50,", ",short,") + "\n").collect();
     refused(
         &two,
         &[&classify[..], &["shrt=2"]].concat(),
         &["class_weights names the class 'shrt', which the data lack; did you mean 'short'?"],
     );
-    refused("to be or not", &["--class-weights", "balanced"], &["--class-weights is about tables"]);
+    refused("to be or not", &["--class-weights", "balanced"], &["--class-weights is for tables"]);
 }
 
 #[test]
@@ -126,6 +164,10 @@ fn a_rare_class_is_found_where_it_weighs_more() {
         assert!(predicted.starts_with("machine,state,probability of good,probability of worn\n"), "{predicted}");
         predicted.lines().skip(1).map(|line| line.rsplit(',').next().unwrap().parse::<f64>().unwrap()).sum::<f64>() / 200.0
     };
+    // One with a comma in its name is named in a list.
+    let two = table.replace(",worn,", ",\"worn, badly\",");
+    train(&scratch, &two, &[&classify[..], &["--set", "max_iterations=2", "--set", "class_weights=[\"worn, badly=5\"]"]].concat()).0.ok();
+    std::fs::remove_dir_all(scratch.path("run")).unwrap();
     let (equal, balanced) = (share_of_worn(&[]), share_of_worn(&["--class-weights", "balanced"]));
     assert!((0.03..0.2).contains(&equal) && (0.35..0.65).contains(&balanced), "{equal} {balanced}");
 }
@@ -181,4 +223,21 @@ fn parts_of_the_calendar_are_read_from_the_times_in_training_prediction_and_stre
         finished.code == Some(2) && finished.stderr.contains("unknown part of the calendar 'year'; expected one of month, "),
         "{finished:?}"
     );
+}
+
+#[test]
+fn a_run_of_before_that_kept_no_median_goes_on() {
+    let scratch = Scratch::new();
+    let (done, run) = train(&scratch, &engines(40), &[&REGRESS[..6], &["--set", "max_iterations=20", "--set", "refit=false"]].concat());
+    done.ok();
+    let last = scratch.path("run/checkpoints/iter-20");
+    let task = fs::read_to_string(last.join("task.json")).unwrap();
+    let of_before: String = task.lines().filter(|line| !line.contains("\"target_median\"")).map(|line| line.to_owned() + "\n").collect();
+    assert_eq!(of_before.lines().count() + 1, task.lines().count());
+    let resume = || Finished::of(&mut minrnn(&["train", "--resume", "--out", &run, "--set", "max_iterations=30"]));
+    fs::remove_file(last.join("SHA256SUMS")).unwrap();
+    fs::write(last.join("task.json"), of_before.replace("\"life\"", "\"death\"")).unwrap();
+    resume().refused(&["task.json"]);
+    fs::write(last.join("task.json"), of_before).unwrap();
+    assert!(resume().ok().stdout.contains("model: "));
 }

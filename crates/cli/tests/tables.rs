@@ -67,7 +67,7 @@ fn separable_classes_are_learned_and_predicted() {
     let training = classifier(&scratch);
     let report = training.run().ok().stdout;
     assert_eq!(report.matches("test accuracy").count(), 1, "{report}");
-    assert!(report.contains("n = 48)") && report.contains("scored: the model of before"), "{report}");
+    assert!(report.contains("n = 48)") && report.contains("scored: the earlier model"), "{report}");
     let accuracy = number_after(&report, "test accuracy");
     assert!(accuracy > 90.0, "{report}");
     assert!(report.contains("always '"), "{report}");

@@ -31,7 +31,7 @@ fn a_run_needs_no_more_than_new_data_to_go_on_as_another() {
     Finished::of(minrnn(&["train"]).args(columns).args(SMALL).arg("--data").arg(&data).arg("--out").arg(&first)).ok();
     let report = Finished::of(minrnn(&["train"]).arg("--from").arg(&first).arg("--data").arg(&more).arg("--out").arg(&second)).ok().stdout;
     let told = format!("the weights of '{}/", first.display());
-    assert!(report.contains(&told) && report.contains("may have learned from what is scored here"), "{report}");
+    assert!(report.contains(&told) && report.contains("may have been trained on what is scored here"), "{report}");
     let experiment = std::fs::read_to_string(second.join("experiment.toml")).unwrap();
     for kept in ["d_model = 8", "mixer = \"s4d\"", "target = [\"state\"]", "max_iterations = 4"] {
         assert!(experiment.contains(kept), "{kept}: {experiment}");

@@ -120,7 +120,7 @@ fn training_ends_when_patience_does() {
     // Such a rate only makes it worse.
     let training = scratch.training("run", &["lr=30", "eval_every=5", "patience=2", "max_iterations=1000"]);
     let finished = training.run().ok();
-    assert!(finished.stderr.contains("no gain in 2 evaluations: 15 iterations"), "{finished:?}");
+    assert!(finished.stderr.contains("no improvement in 2 evaluations: 15 iterations"), "{finished:?}");
     assert!(finished.stdout.contains("best: iteration 5, "), "{finished:?}");
     assert_eq!(training.logged(), 15);
     let outcome = training.outcome();

@@ -76,7 +76,7 @@ fn stopped(training: &Training, mut child: std::process::Child, name: &str, at: 
     let made = training.logged();
     let words = [
         format!("stopped after {made} iterations; everything is saved in {}", training.out.display()),
-        format!("go on with: minrnn train --resume --out {}", training.out.display()),
+        format!("continue with: minrnn train --resume --out {}", training.out.display()),
     ];
     assert!(finished.stderr.ends_with(&format!("{}\n", words.join("\n"))), "{finished:?}");
     made
@@ -130,14 +130,17 @@ fn a_run_without_a_checkpoint_starts_anew_and_says_so() {
     std::fs::create_dir(&anew.out).unwrap();
     for _ in 0..2 {
         let finished = anew.resume().ok();
-        assert!(finished.stderr.starts_with(&format!("'{}' has no checkpoint yet: starting anew\n", anew.out.display())), "{finished:?}");
+        assert!(
+            finished.stderr.starts_with(&format!("'{}' has no checkpoint yet: starting from the beginning\n", anew.out.display())),
+            "{finished:?}"
+        );
         anew.outcome().assert_equals(&whole.outcome());
         std::fs::remove_dir_all(anew.out.join("checkpoints")).unwrap();
     }
     // With the text and the tokenizer that are asked for now.
     let other = scratch.write("other.txt", common::words(4000).to_uppercase());
     let bytes = Training { args: vec!["--data".to_owned(), common::shown(&other)], ..anew.with(&["tokenizer=byte"]) };
-    assert!(bytes.resume().ok().stderr.contains("starting anew"));
+    assert!(bytes.resume().ok().stderr.contains("starting from the beginning"));
     assert!(std::fs::read_to_string(anew.out.join("tokenizer.json")).unwrap().contains("byte"));
 }
 
@@ -151,14 +154,14 @@ fn a_directory_without_a_run_trains_nothing_else() {
     std::fs::write(early.out.join("run.lock"), "").unwrap();
     std::fs::write(early.out.join(".writing-abc"), "descr").unwrap();
     let bare = Training { args: Vec::new(), settings: Vec::new(), ..early.clone() };
-    bare.resume().refused(&["early'", "there is no run to resume", "start it again with the command", "without --resume"]);
+    bare.resume().refused(&["early'", "there is no run to resume", "start it again with the same command", "without --resume"]);
     early.run().ok();
     early.outcome().assert_equals(&whole.outcome());
     // And one that is killed after it: the text is the one the run began with.
     std::fs::remove_dir_all(early.out.join("checkpoints")).unwrap();
     std::fs::remove_dir_all(early.out.join("data")).unwrap();
     early.run().refused(&["already holds a run", "--resume"]);
-    assert!(bare.resume().ok().stderr.contains("starting anew"));
+    assert!(bare.resume().ok().stderr.contains("starting from the beginning"));
     early.outcome().assert_equals(&whole.outcome());
 }
 

@@ -279,7 +279,7 @@ fn every_malformed_case_is_a_sentence_and_exit_code_2() {
         (zeros("expect.c_last", &[2, 6]), r#"tensor "expect.c_last" is unknown"#),
         (zeros("expect.grad.loss_weight", &[1]), "is unknown"),
         (halves, "tensor 'x' has type F16, expected F32"),
-        (unset("case"), "it is no verify case"),
+        (unset("case"), "it is not a verify case"),
         (unset("cell"), "the metadata name no 'cell'"),
         (unset("candidate"), "to be positive or identity, found none"),
         (setting("gru", "case", "2"), r#"format "2", expected "1""#),
@@ -319,7 +319,7 @@ fn every_malformed_case_is_a_sentence_and_exit_code_2() {
         (good[..5].to_vec(), "fewer than a header"),
         (Vec::new(), "fewer than a header"),
         (b"epoch,loss\n1,2.5\n2,2.25\n".to_vec(), "expected a safetensors file"),
-        (safetensors::serialize(Draft::of("gru").tensors, None).unwrap(), "it is no verify case"),
+        (safetensors::serialize(Draft::of("gru").tensors, None).unwrap(), "it is not a verify case"),
     ];
     for (bytes, sentence) in cases {
         let output = verify_bytes(bytes);

@@ -60,15 +60,6 @@ impl<T> SharedOut<T> {
         unsafe { core::slice::from_raw_parts_mut(self.start.add(from), len) }
     }
 
-    /// The same output from element `from` on.
-    ///
-    /// # Panics
-    /// When that is past the end.
-    pub fn after(&self, from: usize) -> Self {
-        assert!(from <= self.len, "a part of a shared output: from {from} of {}", self.len);
-        Self { start: self.start.wrapping_add(from), len: self.len - from }
-    }
-
     /// Where element `at` is; at most one past the end.
     #[inline(always)]
     pub(crate) fn pointer(&self, at: usize) -> *mut T {

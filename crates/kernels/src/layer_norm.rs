@@ -10,6 +10,9 @@
 use crate::norm::{self, Standard};
 use crate::shape::{Out, expect_len};
 
+/// The ε of every model's LayerNorms, norms of heads and BatchNorms.
+pub const EPS: f32 = 1e-5;
+
 /// What is normalised.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {

@@ -56,6 +56,7 @@ pub mod shape;
 pub mod silu;
 pub mod simd;
 pub mod skip_gate;
+pub mod softplus;
 pub mod split;
 pub mod state_space;
 mod stepwise;

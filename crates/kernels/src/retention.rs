@@ -46,8 +46,8 @@ use head::Head;
 pub use features::angle;
 
 /// Steps of a chunk.
-const CHUNK: usize = 64;
-/// Added to the divisor of a normalised attention.
+pub const CHUNK: usize = 64;
+/// Added to the divisor of a normalised attention, and to the mean square of a head of RetNet.
 pub const EPS: f64 = 1e-6;
 
 /// Sizes of queries, keys `[B, T, H·K]` and values `[B, T, H·V]`.

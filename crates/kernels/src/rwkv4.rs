@@ -42,7 +42,7 @@ use core::ops::Range;
 /// ln Q of a memory that has read nothing.
 pub const EMPTY: f32 = -1e38;
 /// Steps between two kept memories.
-const CHUNK: usize = 128;
+pub const CHUNK: usize = 128;
 /// Channels of a task.
 const BLOCK: usize = 64;
 

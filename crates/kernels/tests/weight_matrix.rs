@@ -232,28 +232,6 @@ fn a_row_has_the_same_bits_in_any_batch() {
 }
 
 #[test]
-fn threads_change_nothing() {
-    let mut random = Random(4);
-    let (inputs, outputs) = (512, 1500);
-    for &format in WeightFormat::ALL {
-        let matrix = WeightMatrix::new(format, outputs, inputs, &random.normal(outputs * inputs));
-        for rows in [1, 3, 20] {
-            let x = random.normal(rows * inputs);
-            let alone = matmul(Level::current(), &matrix, rows, &x, None);
-            for threads in [1, 2, 5] {
-                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start");
-                let mut y = vec![f32::NAN; rows * outputs];
-                let mut scratches = vec![Scratch::default(); threads];
-                pool.install(|| {
-                    matrix.multiply_on_all_threads(Level::current(), Inputs { rows, x: &x, bias: None }, &mut y, outputs, &mut scratches)
-                });
-                assert_eq!(bits(&y), bits(&alone));
-            }
-        }
-    }
-}
-
-#[test]
 fn scratch_serves_matrices_of_any_size_in_turn() {
     let mut random = Random(5);
     let mut scratch = Scratch::default();

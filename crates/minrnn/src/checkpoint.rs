@@ -18,8 +18,8 @@ use std::path::Path;
 use burn::module::Module;
 use burn::tensor::{Device, TensorData};
 use minrnn_model::{
-    Calibration, CheckpointConfig, CheckpointFiles, MAX_TASK_BYTES, ModelConfig, Tensor, WEIGHTS_FILE, Weights, read_checkpoint,
-    write_atomic, write_safetensors,
+    CheckpointConfig, CheckpointFiles, MAX_TASK_BYTES, ModelConfig, Tensor, WEIGHTS_FILE, Weights, read_checkpoint, write_atomic,
+    write_safetensors,
 };
 pub use minrnn_model::{SURPRISE_FILE, TASK_FILE, TOKENIZER_FILE};
 
@@ -63,32 +63,12 @@ pub fn load_any_model(directory: impl AsRef<Path>, device: &Device) -> Result<Lo
     let model = AnyModel::new(&config.model, 0, device)?;
     let model = load_weights(model, &mut weights)?;
     weights.expect_empty()?;
-    let path = directory.join(TOKENIZER_FILE);
-    let tokenizer = load_tokenizer(directory)?;
-    if let Some(tokenizer) = &tokenizer
-        && tokenizer.vocab_size() > config.model.vocab_size
-    {
-        let (found, expected) = (tokenizer.vocab_size(), config.model.vocab_size);
-        let problem = format!("it has {found} tokens, but the model beside it knows {expected}; take the tokenizer of this model");
-        return Err(Error::malformed(path, problem));
+    let tokenizer = CheckpointFiles::open(directory)?.tokenizer()?.map(|(tokenizer, _)| tokenizer);
+    if let Some(tokenizer) = &tokenizer {
+        let named = |error: minrnn_model::Error| Error::malformed(directory.join(TOKENIZER_FILE), error.to_string());
+        tokenizer.expect_known(config.model.vocab_size).map_err(named)?;
     }
     Ok(LoadedModel { config, model, tokenizer })
-}
-
-/// The vocabulary in the checkpoint directory `directory`, where the model reads text.
-///
-/// # Errors
-/// When it cannot be read, or has another digest than it was written with.
-pub fn load_tokenizer(directory: impl AsRef<Path>) -> Result<Option<Tokenizer>> {
-    Ok(tokenizer_of(&CheckpointFiles::open(directory)?)?.map(|(tokenizer, _)| tokenizer))
-}
-
-/// The vocabulary of a checkpoint and its file's content, where the model reads text.
-///
-/// # Errors
-/// As [`load_tokenizer`].
-pub fn tokenizer_of(files: &CheckpointFiles) -> Result<Option<(Tokenizer, Vec<u8>)>> {
-    Ok(files.tokenizer()?)
 }
 
 /// The task on tables of the model in the checkpoint directory `directory`, with the configuration `config`; none where it has another one.
@@ -96,23 +76,7 @@ pub fn tokenizer_of(files: &CheckpointFiles) -> Result<Option<(Tokenizer, Vec<u8
 /// # Errors
 /// When its description cannot be read or belongs to another model.
 pub fn load_table_task(directory: impl AsRef<Path>, config: &ModelConfig) -> Result<Option<TableTask>> {
-    Ok(table_task_of(&CheckpointFiles::open(directory)?, config)?.map(|(task, _)| task))
-}
-
-/// The task on tables of a checkpoint and its file's content, where it has one.
-///
-/// # Errors
-/// As [`load_table_task`].
-pub fn table_task_of(files: &CheckpointFiles, config: &ModelConfig) -> Result<Option<(TableTask, Vec<u8>)>> {
-    Ok(files.table_task(config)?)
-}
-
-/// How surprising rows were that the model did not learn from, and its file's content, where that is known.
-///
-/// # Errors
-/// When it cannot be read.
-pub fn surprise_of(files: &CheckpointFiles) -> Result<Option<(Calibration, Vec<u8>)>> {
-    Ok(files.surprise()?)
+    Ok(CheckpointFiles::open(directory)?.table_task(config)?.map(|(task, _)| task))
 }
 
 /// How the steps of a policy become numbers, and its file's content.

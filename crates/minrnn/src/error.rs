@@ -92,7 +92,7 @@ pub enum Error {
     /// A trained model gave something that is no number.
     #[error(
         "the model's output for {what} is not finite ({value}); its weights are damaged or its training went wrong: take another checkpoint, \
-         or train it anew with a lower learning rate"
+         or retrain it with a lower learning rate"
     )]
     Output {
         /// What it read: "the sequence 'm3'", "the text".
@@ -136,7 +136,7 @@ pub enum RunProblem {
     #[error("there is no run directory to resume")]
     Missing,
     /// Asked to go on with a run that has done nothing yet, without its experiment.
-    #[error("there is no run to resume in it: its start was ended before it began; start it again with the command it was started with")]
+    #[error("there is no run to resume in it: it was stopped before training began; start it again with the same command")]
     NotBegun,
     /// Asked to go on with what is no run.
     #[error("expected a run to resume, found other files such as '{0}'")]
@@ -153,6 +153,9 @@ pub enum RunProblem {
     /// A checkpoint was copied away from the data that are needed.
     #[error("it lies outside its run, whose data is needed")]
     OutsideRun,
+    /// The file names a checkpoint that is not there.
+    #[error("it names '{}', which is gone; write the name of an existing checkpoint into it", .0.display())]
+    CheckpointGone(PathBuf),
     /// The text or the table is another one.
     #[error("the {0} has changed since this run began")]
     Changed(&'static str),

@@ -23,12 +23,10 @@ pub fn expect_harmless<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a P
             return Err(Error::Config(format!("'{shown}' is a directory; give a file to write")));
         }
         if !found.is_file() {
-            return Err(Error::Config(format!(
-                "'{shown}' is a pipe or a device, which a file would take the place of; give a file to write"
-            )));
+            return Err(Error::Config(format!("'{shown}' is a pipe or a device, which a file would replace; give a file to write")));
         }
         if let Some(input) = inputs.into_iter().find(|input| is_same_file(output, input)) {
-            return Err(Error::Config(format!("'{shown}' is what is read, '{}'; give another file to write", input.display())));
+            return Err(Error::Config(format!("'{shown}' is the input '{}'; give another file to write", input.display())));
         }
     }
     expect_outside_runs(output)
@@ -64,7 +62,7 @@ pub fn expect_outside_runs(output: &Path) -> Result<()> {
         }
         let what = if is_run { "the run" } else { "the checkpoint" };
         let (shown, folder) = (output.display(), folder.display());
-        return Err(Error::Config(format!("'{shown}' lies in {what} '{folder}', whose files are its own; choose another place")));
+        return Err(Error::Config(format!("'{shown}' lies in {what} '{folder}', which holds only its own files; choose another place")));
     }
     Ok(())
 }
@@ -112,7 +110,7 @@ mod tests {
         fs::write(&table, "").unwrap();
         fs::write(&other, "").unwrap();
         let refused = |output: &Path| expect_harmless(output, [other.as_path(), &table]).map_err(|refused| refused.to_string());
-        assert!(refused(&table).unwrap_err().contains("is what is read"));
+        assert!(refused(&table).unwrap_err().contains("is the input"));
         assert!(refused(&folder.path().join("../").join(folder.path().file_name().unwrap()).join("table")).is_err());
         assert_eq!(refused(&new), Ok(()));
         assert!(refused(folder.path()).unwrap_err().contains("is a directory"));

@@ -140,7 +140,7 @@ impl Rollout {
         }
         if !((self.target_return / encoding.return_scale) as f32).is_finite() {
             let found = self.target_return;
-            return Err(Error::Config(format!("the return that is asked for must be a finite number, also in 32 bits, found {found}")));
+            return Err(Error::Config(format!("the target return must be a finite number, also in 32 bits, found {found}")));
         }
         let expected = [encoding.width(), encoding.action_width];
         if expected != found {

@@ -63,7 +63,9 @@ impl<'a> Subject<'a> {
                 let deployed = Deployed::load(path)?;
                 object(deployed.model.config(), None, Some(bytes_of(&deployed)))
             }
-            Self::File => Err(Error::Config("a file of tensors tells of no model; give a run, a checkpoint or a packed model".to_owned())),
+            Self::File => {
+                Err(Error::Config("a file of tensors does not describe a model; give a run, a checkpoint or a packed model".to_owned()))
+            }
             Self::Directory => {
                 let config = CheckpointConfig::read(find_checkpoint(path)?)?;
                 object(&config.model, training_of(path)?.as_ref(), None)
@@ -79,9 +81,7 @@ impl<'a> Subject<'a> {
         if settings.is_empty() || matches!(self, Self::Experiment(_) | Self::Configuration) {
             return Ok(());
         }
-        Err(Error::Config(
-            "a trained model is what it is, and settings change an experiment or a config.json alone; leave them out".to_owned(),
-        ))
+        Err(Error::Config("settings change only an experiment or a config.json, not a trained model; leave them out".to_owned()))
     }
 }
 

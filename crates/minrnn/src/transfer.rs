@@ -10,7 +10,7 @@ use minrnn_stream::PackedModel;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::checkpoint::{LoadedModel, SURPRISE_FILE, TASK_FILE, create_checkpoint, fill, load_any_model, surprise_of, tokenizer_of};
+use crate::checkpoint::{LoadedModel, SURPRISE_FILE, TASK_FILE, create_checkpoint, fill, load_any_model};
 use crate::data::Tokenizer;
 use crate::deployed::Deployed;
 use crate::interchange::{ForeignModel, Form, Format, NamedTensor, Settings, export, export_folder, import};
@@ -54,7 +54,7 @@ impl Import {
     /// be made.
     pub fn write(&self, output: &Path) -> Result<Imported> {
         if output.exists() {
-            return Err(Error::Config(format!("'{}' is there already; name a directory to make", output.display())));
+            return Err(Error::Config(format!("'{}' already exists; name a new directory", output.display())));
         }
         expect_outside_runs(output)?;
         let format = self.format;
@@ -71,7 +71,7 @@ impl Import {
                 (config, tensors, Some(kept))
             }
             (None, true) => {
-                let problem = format!("a file of format {format} holds recurrent layers alone; name the model they go into");
+                let problem = format!("a file of format {format} holds only recurrent layers; name the model they go into");
                 return Err(Error::needed(Needed::Into, problem));
             }
             (Some(run), false) => {
@@ -119,7 +119,7 @@ pub fn export_model(run: &Path, format: Format, output: &Path) -> Result<Exporte
     if !is_folder {
         expect_harmless(output, [run])?;
     } else if output.exists() {
-        return Err(Error::Config(format!("'{}' is there already; name a directory to make", output.display())));
+        return Err(Error::Config(format!("'{}' already exists; name a new directory", output.display())));
     } else {
         expect_outside_runs(output)?;
     }
@@ -180,14 +180,14 @@ fn form(sections: &Map<String, Value>, format: Format, checkpoint: &Path) -> Res
 
 /// The vocabulary that lies in the folder of a model that knows `most` tokens, or why there is none: other libraries have kinds that we have not.
 fn of_folder(file: Option<&Path>, most: usize) -> (Option<Tokenizer>, Option<String>) {
-    match file.map(Tokenizer::load) {
-        None => (None, None),
-        Some(Ok(tokenizer)) if tokenizer.vocab_size() > most => {
-            let problem = format!("it has {} tokens, but the model knows {most}", tokenizer.vocab_size());
-            (None, Some(problem))
-        }
-        Some(Ok(tokenizer)) => (Some(tokenizer), None),
-        Some(Err(why)) => (None, Some(why.to_string())),
+    let read = |file: &Path| -> minrnn_model::Result<Tokenizer> {
+        let tokenizer = Tokenizer::load(file)?;
+        tokenizer.expect_known(most)?;
+        Ok(tokenizer)
+    };
+    match file.map(read).transpose() {
+        Ok(tokenizer) => (tokenizer, None),
+        Err(why) => (None, Some(why.to_string())),
     }
 }
 
@@ -205,8 +205,8 @@ impl Kept {
         let files = CheckpointFiles::open(directory)?;
         let task = files.find(TASK_FILE, MAX_TASK_BYTES)?.map(|content| (TASK_FILE, content));
         // How surprising rows were to one model is no threshold for another.
-        let surprise = if is_same { surprise_of(&files)?.map(|(_, content)| (SURPRISE_FILE, content)) } else { None };
-        let tokenizer = tokenizer_of(&files)?.map(|(tokenizer, _)| tokenizer);
+        let surprise = if is_same { files.surprise()?.map(|(_, content)| (SURPRISE_FILE, content)) } else { None };
+        let tokenizer = files.tokenizer()?.map(|(tokenizer, _)| tokenizer);
         Ok(Self { tokenizer, files: task.into_iter().chain(surprise).collect() })
     }
 

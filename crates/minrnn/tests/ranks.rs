@@ -100,6 +100,11 @@ impl Ranks for Thread {
         }
     }
 
+    fn collect_first(&self, own: &[f32], all: &mut [f32]) {
+        assert_eq!(all.is_empty(), self.rank > 0, "the first alone gets them");
+        self.collect(own, all);
+    }
+
     fn gather(&self, own: &[u8]) -> Vec<Vec<u8>> {
         self.board.gather(self.rank, self.size, own)
     }
@@ -264,6 +269,18 @@ fn lanes_side_by_side_are_one_larger_batch_that_reads_in_order() {
 }
 
 #[test]
+fn numbers_of_all_ranks_come_to_the_first_bit_by_bit() {
+    // More than go at once, and every kind of number: the multiplier is odd.
+    let bits = |rank: usize| (0..3_000_000u32).map(move |i| i.wrapping_mul(2_654_435_761).wrapping_add(rank as u32));
+    let found = on_ranks(3, |group| group.collect_first(&bits(group.rank()).map(f32::from_bits).collect::<Vec<_>>()));
+    assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [3, 0, 0]);
+    for (rank, values) in found[0].iter().enumerate() {
+        assert!(values.iter().copied().map(f32::to_bits).eq(bits(rank)), "of rank {rank}");
+    }
+    assert_eq!(Group::alone().collect_first(&[1.0, 2.0]), [[1.0, 2.0]]);
+}
+
+#[test]
 fn an_error_on_one_rank_ends_all_with_its_sentence_and_leaves_the_last_checkpoint() {
     let scratch = Scratch::new();
     for failing in [0, 1, 3] {
@@ -332,7 +349,7 @@ fn processes_that_would_not_compute_the_same_are_refused() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1 + group.rank()).build().unwrap();
         pool.install(|| scratch.trainer(&group, "run", &[]).map(drop).unwrap_err().to_string())
     });
-    assert_eq!(outcomes[0], "process 1 has threads 2, process 0 has 1; set train.threads, so that all have as many");
+    assert_eq!(outcomes[0], "process 1 has threads 2, process 0 has 1; set train.threads, so that all have the same number");
 }
 
 #[test]

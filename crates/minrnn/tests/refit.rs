@@ -110,7 +110,7 @@ fn the_score_belongs_to_the_model_of_before_and_the_model_to_all_data() {
         assert_eq!((iteration(&best), iteration(&scored), report.iteration), (16, 8, 8));
         assert_eq!((&report.checkpoint, &report.scored), (&best, &scored));
         assert_eq!((find_checkpoint(&run).unwrap(), find_scored(&run).unwrap()), (best.clone(), scored.clone()));
-        assert!(find_scored(&best).unwrap_err().to_string().contains("has learned from the part that it would be scored on"));
+        assert!(find_scored(&best).unwrap_err().to_string().contains("was trained on the part that it would be scored on"));
         assert_eq!(find_scored(&scored).unwrap(), scored);
         // Another model, learned by a round that began anew.
         assert_ne!(weights(&best), weights(&scored));

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::files::{read_limited, utf8};
-use crate::{Error, Result, Weights, read_text, write_atomic};
+use crate::{Error, Result, Weights, hex, read_text, write_atomic};
 
 /// Name of the configuration in a checkpoint directory.
 pub const CONFIG_FILE: &str = "config.json";
@@ -155,7 +155,7 @@ impl CheckpointFiles {
                 "use another checkpoint of the run, such as '{}' (to train on from it, write its name into the file 'last' beside it)",
                 path.display()
             ),
-            None => "copy it again from where it came".to_owned(),
+            None => "copy it again from its source".to_owned(),
         };
         format!("{another}, or delete {DIGESTS_FILE} if it was changed on purpose")
     }
@@ -183,17 +183,17 @@ fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
         match parts {
             Some((digest, name)) if digest.bytes().all(|digit| digit.is_ascii_hexdigit()) && is_name(name) => {
                 if digests.insert(name.to_owned(), digest.to_ascii_lowercase()).is_some() {
-                    return Err(format!("line {} lists '{name}' again; write the file anew with sha256sum, or delete it", at + 1));
+                    return Err(format!("line {} lists '{name}' again; rewrite the file with sha256sum, or delete it", at + 1));
                 }
             }
             _ => {
                 let problem = "is not a SHA-256 in hexadecimal, two spaces and the name of a file beside it";
-                return Err(format!("line {} {problem}; write the file anew with sha256sum, or delete it", at + 1));
+                return Err(format!("line {} {problem}; rewrite the file with sha256sum, or delete it", at + 1));
             }
         }
     }
     if !digests.contains_key(CONFIG_FILE) {
-        return Err(format!("it does not list {CONFIG_FILE}, as if it was cut short; write it anew with sha256sum, or delete it"));
+        return Err(format!("it does not list {CONFIG_FILE}, as if it was cut short; rewrite it with sha256sum, or delete it"));
     }
     Ok(digests)
 }
@@ -208,11 +208,6 @@ fn digest_of(path: &Path) -> std::io::Result<String> {
             Err(error) => return Err(error),
         }
     }
-}
-
-/// `bytes` in hexadecimal digits, two for each.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

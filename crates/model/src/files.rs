@@ -10,6 +10,8 @@ use crate::{Error, Result};
 
 /// Links that are followed from one name to the next before they are taken for a circle.
 const MOST_LINKS: usize = 40;
+/// How the names of files and directories begin that get their own once they are complete.
+pub const WRITING: &str = ".writing-";
 
 /// `path`, and what it leads to through symbolic links, one after the other; the last is the file, whether or not it is there.
 pub fn names_of(path: &Path) -> impl Iterator<Item = PathBuf> {
@@ -40,7 +42,7 @@ pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
 /// When the directory cannot be written.
 pub fn temporary_beside(path: &Path) -> std::io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".writing-");
+    builder.prefix(WRITING);
     // As a plain `create` would: the process's umask decides.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
@@ -114,7 +116,7 @@ pub(crate) fn read_limited(path: &Path, limit: u64) -> Result<Vec<u8>> {
     };
     let bytes = read().map_err(|source| Error::io("read", path, source))?;
     if bytes.len() as u64 > limit {
-        return Err(Error::malformed(path, format!("the file is larger than {limit} bytes, which nothing of this kind is")));
+        return Err(Error::malformed(path, format!("the file is larger than {limit} bytes, too large for a file of this kind")));
     }
     Ok(bytes)
 }

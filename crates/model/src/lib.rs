@@ -29,6 +29,8 @@ mod error;
 mod files;
 #[cfg(feature = "std")]
 mod foreign_weights;
+mod hex;
+mod likeliest;
 mod mixer_kind;
 mod packed;
 mod spec;
@@ -49,17 +51,19 @@ pub use choices::{
 };
 pub use config::{CheckedConfig, Cost, KvCache, ModelConfig, POLICY_PLACES, POLICY_TENSOR, POLICY_TIMES};
 #[cfg(feature = "std")]
-pub use digests::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE, hex};
+pub use digests::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE};
 pub use error::{Error, Result};
 #[cfg(feature = "std")]
 pub use files::{
-    create_directories, names_of, put_in_place, read_text, sync_directory, temporary_beside, without_temporary_name, write_atomic,
+    WRITING, create_directories, names_of, put_in_place, read_text, sync_directory, temporary_beside, without_temporary_name, write_atomic,
 };
 #[cfg(feature = "std")]
 pub use foreign_weights::INDEX_FILE;
+pub use hex::hex;
+pub use likeliest::likeliest;
 pub use mixer_kind::MixerKind;
 pub use packed::{PackedFile, Section, TensorEntry};
-pub use spec::{MixerSpec, Role, Setting, TensorSpec, Tensors};
+pub use spec::{MLSTM_BLOCK, MixerSpec, Role, Setting, TensorSpec, Tensors};
 pub use table::{
     Category, Classifier, FILLED, Forecaster, History, Layout, MAX_CATEGORIES, MAX_DEVIATIONS, MAX_REACH, Missing, Normalization,
     Prediction, Regressor, Scale, Scaling, TableTask, Transform, UNSEEN,

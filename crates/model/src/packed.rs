@@ -277,7 +277,7 @@ fn header(bytes: &[u8]) -> Result<(Header, usize)> {
     let (version, end) = frame(bytes, bytes.len() as u64)?;
     let (body, checksum) = bytes.split_at(bytes.len() - CHECKSUM);
     if crc32c(body).to_le_bytes() != checksum {
-        return damaged("is damaged: its checksum is another one; copy it again".into());
+        return damaged("is damaged: its checksum does not match; copy it again".into());
     }
     let end = end as usize;
     let text = &bytes[FRAME..end];

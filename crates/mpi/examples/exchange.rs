@@ -8,7 +8,7 @@ use std::time::Instant;
 use minrnn_mpi::{Job, Pace};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let job = Job::new(Pace::default())?;
+    let job = Job::new(Pace::default(), |_| eprintln!("waiting for the others"))?;
     let group = job.group();
     let args: Vec<String> = std::env::args().skip(1).collect();
     if let [what, rank] = &args[..]

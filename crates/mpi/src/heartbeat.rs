@@ -2,6 +2,7 @@
 //!
 //! MPI waits for ever for a process whose machine or link has died. What is heard here ends a process that waits in vain.
 
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +16,8 @@ use crate::addresses;
 
 /// How long one address is tried.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// How long whoever comes may take to say who it is: others wait behind it.
+const GREETING: Duration = Duration::from_secs(1);
 /// I am alive.
 const ALIVE: u8 = b'.';
 /// I end, and all is well.
@@ -70,36 +73,43 @@ impl Listener {
         &self.invitation
     }
 
-    /// The connections of `count` others with their ranks, all of which have been told to come; fewer when they do not.
+    /// The connections of the others, whose ranks are 1 to `count` and all of which have been told to come; fewer when they do not.
     ///
     /// # Errors
     /// When nobody can be heard.
     pub fn receive(self, count: usize) -> io::Result<Vec<(usize, TcpStream)>> {
-        let mut received: Vec<(usize, TcpStream)> = Vec::new();
+        let mut received = BTreeMap::new();
         self.listener.set_nonblocking(true)?;
         let began = Instant::now();
         while received.len() < count && began.elapsed() < 10 * PATIENCE {
             match self.listener.accept() {
-                Ok((stream, _)) => received.extend(self.greet(stream).ok()),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(Duration::from_millis(5)),
-                Err(error) => return Err(error),
+                // Of one that comes again the connection before is of no use.
+                Ok((stream, _)) => received.extend(self.greet(stream, count).ok()),
+                // Nobody is there; or none can be taken, and whoever waits for an answer gives up and is not heard.
+                Err(_) => thread::sleep(Duration::from_millis(5)),
             }
         }
-        Ok(received)
+        Ok(received.into_iter().collect())
     }
 
     /// The rank of whoever comes with the right token.
-    fn greet(&self, mut stream: TcpStream) -> io::Result<(usize, TcpStream)> {
+    fn greet(&self, mut stream: TcpStream, count: usize) -> io::Result<(usize, TcpStream)> {
         stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(GREETING))?;
         let (mut token, mut rank) = ([0; 8], [0; 8]);
         stream.read_exact(&mut token)?;
         stream.read_exact(&mut rank)?;
-        if u64::from_le_bytes(token) != self.invitation.token {
+        let rank = u64::from_le_bytes(rank) as usize;
+        if u64::from_le_bytes(token) != self.invitation.token || !(1..=count).contains(&rank) {
             return Err(ErrorKind::PermissionDenied.into());
         }
         stream.write_all(&[ALIVE])?;
-        Ok((u64::from_le_bytes(rank) as usize, stream))
+        // Whoever has given up meanwhile, and tries another address, has closed its end.
+        stream.set_read_timeout(Some(PATIENCE))?;
+        match stream.read_exact(&mut [0]) {
+            Err(error) if !is_late(&error) => Err(error),
+            _ => Ok((rank, stream)),
+        }
     }
 }
 
@@ -116,6 +126,7 @@ pub fn join(invitation: &Invitation, rank: usize) -> io::Result<TcpStream> {
             stream.write_all(&[invitation.token.to_le_bytes(), (rank as u64).to_le_bytes()].concat())?;
             // The first process of another job may listen there.
             stream.read_exact(&mut [0])?;
+            stream.write_all(&[ALIVE])?;
             Ok(stream)
         };
         match attempt() {
@@ -137,39 +148,62 @@ impl Heartbeat {
     /// Watches over the processes at the other ends of `connections`, with their ranks. `lost` is called with the rank of one that has ended without
     /// a goodbye, or of which nothing was heard for too long, and with which of the two it was, as a sentence's end.
     ///
-    /// # Errors
-    /// When a thread or a connection cannot be used.
-    pub fn new(connections: Vec<(usize, TcpStream)>, pace: Pace, lost: impl Fn(usize, &str) + Send + Sync + 'static) -> io::Result<Self> {
+    /// Also gives those that cannot be watched, for want of a thread or a descriptor; they are told goodbye, and go on without this one too.
+    pub fn new(
+        connections: Vec<(usize, TcpStream)>,
+        pace: Pace,
+        lost: impl Fn(usize, &str) + Send + Sync + 'static,
+    ) -> (Self, Vec<(usize, io::Error)>) {
         let (ended, lost) = (Arc::new(AtomicBool::new(false)), Arc::new(lost));
-        let mut streams = Vec::new();
-        for (rank, stream) in connections {
+        let watch = |rank: usize, stream: &TcpStream| -> io::Result<()> {
             stream.set_nodelay(true)?;
             stream.set_read_timeout(Some(pace.beat))?;
-            streams.push(stream.try_clone()?);
-            let (ended, lost) = (ended.clone(), lost.clone());
+            let (stream, ended, lost) = (stream.try_clone()?, ended.clone(), lost.clone());
             thread::Builder::new().name(format!("heartbeat of {rank}")).spawn(move || {
                 if let Some(how) = listen(stream, pace, &ended) {
                     lost(rank, &how);
                 }
             })?;
+            Ok(())
+        };
+        let (mut watched, mut streams, mut unheard) = (Vec::new(), Vec::new(), Vec::new());
+        for (rank, mut stream) in connections {
+            match watch(rank, &stream) {
+                Ok(()) => {
+                    watched.push(rank);
+                    streams.push(stream);
+                }
+                Err(error) => {
+                    let _ = stream.write_all(&[GOODBYE]);
+                    unheard.push((rank, error));
+                }
+            }
         }
-        let streams = Arc::new(Mutex::new(streams));
-        let (heard_by, until) = (Arc::downgrade(&streams), ended.clone());
-        thread::Builder::new().name("heartbeat".to_owned()).spawn(move || {
+        let heartbeat = Self { ended, streams: Arc::new(Mutex::new(streams)) };
+        let (heard_by, until) = (Arc::downgrade(&heartbeat.streams), heartbeat.ended.clone());
+        let beat = move || {
             while let Some(streams) = heard_by.upgrade().filter(|_| !until.load(Ordering::Relaxed)) {
                 say(&streams, ALIVE);
                 drop(streams);
                 thread::sleep(pace.beat);
             }
-        })?;
-        Ok(Self { ended, streams })
+        };
+        if let Err(error) = thread::Builder::new().name("heartbeat".to_owned()).spawn(beat) {
+            heartbeat.end();
+            unheard.extend(watched.into_iter().map(|rank| (rank, error.kind().into())));
+        }
+        (heartbeat, unheard)
+    }
+
+    fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+        say(&self.streams, GOODBYE);
     }
 }
 
 impl Drop for Heartbeat {
     fn drop(&mut self) {
-        self.ended.store(true, Ordering::Relaxed);
-        say(&self.streams, GOODBYE);
+        self.end();
     }
 }
 
@@ -180,6 +214,11 @@ fn say(streams: &Mutex<Vec<TcpStream>>, sign: u8) {
     }
 }
 
+/// Whether nothing came in time.
+fn is_late(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
 /// Hears signs of life until a goodbye, or until this side has `ended`; else says how the other was lost.
 fn listen(mut stream: TcpStream, pace: Pace, ended: &AtomicBool) -> Option<String> {
     let (mut missed, mut signs) = (0, [0; 64]);
@@ -188,7 +227,7 @@ fn listen(mut stream: TcpStream, pace: Pace, ended: &AtomicBool) -> Option<Strin
             Ok(n) if n > 0 && signs[..n].contains(&GOODBYE) => return None,
             Ok(n) if n > 0 => missed = 0,
             // Times are counted, not measured: a process that was suspended has not waited meanwhile.
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => missed += 1,
+            Err(error) if is_late(&error) => missed += 1,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Ok(_) | Err(_) => return (!ended.load(Ordering::Relaxed)).then(|| "has ended without a word".to_owned()),
         }
@@ -217,14 +256,20 @@ mod tests {
         assert_eq!(connections.iter().map(|(rank, _)| *rank).collect::<Vec<_>>(), Vec::from_iter(1..=n));
         let (told, losses) = channel();
         let lost = move |rank, how: &str| drop(told.send((rank, how.to_owned())));
-        (Heartbeat::new(connections, pace, lost).unwrap(), losses, others.join().unwrap())
+        (watching(connections, pace, lost), losses, others.join().unwrap())
+    }
+
+    fn watching(connections: Vec<(usize, TcpStream)>, pace: Pace, lost: impl Fn(usize, &str) + Send + Sync + 'static) -> Heartbeat {
+        let (heartbeat, unheard) = Heartbeat::new(connections, pace, lost);
+        assert!(unheard.is_empty(), "{unheard:?}");
+        heartbeat
     }
 
     #[test]
     fn one_that_ends_without_a_goodbye_is_lost_and_one_that_says_it_is_not() {
         let (_heartbeat, losses, mut others) = connected(2, QUICK);
         let first = others.remove(0);
-        let other = Heartbeat::new(vec![(0, first)], QUICK, |_, _| panic!("the first is alive")).unwrap();
+        let other = watching(vec![(0, first)], QUICK, |_, _| panic!("the first is alive"));
         drop(other);
         drop(others);
         assert_eq!(losses.recv_timeout(LONG).unwrap(), (2, "has ended without a word".to_owned()));
@@ -234,7 +279,7 @@ mod tests {
     #[test]
     fn one_that_is_silent_is_lost_and_one_that_beats_is_not() {
         let (_heartbeat, losses, mut others) = connected(2, QUICK);
-        let beating = Heartbeat::new(vec![(0, others.remove(0))], QUICK, |_, _| {}).unwrap();
+        let beating = watching(vec![(0, others.remove(0))], QUICK, |_, _| {});
         assert_eq!(losses.recv_timeout(LONG).unwrap(), (2, "has given no sign of life for 1 seconds".to_owned()));
         assert!(losses.try_recv().is_err());
         drop(beating);
@@ -244,7 +289,7 @@ mod tests {
     fn both_ends_may_end_in_any_order() {
         let (heartbeat, losses, mut others) = connected(1, QUICK);
         let (told, others_losses) = channel();
-        let other = Heartbeat::new(vec![(0, others.remove(0))], QUICK, move |_, how| drop(told.send(how.to_owned()))).unwrap();
+        let other = watching(vec![(0, others.remove(0))], QUICK, move |_, how| drop(told.send(how.to_owned())));
         drop(heartbeat);
         drop(other);
         assert!(losses.recv_timeout(LONG).is_err() && others_losses.recv_timeout(LONG).is_err(), "nobody was lost");
@@ -256,9 +301,41 @@ mod tests {
         let mut invitation = listener.invitation().clone();
         let right = invitation.clone();
         invitation.token ^= 1;
-        let others = thread::spawn(move || (join(&invitation, 1).is_err(), join(&right, 2).is_ok()));
+        let others = thread::spawn(move || (join(&invitation, 1).is_err(), join(&right, 2).is_err(), join(&right, 1).is_ok()));
         let received = listener.receive(1).unwrap();
-        assert_eq!(others.join().unwrap(), (true, true));
-        assert_eq!(received[0].0, 2);
+        assert_eq!(others.join().unwrap(), (true, true, true));
+        assert_eq!(received[0].0, 1);
+    }
+
+    #[test]
+    fn strangers_hold_nobody_up_and_a_connection_that_was_given_up_counts_for_none() {
+        let listener = Listener::new().unwrap();
+        let invitation = listener.invitation().clone();
+        let others = thread::spawn(move || {
+            let places: Vec<SocketAddr> = invitation.addresses.iter().map(|&address| SocketAddr::new(address, invitation.port)).collect();
+            let stranger = TcpStream::connect(&places[..]).unwrap();
+            let mut given_up = TcpStream::connect(&places[..]).unwrap();
+            given_up.write_all(&[invitation.token.to_le_bytes(), 1u64.to_le_bytes()].concat()).unwrap();
+            drop(given_up);
+            (stranger, join(&invitation, 1).unwrap())
+        });
+        let received = listener.receive(1).unwrap();
+        let (_stranger, other) = others.join().unwrap();
+        assert_eq!(received.len(), 1);
+        assert_eq!(received[0].1.peer_addr().unwrap().port(), other.local_addr().unwrap().port());
+    }
+
+    #[test]
+    fn one_that_cannot_be_watched_is_told_goodbye() {
+        let listener = Listener::new().unwrap();
+        let invitation = listener.invitation().clone();
+        let other = thread::spawn(move || join(&invitation, 1).unwrap());
+        let connections = listener.receive(1).unwrap();
+        let (told, losses) = channel();
+        let _other = watching(vec![(0, other.join().unwrap())], QUICK, move |_, how| drop(told.send(how.to_owned())));
+        // No time at all is none that the system waits for.
+        let (_heartbeat, unheard) = Heartbeat::new(connections, Pace { beat: Duration::ZERO, ..QUICK }, |_, _| {});
+        assert_eq!(unheard.iter().map(|(rank, _)| *rank).collect::<Vec<_>>(), [1]);
+        assert!(losses.recv_timeout(LONG).is_err(), "it was not lost");
     }
 }

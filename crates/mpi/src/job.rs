@@ -1,8 +1,10 @@
 //! The job that mpiexec started: MPI from its first to its last call, the end of all where one panics, and the heartbeat.
 
 use std::io::Write;
-use std::panic;
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use minrnn::train::{Group, Ranks};
 use mpi::environment::Universe;
@@ -10,13 +12,16 @@ use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives};
 use mpi::{Threading, initialize_with_threading};
 
+use crate::cores;
 use crate::heartbeat::{Heartbeat, Invitation, Listener, Pace, join};
 use crate::world::World;
 
 /// The exit code after a panic, as Rust has it.
-const PANICKED: i32 = 101;
+const PANICKED: u8 = 101;
 /// The exit code where another process is lost.
 const LOST: i32 = 1;
+/// How often it is looked whether all have come.
+const GLANCE: Duration = Duration::from_millis(5);
 
 /// Why a process cannot take part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,12 +44,15 @@ impl std::fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// This process's part in the job; MPI ends when it is dropped, which is on the thread that made it.
+/// This process's part in the job; MPI ends when it is dropped, which is on the thread that made it. A panic that comes by drops it too, and ends all
+/// processes.
 pub struct Job {
     world: Arc<World>,
-    n_local: usize,
+    n_sharing: usize,
     // In this order: a goodbye is said before MPI ends.
     _heartbeat: Option<Heartbeat>,
+    /// All processes once more: whoever waits in it meets nobody who waits for something else.
+    end: SimpleCommunicator,
     _universe: Universe,
 }
 
@@ -55,22 +63,23 @@ impl std::fmt::Debug for Job {
 }
 
 impl Job {
-    /// Takes part in the job. From then on a panic of any thread ends all processes of it, and one that is lost, by signs of life at this `pace`, ends
-    /// this one with a sentence.
+    /// Takes part in the job. From then on a process that is lost, by signs of life at this `pace`, ends this one with a sentence. Until all have come
+    /// MPI waits, for ever and without a word: `late` is told after a while, a duration that it is given.
     ///
     /// # Errors
     /// When this MPI cannot be used.
-    pub fn new(pace: Pace) -> Result<Self, Problem> {
+    pub fn new(pace: Pace, late: impl FnOnce(Duration) + Send + 'static) -> Result<Self, Problem> {
+        let come = unless_dropped(pace.beat * pace.missed * 2, late);
         // One thread at a time calls MPI: whichever of the pool computes.
         let (universe, threading) = initialize_with_threading(Threading::Serialized).ok_or(Problem::Initialized)?;
+        drop(come);
         let world = Arc::new(World::new());
         if threading < Threading::Serialized {
             return Err(Problem::Threading);
         }
-        abort_where_it_panics();
-        let n_local = SimpleCommunicator::world().split_shared(0).size().max(1) as usize;
+        let (n_sharing, end) = (n_sharing(), SimpleCommunicator::world().duplicate());
         let heartbeat = heartbeat(&world, pace);
-        Ok(Self { world, n_local, _heartbeat: heartbeat, _universe: universe })
+        Ok(Self { world, n_sharing, _heartbeat: heartbeat, end, _universe: universe })
     }
 
     /// The processes of the job.
@@ -78,26 +87,59 @@ impl Job {
         Group::new(self.world.clone())
     }
 
-    /// How many of them are on this machine.
-    pub fn n_local(&self) -> usize {
-        self.n_local
+    /// How many of them, this one among them, are on this machine and bound to the same cores as it, or like it to none.
+    pub fn n_sharing(&self) -> usize {
+        self.n_sharing
+    }
+
+    /// Whether all come to this call before `patience` is over; whoever does not is at something else.
+    pub fn all_come(&self, patience: Duration) -> bool {
+        let (began, mut waiting) = (Instant::now(), self.end.immediate_barrier());
+        loop {
+            match waiting.test() {
+                Ok(_) => return true,
+                Err(request) if began.elapsed() < patience => waiting = request,
+                Err(request) => {
+                    // It would panic if it were dropped.
+                    std::mem::forget(request);
+                    return false;
+                }
+            }
+            thread::sleep(GLANCE);
+        }
     }
 }
 
 impl Drop for Job {
     fn drop(&mut self) {
+        // MPI would wait for processes that wait for this one.
+        if thread::panicking() {
+            self.world.abort(PANICKED);
+        }
         // Nobody says goodbye while others still listen to whether it is alive.
         SimpleCommunicator::world().barrier();
     }
 }
 
-/// Unwinding would finalise MPI, which waits for processes that wait for this one.
-fn abort_where_it_panics() {
-    let told = panic::take_hook();
-    panic::set_hook(Box::new(move |info| {
-        told(info);
-        SimpleCommunicator::world().abort(PANICKED)
-    }));
+/// Calls `late` with `patience` once that is over, unless what it gives is dropped before.
+fn unless_dropped(patience: Duration, late: impl FnOnce(Duration) + Send + 'static) -> Sender<()> {
+    let (kept, dropped) = channel();
+    let wait = move || {
+        if dropped.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+            late(patience);
+        }
+    };
+    // Without the thread nothing but a sentence is missing.
+    let _ = thread::Builder::new().name("late".to_owned()).spawn(wait);
+    kept
+}
+
+/// How many processes of this machine are bound as this one is.
+fn n_sharing() -> usize {
+    let (own, here) = (cores::own(), SimpleCommunicator::world().split_shared(0));
+    let mut all = vec![0u64; here.size() as usize * own.len()];
+    here.all_gather_into(&own[..], &mut all[..]);
+    all.chunks_exact(own.len()).filter(|cores| **cores == own).count().max(1)
 }
 
 /// Between the first process and each of the others; where one cannot be reached, that is said, and nobody listens to it.
@@ -127,7 +169,14 @@ fn heartbeat(world: &World, pace: Pace) -> Option<Heartbeat> {
         }
         end()
     };
-    Heartbeat::new(connections, pace, lost).ok()
+    let (heartbeat, unheard) = Heartbeat::new(connections, pace, lost);
+    for (other, error) in unheard {
+        say(&format!(
+            "process {rank} of {size}, counted from 0, cannot listen to process {other}: {error}; should that one's machine or link die, this one \
+             would wait for it for ever"
+        ));
+    }
+    Some(heartbeat)
 }
 
 fn say(line: &str) {

@@ -4,6 +4,8 @@
 //! * [`Heartbeat`]: the connections over which processes hear of each other.
 
 mod addresses;
+#[cfg(any(feature = "mpi", all(test, target_os = "linux")))]
+mod cores;
 mod heartbeat;
 #[cfg(feature = "mpi")]
 mod job;

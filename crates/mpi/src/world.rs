@@ -3,7 +3,7 @@
 use minrnn::train::Ranks;
 use mpi::datatype::PartitionMut;
 use mpi::topology::SimpleCommunicator;
-use mpi::traits::{Communicator, CommunicatorCollectives};
+use mpi::traits::{Communicator, CommunicatorCollectives, Root};
 
 /// Bytes of every rank that are gathered at once; more follow in a second gathering.
 const SHORT: usize = 512;
@@ -40,6 +40,16 @@ impl Ranks for World {
     fn collect(&self, own: &[f32], all: &mut [f32]) {
         assert_eq!(all.len(), self.size * own.len(), "every rank has as many numbers");
         SimpleCommunicator::world().all_gather_into(own, all);
+    }
+
+    fn collect_first(&self, own: &[f32], all: &mut [f32]) {
+        let world = SimpleCommunicator::world();
+        let first = world.process_at_rank(0);
+        if self.rank > 0 {
+            return first.gather_into(own);
+        }
+        assert_eq!(all.len(), self.size * own.len(), "every rank has as many numbers");
+        first.gather_into_root(own, all);
     }
 
     fn gather(&self, own: &[u8]) -> Vec<Vec<u8>> {

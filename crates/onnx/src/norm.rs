@@ -1,14 +1,12 @@
 //! The norms, in evaluation.
 
+use minrnn_kernels::layer_norm::EPS;
 use minrnn_kernels::rms_norm::FLOOR;
 use minrnn_kernels::simd::sqrt;
 use minrnn_model::{CheckedConfig, NormKind};
 
 use crate::graph::{Graph, Value};
 use crate::{Result, join};
-
-/// Added to variances.
-pub(crate) const EPS: f32 = 1e-5;
 
 /// The norm `name` of `x` `[B, D]`.
 pub(crate) fn norm(g: &mut Graph<'_>, config: &CheckedConfig, name: &str, x: Value) -> Result<Value> {

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use minrnn_stream::Error;
+use minrnn_stream::{Error, ErrorKind, panic_words};
 use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 
@@ -64,17 +64,21 @@ impl From<PyErr> for Failure {
     }
 }
 
+impl From<ErrorKind> for Mistake {
+    fn from(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::File => Self::File,
+            ErrorKind::Model => Self::Model,
+            ErrorKind::Input => Self::Input,
+            ErrorKind::Kind => Self::Kind,
+            ErrorKind::State => Self::State,
+        }
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let mistake = match &error {
-            Error::Model(minrnn_model::Error::Io { .. }) => Mistake::File,
-            Error::Model(minrnn_model::Error::Text(_) | minrnn_model::Error::Row(_)) => Mistake::Input,
-            Error::Model(_) | Error::Unsupported(_) => Mistake::Model,
-            Error::Reads { .. } => Mistake::Kind,
-            Error::State(_) | Error::Logit { .. } => Mistake::State,
-            _ => Mistake::Input,
-        };
-        Self::new(mistake, error.to_string())
+        Self::new(error.kind().into(), error.to_string())
     }
 }
 
@@ -86,10 +90,12 @@ impl From<minrnn_model::Error> for Failure {
 
 impl From<minrnn::Error> for Failure {
     fn from(error: minrnn::Error) -> Self {
-        use minrnn::Error;
+        use minrnn::{Error, RunProblem};
         let mistake = match &error {
             Error::Io { .. } | Error::Model(minrnn_model::Error::Io { .. }) => Mistake::File,
+            Error::Run { problem: RunProblem::CheckpointGone(_), .. } => Mistake::File,
             Error::Malformed { .. } | Error::Model(_) => Mistake::Model,
+            Error::Runtime(error) => error.kind().into(),
             Error::NonFinite { .. } | Error::Output { .. } => Mistake::Training,
             _ => Mistake::Input,
         };
@@ -150,7 +156,7 @@ pub(crate) fn apart<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) ->
 
 /// A panic as a failure.
 pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Failure {
-    let words = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
+    let words = panic_words(panic);
     Failure::new(Mistake::Internal, format!("the library failed inside ({words}); please report this, and go on with a new session"))
 }
 

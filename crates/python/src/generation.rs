@@ -47,7 +47,7 @@ impl Generation {
         let Settings { max_tokens, sampling, tokens, stop } = settings;
         // As the command line has it of its only row.
         let (sampler, stops) = (Sampler::of_row(&sampling, 0)?, StopStrings::new(&stop)?);
-        let has_text = !tokens && loaded.has_tokenizer();
+        let has_text = !tokens && loaded.tokenizer.is_some();
         if !has_text && !stop.is_empty() {
             return Err(Failure::new(Mistake::Kind, "tokens are handed on, in which no text can be looked for; leave stop out"));
         }

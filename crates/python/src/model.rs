@@ -103,13 +103,13 @@ impl PyModel {
     /// What the model is for: `text`, `classifier`, `regressor`, `forecaster`, `policy`, `tokens` or `values`.
     #[getter]
     fn kind(&self) -> &'static str {
-        self.loaded.kind()
+        self.loaded.kind().name()
     }
 
     /// Where it was read from; none where it came as bytes.
     #[getter]
     fn path(&self) -> Option<&PathBuf> {
-        self.loaded.path.as_ref()
+        self.loaded.source.as_ref()
     }
 
     /// Number of tokens it knows; 0 of one that reads values.
@@ -179,7 +179,7 @@ impl PyModel {
     /// How a step of a policy becomes numbers, as JSON; `null` of others.
     #[getter]
     fn _encoding(&self) -> Result<String> {
-        json(&self.loaded.encoding)
+        json(&self.loaded.policy)
     }
 
     /// The rows `[batch, inputs]` of steps of a policy, from what is to be earned `[batch]`, observations `[batch, S]`, the actions before `[batch, A]` and the numbers of the
@@ -192,7 +192,7 @@ impl PyModel {
         before: &Bound<'py, PyAny>,
         times: &Bound<'py, PyAny>,
     ) -> Result<Bound<'py, PyArrayDyn<f32>>> {
-        let encoding = self.loaded.encoding.as_ref().ok_or_else(|| Failure::new(Mistake::Kind, "the model is not a policy"))?;
+        let encoding = self.loaded.policy.as_ref().ok_or_else(|| Failure::new(Mistake::Kind, "the model is not a policy"))?;
         let [observation, action] = [encoding.observation_width(), encoding.action_width];
         let (to_go, times) = (arrays::read::<f64>(to_go, "returns")?.values, arrays::read::<u32>(times, "times")?.values);
         let observations = arrays::read::<f32>(observations, "observations")?.values;

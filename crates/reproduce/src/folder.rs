@@ -14,7 +14,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use minrnn_model::{create_directories, read_text, write_atomic};
+use minrnn_model::{WRITING, create_directories, read_text, write_atomic};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -58,7 +58,7 @@ impl Folder {
             let entries = fs::read_dir(path).map_err(|source| minrnn::Error::io("list", path, source))?;
             let mut names = entries.flatten().map(|entry| entry.file_name());
             // What a start that was killed at once leaves behind is none.
-            if let Some(name) = names.find(|name| !name.to_string_lossy().starts_with(".writing-")) {
+            if let Some(name) = names.find(|name| !name.to_string_lossy().starts_with(WRITING)) {
                 return Err(Error::folder(path, FolderProblem::OtherFiles(name.display().to_string())));
             }
             write(&mark, &Mark { format: FORMAT, scale: scale.name().to_owned() })?;

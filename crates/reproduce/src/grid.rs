@@ -181,6 +181,17 @@ impl<'a> Grid<'a> {
         found.into_iter().map(|(sentence, cells)| format!("{}: {sentence}", cells.join("; "))).collect()
     }
 
+    /// The runs that other processes are at, of the cells that `is_among` says of row and column.
+    pub fn elsewhere(&self, is_among: impl Fn(usize, usize) -> bool) -> Vec<String> {
+        let mut found = Vec::new();
+        for (row, column, cell) in self.iter().filter(|&(row, column, _)| is_among(row, column)) {
+            let Filled::Trained(runs) = cell else { continue };
+            let elsewhere = runs.iter().filter(|(_, run)| matches!(run, Run::Elsewhere));
+            found.extend(elsewhere.map(|(seed, _)| format!("{} (seed {seed})", self.label(row, column))));
+        }
+        found
+    }
+
     /// Sentences on what is to be made again, each with its cells and their numbers, of those that `is_among` says of row and column.
     pub fn outdated(&self, is_among: impl Fn(usize, usize) -> bool) -> Vec<String> {
         /// Cells with what each of their runs found.

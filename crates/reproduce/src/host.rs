@@ -73,6 +73,6 @@ pub enum Notice<'a> {
     Paused,
     /// It came to its end; its best checkpoint is scored next.
     Ended(Ending, &'a Trainer),
-    /// A training failed or cannot be made, for that reason.
+    /// A training failed, cannot be made, or is another process's: why nothing came of it here.
     NotDone(&'a str),
 }

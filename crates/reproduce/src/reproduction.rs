@@ -189,8 +189,8 @@ impl Reproduction {
         if is_open {
             task.announce(grid, 0, host);
             let run = training::carry_out(&self.folder, task.training, task.seed, &self.options, host, stop)?;
-            if let Run::Failed(sentence) | Run::Refused(sentence) = &run {
-                host.notice(Notice::NotDone(sentence));
+            if let Some(why) = run.not_made() {
+                host.notice(Notice::NotDone(why));
             }
             task.set(grid, run);
             write::write(grid, &self.folder, false)?;
@@ -242,7 +242,7 @@ impl Reproduction {
             let Job::Train(training) = &cell.job else { continue };
             for seed in self.seeds(cell) {
                 let run = training::look_up(&self.folder, training, seed, &self.options, host)?;
-                if matches!(run, Run::Done(_)) {
+                if matches!(run, Run::Done(_) | Run::Failed(_)) {
                     set(grid, cell.row, cell.column, seed, run);
                 }
             }

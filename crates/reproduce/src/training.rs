@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use minrnn::RunProblem;
 use minrnn::data::{shakespeare, text_sha256};
 use minrnn::device::DeviceChoice;
 use minrnn::memory::Size;
@@ -22,6 +23,8 @@ use crate::{Error, FolderProblem, Host, Notice, Result, Training};
 
 const RESULT: &str = "result.json";
 const FAILED: &str = "failed.json";
+/// Why a run is left alone that another process trains.
+const ELSEWHERE: &str = "another process is at it";
 
 /// What is asked of every training.
 #[derive(Debug, Clone, Default)]
@@ -83,6 +86,8 @@ pub enum Run {
     Outdated(Box<Outcome>, FolderProblem),
     /// On its way.
     Begun(Box<Begun>),
+    /// Another process is at it, and will come to its end.
+    Elsewhere,
     /// Not begun, or only just.
     Open,
 }
@@ -91,6 +96,15 @@ impl Run {
     /// Whether it is to be made, or to be gone on with.
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Open | Self::Begun(_))
+    }
+
+    /// Why nothing came of it, where there is a reason.
+    pub(crate) fn not_made(&self) -> Option<&str> {
+        match self {
+            Self::Failed(sentence) | Self::Refused(sentence) => Some(sentence),
+            Self::Elsewhere => Some(ELSEWHERE),
+            _ => None,
+        }
     }
 
     /// Every machine and program that it was made by, as far as it is.
@@ -208,6 +222,7 @@ pub fn carry_out(
             Copy::at(folder.unfinished(&training.id, seed)).remove()?;
             Ok(Run::Failed(sentence))
         }
+        Err(Error::Library(minrnn::Error::Run { problem: RunProblem::InUse, .. })) => Ok(Run::Elsewhere),
         Err(error) if error.is_wrong_input() => Ok(Run::Refused(host.sentence(&error))),
         outcome => outcome,
     }

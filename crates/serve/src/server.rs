@@ -75,12 +75,13 @@ pub struct ServedTable {
 
 /// What is predicted for the sequences of a table.
 pub trait Predictor: Send + Sync {
-    /// The predictions for `table`, the bytes of a file, as they are to be sent: CSV, or JSON where that is wanted. `stop` is raised when nobody waits any
-    /// more; what is given then does not matter. It is called on a thread of its own, one table at a time.
+    /// The predictions for `table`, the bytes of a file, as they are to be sent: CSV, or JSON where that is wanted. `future` are those of a file with the
+    /// rows to come, where they were sent. `stop` is raised when nobody waits any more; what is given then does not matter. It is called on a thread of
+    /// its own, one table at a time.
     ///
     /// # Errors
     /// A sentence, and whether the table is at fault.
-    fn predict(&self, table: &[u8], json: bool, stop: &AtomicBool) -> Result<String, Unpredicted>;
+    fn predict(&self, table: &[u8], future: Option<&[u8]>, json: bool, stop: &AtomicBool) -> Result<String, Unpredicted>;
 }
 
 /// Why nothing was predicted.

@@ -31,7 +31,7 @@ struct Counts {
 }
 
 impl Predictor for Slow {
-    fn predict(&self, table: &[u8], _json: bool, stop: &AtomicBool) -> Result<String, Unpredicted> {
+    fn predict(&self, table: &[u8], _future: Option<&[u8]>, _json: bool, stop: &AtomicBool) -> Result<String, Unpredicted> {
         let Counts { at_once, most_at_once, ended } = &*self.0;
         most_at_once.fetch_max(at_once.fetch_add(1, SeqCst) + 1, SeqCst);
         let begun = Instant::now();

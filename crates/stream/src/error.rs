@@ -1,6 +1,7 @@
 //! Errors of running models.
 
 use alloc::string::String;
+use core::any::Any;
 
 /// Shorthand for results of this crate.
 pub type Result<T, E = Error> = core::result::Result<T, E>;
@@ -60,4 +61,39 @@ pub enum Error {
     /// A saved state that is damaged or belongs to another model.
     #[error("the saved state {0}")]
     State(String),
+}
+
+/// What kind of mistake an error tells of; a binding has a status or a class for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// A file could not be read or written.
+    File,
+    /// A model, or what came with it, is damaged, or not one that this library runs.
+    Model,
+    /// A number, a token, a text, a row or a setting that cannot be used.
+    Input,
+    /// The model does not do such a thing.
+    Kind,
+    /// A saved state is damaged or belongs to another model, or the state has come to what is no number.
+    State,
+}
+
+impl Error {
+    /// What kind of mistake it tells of.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            #[cfg(feature = "std")]
+            Self::Model(minrnn_model::Error::Io { .. }) => ErrorKind::File,
+            Self::Model(minrnn_model::Error::Text(_) | minrnn_model::Error::Row(_)) => ErrorKind::Input,
+            Self::Model(_) | Self::Unsupported(_) => ErrorKind::Model,
+            Self::Reads { .. } => ErrorKind::Kind,
+            Self::State(_) | Self::Logit { .. } => ErrorKind::State,
+            Self::Sampling(_) | Self::UnknownToken { .. } | Self::NotFinite { .. } | Self::Input(_) => ErrorKind::Input,
+        }
+    }
+}
+
+/// The words of a panic that was caught, as a binding reports them.
+pub fn panic_words(panic: &(dyn Any + Send)) -> &str {
+    panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied()).unwrap_or("no words")
 }

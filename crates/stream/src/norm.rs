@@ -2,9 +2,10 @@
 
 use alloc::vec::Vec;
 
+use minrnn_kernels::layer_norm::{self, EPS};
+use minrnn_kernels::rms_norm;
 use minrnn_kernels::shape::as_out;
 use minrnn_kernels::simd::sqrt;
-use minrnn_kernels::{layer_norm, rms_norm};
 
 use crate::gates;
 use crate::pass::Pass;
@@ -12,8 +13,6 @@ use crate::shared::Shared;
 use crate::source::Source;
 use crate::{CheckedConfig, NormKind, Result};
 
-/// Added to variances.
-pub(crate) const EPS: f32 = 1e-5;
 /// Rows the kernels do in one block, without asking the pool for threads.
 const BLOCK: usize = 128;
 

@@ -3,6 +3,7 @@
 use alloc::{format, vec::Vec};
 use core::cmp::Ordering;
 
+use minrnn_model::likeliest;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
@@ -199,15 +200,10 @@ fn check(logits: &[f32]) -> Result<()> {
 }
 
 fn arg_max(logits: &[f32]) -> Result<u32> {
-    let mut best: Option<usize> = None;
-    for (token, &logit) in logits.iter().enumerate() {
-        if logit > best.map_or(f32::NEG_INFINITY, |best| logits[best]) {
-            best = Some(token);
-        }
-    }
-    match best {
-        Some(token) => Ok(token as u32),
-        None => Err(Error::Sampling(format!("there is no token to choose from: all {} logits are masked", logits.len()))),
+    let best = likeliest(logits);
+    match logits.get(best) {
+        Some(&logit) if logit > f32::NEG_INFINITY => Ok(best as u32),
+        _ => Err(Error::Sampling(format!("there is no token to choose from: all {} logits are masked", logits.len()))),
     }
 }
 

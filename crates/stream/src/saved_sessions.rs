@@ -1,24 +1,19 @@
-//! Named sessions as the bytes of a file.
-//!
-//! ```text
-//! magic (8 bytes) | length of the header u32 | header (JSON) | logits f32 … | histories f64 … | state (`State::to_bytes`) | CRC-32C of all before (u32)
-//! ```
+//! Named sessions as the bytes of a file: behind the header of the [frame](crate::framed) logits f32 …, histories f64 … and the state, as
+//! `State::to_bytes` gives it.
 
 use alloc::borrow::Cow;
 use alloc::collections::BTreeSet;
 use alloc::{format, string::String, vec::Vec};
 
-use minrnn_model::crc32c;
 use serde::{Deserialize, Serialize};
 
+use crate::framed::{self, Flaw};
 use crate::{Error, Model, Result, State};
 
-const MAGIC: [u8; 8] = SavedSessions::MAGIC;
 /// Of sessions with histories.
 const VERSION: u64 = 2;
 /// Of those without, as versions before had them.
 const WITHOUT_HISTORIES: u64 = 1;
-const CHECKSUM: usize = 4;
 
 /// Sessions and their names, to go on from later.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,13 +59,12 @@ impl SavedSessions {
             histories: histories.iter().map(Vec::len).collect(),
         };
         let header = serde_json::to_vec(&header).map_err(|error| Error::State(format!("cannot be written: {error}")))?;
-        let length = u32::try_from(header.len()).map_err(|_| Error::State("would have names of more than 4 GiB".into()))?;
-        let mut bytes = [&MAGIC[..], &length.to_le_bytes(), &header].concat();
-        bytes.extend(logits.iter().flat_map(|x| x.to_le_bytes()));
-        bytes.extend(histories.iter().flatten().flat_map(|x| x.to_le_bytes()));
-        bytes.extend(state.to_bytes());
-        bytes.extend(crc32c(&bytes).to_le_bytes());
-        Ok(bytes)
+        let bytes = framed::to_bytes(Self::MAGIC, &header, state.bytes(), |bytes| {
+            bytes.extend(logits.iter().flat_map(|x| x.to_le_bytes()));
+            bytes.extend(histories.iter().flatten().flat_map(|x| x.to_le_bytes()));
+            bytes.extend(state.to_bytes());
+        });
+        bytes.ok_or_else(|| Error::State("would have names of more than 4 GiB".into()))
     }
 
     /// The sessions that [`to_bytes`](Self::to_bytes) made the bytes of, for the `model` that is `identity`.
@@ -83,16 +77,14 @@ impl SavedSessions {
 
     fn parse(bytes: &[u8], model: &Model, identity: &str) -> Result<Self, String> {
         let damaged = |what: &str| format!("{what}; it is damaged, begin without it or take another one");
-        let rest = bytes.strip_prefix(&MAGIC[..]).ok_or("does not begin like one, expected sessions that minrnn saved")?;
-        let end = bytes.len().checked_sub(CHECKSUM).filter(|&end| end >= MAGIC.len() + 4).ok_or_else(|| damaged("was cut short"))?;
-        if crc32c(&bytes[..end]).to_le_bytes() != bytes[end..] {
-            return Err(damaged("has another checksum than its own"));
-        }
-        let (length, rest) = rest[..end - MAGIC.len()].split_at(4);
-        let length = length.iter().rev().fold(0usize, |length, &byte| length << 8 | usize::from(byte));
-        let (header, rest) = rest.split_at_checked(length).ok_or_else(|| damaged("is shorter than its header says"))?;
-        let header: Header<'static> =
-            serde_json::from_slice(header).map_err(|error| damaged(&format!("has a header that cannot be read ({error})")))?;
+        let shorter = || damaged("is shorter than its header says");
+        let (header, rest): (Header<'static>, _) = framed::parse(Self::MAGIC, bytes).map_err(|flaw| match flaw {
+            Flaw::Magic => "does not begin like one, expected sessions that minrnn saved".into(),
+            Flaw::CutShort => damaged("was cut short"),
+            Flaw::Checksum => damaged("has another checksum than its own"),
+            Flaw::Shorter => shorter(),
+            Flaw::Header(error) => damaged(&format!("has a header that cannot be read ({error})")),
+        })?;
         if header.version != if header.histories.is_empty() { WITHOUT_HISTORIES } else { VERSION } {
             return Err(format!("has version {}, expected {WITHOUT_HISTORIES} or {VERSION}; use the minrnn that wrote it", header.version));
         }
@@ -102,7 +94,6 @@ impl SavedSessions {
         if header.logits != 0 && header.logits != model.outputs() {
             return Err(damaged(&format!("has {} logits, expected {}", header.logits, model.outputs())));
         }
-        let shorter = || damaged("is shorter than its header says");
         let (logits, rest) = header.logits.checked_mul(4).and_then(|n| rest.split_at_checked(n)).ok_or_else(shorter)?;
         let n_rows = header.histories.iter().try_fold(0usize, |sum, &n| sum.checked_add(n)).and_then(|n| n.checked_mul(8));
         let (histories, state) = n_rows.and_then(|n| rest.split_at_checked(n)).ok_or_else(shorter)?;

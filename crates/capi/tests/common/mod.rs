@@ -129,6 +129,7 @@ pub fn regressor(seed: u64) -> Packed {
         time: None,
         normalization: Normalization { mean: vec![20.0, 0.5], deviation: vec![5.0, 0.2] },
         target_normalization: Normalization { mean: vec![1000.0], deviation: vec![300.0] },
+        target_median: None,
         missing: Missing::Error,
         layout: Default::default(),
         categories: Vec::new(),

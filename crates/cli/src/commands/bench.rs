@@ -42,24 +42,24 @@ enum BenchArgs {
     Layer(LayerArgs),
     /// One training step of the Shakespeare language model
     Lm(CaseArgs),
-    /// The language model one token after the other
+    /// The language model, one token at a time
     Decode(CaseArgs),
-    /// The language model on a whole prompt
+    /// The language model, on a whole prompt
     Prefill(CaseArgs),
-    /// What the tasks take that a training step is cut into for N threads, one after the other, as JSON
+    /// The tasks that a training step is cut into for N threads, timed one after the other, as JSON
     Tasks(CaseArgs),
 }
 
 /// Repetition, threads and output.
 #[derive(clap::Args, Clone)]
 struct RunArgs {
-    /// Threads [default: as many as there are cores]
+    /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
     threads: Option<usize>,
-    /// Timed iterations
+    /// Number of timed iterations
     #[arg(long, value_name = "N", value_parser = size())]
     iterations: Option<usize>,
-    /// Warm-up iterations
+    /// Number of warm-up iterations
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = RangedU64ValueParser::<usize>::new().range(0..=MAX_SIZE))]
     warmup: usize,
     /// One JSON object per line instead of a table
@@ -72,10 +72,10 @@ struct RunArgs {
 /// Flags of `minrnn bench scan`.
 #[derive(clap::Args)]
 struct ScanArgs {
-    /// Sequences side by side; with this or another size only one shape is measured
+    /// Batch size; with this or another size only one shape is measured
     #[arg(long, value_name = "B", value_parser = size())]
     batch_size: Option<usize>,
-    /// Length
+    /// Length of the sequences
     #[arg(long, value_name = "T", value_parser = size())]
     seq_len: Option<usize>,
     /// Width of the recurrence
@@ -88,7 +88,7 @@ struct ScanArgs {
 /// Mixers and sizes; every combination of mixer and length is a case.
 #[derive(clap::Args, Clone)]
 struct CaseArgs {
-    /// Some of these, separated by commas
+    /// Mixers to measure, separated by commas
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "min-gru", value_parser = mixer_names())]
     mixer: Vec<String>,
     /// Width of the model
@@ -97,16 +97,16 @@ struct CaseArgs {
     /// Width of the recurrence
     #[arg(long, value_name = "E", value_parser = size())]
     d_hidden: Option<usize>,
-    /// Lengths, separated by commas
+    /// Lengths of the sequences, separated by commas
     #[arg(long, value_name = "T", value_delimiter = ',', value_parser = size())]
     seq_len: Option<Vec<usize>>,
-    /// Sequences side by side
+    /// Batch size
     #[arg(long, value_name = "B", value_parser = size())]
     batch_size: Option<usize>,
     /// Number format: of matrix products in training (f32, bf16), of weights in inference (all four)
     #[arg(long, value_name = "FORMAT", default_value = "f32", value_parser = precisions())]
     precision: WeightFormat,
-    /// Compute each block again in the backward pass instead of keeping its activations (lm only)
+    /// Recompute each block in the backward pass instead of keeping its activations (lm only)
     #[arg(long)]
     checkpoint_blocks: bool,
     #[command(flatten)]
@@ -161,7 +161,7 @@ fn cases(bench: Bench, args: &CaseArgs, tokens: Option<usize>) -> anyhow::Result
     for case in cases.iter_mut() {
         let Some(tokens) = tokens else { break };
         if tokens % case.seq_len != 0 {
-            let sentence = format!("--tokens {tokens} is no whole number of sequences of --seq-len {}", case.seq_len);
+            let sentence = format!("--tokens {tokens} is not a whole number of sequences of --seq-len {}", case.seq_len);
             return Err(WrongInput(sentence).into());
         }
         case.batch_size = tokens / case.seq_len;
@@ -177,7 +177,7 @@ fn cases(bench: Bench, args: &CaseArgs, tokens: Option<usize>) -> anyhow::Result
 fn tasks(args: &CaseArgs) -> anyhow::Result<()> {
     let place = args.run.place()?;
     if place.device != Device::flex() {
-        return Err(WrongInput("bench tasks: a step is cut into tasks on the processor; leave --device out".into()).into());
+        return Err(WrongInput("bench tasks: a step is cut into tasks on the CPU; leave --device out".into()).into());
     }
     for case in args.cases(Bench::Lm) {
         println!("{}", serde_json::to_string(&measure_tasks(&case, args.run.plan(Bench::Lm.iterations()), &place)?)?);

@@ -19,7 +19,7 @@ pub fn run(_: Args) -> anyhow::Result<ExitCode> {
             text += &format!("{:width$}  expected: {}\n", "", expectation(expect));
         }
     }
-    text += "\nTrain one with: minrnn train NAME\n\nTables and figures that are made of them:\n\n";
+    text += "\nTrain one with: minrnn train NAME\n\nTables and figures made from them:\n\n";
     print(text + &reproduce::list()?)?;
     Ok(ExitCode::SUCCESS)
 }

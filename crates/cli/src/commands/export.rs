@@ -13,12 +13,12 @@ use crate::output::print;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Run directory, whose best checkpoint is taken, a checkpoint, or a packed model of f32 weights
+    /// Run directory (its best checkpoint is taken), checkpoint directory, or packed model with f32 weights
     run: PathBuf,
-    /// Whose form the model is to have: another library's, or onnx, one step as a graph
+    /// The format to write: another library's, or onnx (one step as a graph)
     #[arg(long, value_name = "FORMAT", value_parser = exported_format())]
     format: String,
-    /// What to write: a file; of mamba-hf and xlstm a folder with all that the library opens, unless the name ends in .safetensors
+    /// The file to write; for mamba-hf and xlstm a folder that the library opens, unless the name ends in .safetensors
     #[arg(short, long, value_name = "FILE|DIR")]
     output: PathBuf,
 }

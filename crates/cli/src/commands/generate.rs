@@ -34,30 +34,30 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Run directory, whose best checkpoint is taken, a checkpoint, or a packed model
+    /// Run directory (its best checkpoint is taken), checkpoint directory or packed model
     #[arg(value_name = "RUN|FILE")]
     run: PathBuf,
-    /// Text to continue; of several, each result is printed under a title [default: start from a line break]
+    /// Text to continue; may be given several times, each result then has a title [default: start from a line break]
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Vec<String>,
-    /// File whose whole content is a text to continue
+    /// File whose whole content is the text to continue
     #[arg(long, value_name = "FILE")]
     prompt_file: Vec<PathBuf>,
-    /// Continuations of each text
+    /// Number of continuations of each text
     #[arg(long, value_name = "N")]
     batch: Option<usize>,
-    /// Tokens generated for each text
+    /// Number of tokens to generate for each text
     #[arg(long, value_name = "N", default_value_t = 500)]
     max_tokens: usize,
     #[command(flatten)]
     sampling: SamplingArgs,
-    /// End before this text; may be given several times
+    /// Stop before this text; may be given several times
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     stop: Vec<String>,
-    /// Keep where it ended in this file; text that could become a stop string stays in it
+    /// Save the session to this file, with any text held back because it could become a stop string
     #[arg(long, value_name = "FILE")]
     save_session: Option<PathBuf>,
-    /// Go on from such a file, with its settings where none are given
+    /// Continue from such a file, with its settings where none are given
     #[arg(long, value_name = "FILE")]
     load_session: Option<PathBuf>,
     #[command(flatten)]
@@ -73,19 +73,19 @@ struct SamplingArgs {
     /// Divides the logits; 0 takes the likeliest token [default: 1]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     temperature: Option<f64>,
-    /// Consider the K likeliest tokens; 0 for all [default: 0]
+    /// Consider only the K likeliest tokens; 0 for all [default: 0]
     #[arg(long, value_name = "K")]
     top_k: Option<usize>,
-    /// Consider the likeliest tokens that have this probability together [default: 1]
+    /// Consider only the likeliest tokens that together have this probability [default: 1]
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     top_p: Option<f64>,
-    /// Consider tokens at least P times as probable as the likeliest [default: 0]
+    /// Consider only tokens at least P times as probable as the likeliest [default: 0]
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     min_p: Option<f64>,
-    /// Weakens the latest 64 tokens; 1 for off [default: 1]
+    /// Penalises the latest 64 tokens; 1 for off [default: 1]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     repetition_penalty: Option<f64>,
-    /// Seed of the choices; the same seed gives the same text [default: 0]
+    /// Seed of the sampling; the same seed gives the same text [default: 0]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }
@@ -129,7 +129,7 @@ fn generate(args: &Args) -> anyhow::Result<ExitCode> {
         return job.run(|rows| RuntimeSession::new(model, rows));
     }
     if deployed.path.is_file() {
-        let sentence = "a packed model runs on the processor; leave --device out, or give a run directory or a checkpoint";
+        let sentence = "a packed model runs on the CPU; leave --device out, or give a run directory or a checkpoint";
         return Err(WrongInput(sentence.to_owned()).into());
     }
     let LoadedModel { model, .. } = load_model(&deployed.path, &args.device.open()?)?;
@@ -173,7 +173,7 @@ impl Job<'_> {
 fn write<S: TokenSession>(args: &Args, start: Start<'_, S>, identity: Option<&ModelIdentity>) -> anyhow::Result<ExitCode> {
     let Start { mut generator, titles, held } = start;
     if generator.is_done() && args.max_tokens > 0 {
-        say("the session ended at a stop string; give a --prompt to go on");
+        say("the session ended at a stop string; give a --prompt to continue");
     }
 
     // Until here Ctrl-C ends the process at once, as nothing has been generated.
@@ -210,12 +210,12 @@ fn write<S: TokenSession>(args: &Args, start: Start<'_, S>, identity: Option<&Mo
     match written {
         // Whoever read the text has seen enough.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
-        written => written.context("could not write the text to the standard output")?,
+        written => written.context("could not write the text to standard output")?,
     }
     let ending = if INTERRUPTED.load(Ordering::Relaxed) { "interrupted after" } else { "generated" };
     say(format_args!("{ending} {tokens} tokens in {seconds:.2} s ({:.0} tokens/s)", tokens as f64 / seconds.max(1e-9)));
     if let Some(path) = &args.save_session {
-        say(format_args!("session saved; go on with --load-session {}", path.display()));
+        say(format_args!("session saved; continue with --load-session {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -14,19 +14,19 @@ pub struct Args {
     /// The weights: a safetensors file, the index of several, or a folder with either
     #[arg(value_name = "FILE|DIR")]
     file: PathBuf,
-    /// Whose names they have
+    /// The library whose tensor names they have
     #[arg(long, value_name = "FORMAT", value_parser = imported_format())]
     format: String,
-    /// A key of the model's configuration that the file does not say, such as n_heads=4; may be repeated
+    /// A key of the model's configuration that is not in the file, such as n_heads=4; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     settings: Vec<String>,
-    /// The vocabulary, a tokenizer.json as checkpoints have it, where the model reads text
+    /// The vocabulary of a model that reads text: a tokenizer.json as in checkpoints
     #[arg(long, value_name = "FILE")]
     tokenizer: Option<PathBuf>,
-    /// The model whose recurrent layers are replaced, for files that hold those alone: a run or a checkpoint
+    /// A run or checkpoint whose recurrent layers to replace, for files that hold only those
     #[arg(long, value_name = "RUN")]
     into: Option<PathBuf>,
-    /// The checkpoint directory to make
+    /// The checkpoint directory to write
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
 }
@@ -48,7 +48,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     } else if load_table_task(&output, model)?.is_some() {
         format!("next: minrnn predict {shown} --data FILE\n")
     } else if model.is_language_model() {
-        "it has no vocabulary and reads no text; one is added with --tokenizer FILE\n".to_owned()
+        "it has no vocabulary, so it reads no text; add one with --tokenizer FILE\n".to_owned()
     } else {
         String::new()
     };

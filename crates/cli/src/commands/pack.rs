@@ -13,7 +13,7 @@ use crate::session_size::session_size;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Run directory, whose best checkpoint is taken, a checkpoint, or a packed model, which is rounded further
+    /// Run directory (its best checkpoint is taken), checkpoint directory, or packed model to round further
     run: PathBuf,
     /// How matrices are stored: f32, bf16, int8 (a scale for each row), int4 (a scale for each group of 32)
     #[arg(long, value_name = "FORMAT", default_value = "bf16", value_parser = ["f32", "bf16", "int8", "int4"])]

@@ -16,13 +16,13 @@ const MOST_RUNS: usize = 10;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Run directories or metrics.jsonl files, each with the name of its line before it where the folder's own does not do: NAME=RUN
+    /// Run directories or metrics.jsonl files; NAME=RUN gives a line another name than the folder's
     #[arg(value_name = "[NAME=]RUN", required = true)]
     runs: Vec<String>,
-    /// Accuracy in place of the loss
+    /// Plot accuracy instead of loss
     #[arg(long)]
     accuracy: bool,
-    /// A number of others, for the line NAME to be compared with; a diamond of its colour
+    /// A published number to compare the line NAME with, drawn as a diamond in its colour
     #[arg(long, value_name = "NAME=ITERATION:VALUE")]
     published: Vec<String>,
     /// The picture's title
@@ -98,7 +98,7 @@ fn published(text: &str, runs: &[Run]) -> Result<(usize, (f64, f64)), WrongInput
 fn place(output: &Path) -> Result<(&Path, String), WrongInput> {
     let is_svg = output.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg"));
     let name = output.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_svg);
-    let sentence = || WrongInput(format!("'{}' is no name of a picture; give one that ends in .svg with -o", output.display()));
+    let sentence = || WrongInput(format!("'{}' is not the name of a picture; give one that ends in .svg with -o", output.display()));
     let directory = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     Ok((directory, name.ok_or_else(sentence)?.to_owned()))
 }
@@ -142,7 +142,7 @@ fn read(text: &str, accuracy: bool) -> anyhow::Result<Run> {
         let (later, earlier) = (pair[0].0, pair[1].0);
         let file = metrics.display();
         let sentence = format!(
-            "'{file}' has the evaluation of iteration {earlier} behind that of {later}; put its lines in the order of the iterations"
+            "'{file}' has the evaluation of iteration {earlier} after that of {later}; put its lines in the order of the iterations"
         );
         return Err(WrongInput(sentence).into());
     }

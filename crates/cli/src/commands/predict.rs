@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use minrnn::checkpoint::{LoadedModel, load_model, load_table_task};
-use minrnn::data::table::{Prediction, Series, TableTask, read_series_to_forecast};
+use minrnn::data::table::{Forecaster, Prediction, Series, TableTask, gaps, read_series_and_unseen};
 use minrnn::deployed::{self, Deployed, InsideInputs};
 use minrnn::output::{expect_harmless, is_same_place};
 use minrnn::predict::{predict, prediction_memory};
@@ -73,16 +73,17 @@ fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode>
         Ok(ExitCode::from(FAILED))
     };
     let (reads, data, future) = (task.clone(), input::path(&args.data), args.future.clone());
-    let Some(series) = interrupt::unless_stopped(stop, move || read_series_to_forecast(&reads, &data, future.as_deref())).transpose()?
-    else {
-        return stopped();
-    };
+    let read = move || read_series_and_unseen(&reads, &data, future.as_deref());
+    let Some((series, unseen)) = interrupt::unless_stopped(stop, read).transpose()? else { return stopped() };
     if args.device.is_cpu()? {
         prediction_memory(model.config(), &series)?.expect_room(args.memory.given())?;
     }
     let Some(predictions) = model.predict(task, &series, stop)? else { return stopped() };
-    if matches!(task, TableTask::Forecast(_)) {
+    unseen.iter().for_each(say);
+    if let TableTask::Forecast(forecaster) = task {
+        gaps(&series, forecaster).iter().for_each(say);
         tell_what_ended(&series);
+        tell_what_is_unknown(forecaster, task.reach(), &series);
     }
     let table = Predicted::of(task, &series, &predictions).to_csv();
     match &args.out {
@@ -122,6 +123,25 @@ fn tell_what_ended(series: &[Series]) {
     ));
 }
 
+/// Says which series have no value by which they could be forecast, in rows that decide what is read.
+fn tell_what_is_unknown(forecaster: &Forecaster, reach: usize, series: &[Series]) {
+    let unknown = |series: &Series| {
+        let recent = series.recent(series.len() - 1, reach);
+        (0..forecaster.target.len()).find(|&target| !forecaster.knows(target, recent))
+    };
+    let mut all = series.iter().filter_map(|series| Some((series.name.as_str(), unknown(series)?)));
+    let Some((name, target)) = all.next() else { return };
+    let n = 1 + all.count();
+    let (which, have) = match n {
+        1 if name.is_empty() => ("the table".to_owned(), "has"),
+        1 => (format!("the sequence '{name}'"), "has"),
+        _ => (format!("{n} of {} sequences, such as '{name}',", series.len()), "have"),
+    };
+    let what = if forecaster.scaling.is_standard() { "mean" } else { "level" };
+    let (target, rows) = (&forecaster.target[target], forecaster.scaling.looks_back());
+    say(format_args!("{which} {have} no known value of '{target}' in the last {rows} rows: forecast at the {what} of the whole table"));
+}
+
 /// What predicts.
 enum Predictor {
     /// The runtime, of a packed model.
@@ -139,7 +159,7 @@ impl Predictor {
             return Ok(Self::Trained(Box::new((loaded, task))));
         }
         if !args.device.is_cpu()? {
-            let sentence = "a packed model runs on the processor; leave --device out, or give a run directory or a checkpoint";
+            let sentence = "a packed model runs on the CPU; leave --device out, or give a run directory or a checkpoint";
             return Err(WrongInput(sentence.to_owned()).into());
         }
         Ok(Self::Packed(Box::new(Deployed::load(&args.run)?)))

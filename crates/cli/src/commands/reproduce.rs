@@ -35,52 +35,52 @@ pub struct Args {
     /// Tables and figures, or all (see --list)
     #[arg(value_name = "TABLE|FIGURE", required_unless_present = "list")]
     targets: Vec<String>,
-    /// How much of them
+    /// The size of the runs
     #[arg(long, default_value = "cpu", value_parser = scales())]
     scale: Scale,
-    /// Trainings of each kind, with seeds 1 to N [default: the target's own number]
+    /// Runs of each kind, with seeds 1 to N [default: as each table or figure says]
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u64>::new().range(1..=1000))]
     seeds: Option<u64>,
-    /// Make only this row (again for more of them); the page keeps what there is of the others
+    /// Make only this row (repeat for more rows); the page keeps what it has of the others
     #[arg(long = "row", value_name = "LABEL")]
     rows: Vec<String>,
-    /// Make only this column (again for more of them)
+    /// Make only this column (repeat for more columns)
     #[arg(long = "column", value_name = "LABEL")]
     columns: Vec<String>,
     /// Results folder; finished runs in it are not run again [default: runs/reproduce-SCALE]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// The text of experiments that learn one [default: Tiny Shakespeare, downloaded once]
+    /// The text for experiments that learn one [default: Tiny Shakespeare, downloaded once]
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
-    /// Trainings side by side, each with --threads threads [default there: 1]
+    /// Number of runs to train side by side, each with --threads threads (then 1 by default)
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..=64))]
     jobs: usize,
-    /// Go on with what has begun, here or in unfinished/ of the results folder, and begin nothing
+    /// Only continue runs that have begun, here or in unfinished/ of the results folder; start no new ones
     #[arg(long)]
     resume: bool,
-    /// Write the pages from what is there, and run nothing
+    /// Only write the pages from the results there are; run nothing
     #[arg(long, conflicts_with_all = ["resume", "estimate", "retry_failed", "replace", "rows", "columns"])]
     pages: bool,
-    /// Say what there is and how long it takes
+    /// List the tables and figures and how long each takes
     #[arg(long)]
     list: bool,
-    /// Measure a few updates of every run, say how long all would take, and stop
+    /// Measure a few updates of every run, print how long all would take, and stop
     #[arg(long)]
     estimate: bool,
     /// Start --scale paper without asking
     #[arg(long)]
     yes: bool,
-    /// Try again what diverged (NaN)
+    /// Retry runs that diverged (NaN)
     #[arg(long)]
     retry_failed: bool,
-    /// Make anew what other settings made, or whose best checkpoint is the untrained model; the old runs are deleted
+    /// Redo runs that were made with other settings, or whose best checkpoint is the untrained model; the old runs are deleted
     #[arg(long)]
     replace: bool,
     /// Keep the checkpoints of finished runs
     #[arg(long)]
     keep_models: bool,
-    /// Threads [default: all cores, of several jobs 1 each]
+    /// Number of threads [default: all cores; with several jobs, 1 each]
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
     threads: Option<usize>,
     #[command(flatten)]
@@ -187,7 +187,7 @@ fn make(job: &Reproduction, targets: &[Target], args: &Args, terminal: &mut Term
     };
     if stop.load(Ordering::Relaxed) {
         say(format_args!("stopped; everything is saved in {}", job.folder.path().display()));
-        say("go on with the same command");
+        say("continue with the same command");
         return Ok(ExitCode::SUCCESS);
     }
     let mut is_whole = true;
@@ -198,6 +198,10 @@ fn make(job: &Reproduction, targets: &[Target], args: &Args, terminal: &mut Term
         let (problems, outdated) = (grid.problems(is_among), grid.outdated(is_among));
         problems.iter().for_each(say);
         outdated.iter().for_each(|sentence| say(format_args!("to be made again (--replace does it): {sentence}")));
+        let elsewhere = grid.elsewhere(is_among);
+        if !elsewhere.is_empty() {
+            say(format_args!("other processes are at: {}", elsewhere.join("; ")));
+        }
         is_whole &= problems.is_empty() && outdated.is_empty();
     }
     say(format_args!("results: {}", job.folder.path().join("README.md").display()));
@@ -233,7 +237,7 @@ fn estimate(job: &Reproduction, targets: &[Target], plans: &[Vec<Cell>], termina
 /// Whether the person at the terminal wants to start.
 fn confirmed(scale: Scale) -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
-        return Err(WrongInput(format!("--scale {scale} may take long; start it with --yes")).into());
+        return Err(WrongInput(format!("--scale {scale} may take a long time; start it with --yes")).into());
     }
     say("start? [y/N]");
     let mut answer = String::new();

@@ -27,11 +27,11 @@ pub struct Args {
     /// Run directory (its best checkpoint is taken), checkpoint directory or packed model, trained with --task policy
     #[arg(value_name = "RUN|FILE")]
     model: Option<PathBuf>,
-    /// Let no policy act, but somebody whose episodes are data: random, uniformly; medium, from useless to fair and noisy; expert, close to the
-    /// best there is
+    /// Run a scripted player instead of a policy, for example to record it: random (uniform), medium (noisy, from useless to fair) or expert (close to
+    /// the best possible)
     #[arg(long, value_name = "WHO", value_parser = behaviors(), conflicts_with_all = ["model", "target_return", "window"])]
     behavior: Option<Behavior>,
-    /// How many episodes
+    /// Number of episodes
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=MAX_EPISODES))]
     episodes: u32,
     /// The return to ask the policy for [default: that of the best episode it was trained on]
@@ -40,16 +40,16 @@ pub struct Args {
     /// Show the policy the last N steps each time, instead of carrying its state
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_WINDOW))]
     window: Option<u32>,
-    /// What the policy makes of the rows before an episode in the first windows: cut, it begins behind them; seen, it reads them
+    /// What the policy does with the rows before an episode in the first windows: cut (it begins after them) or seen (it reads them)
     #[arg(long, value_name = "HOW", value_parser = paddings(), requires = "window", default_value = "cut")]
     left_padding: LeftPadding,
-    /// Chooses how episodes begin
+    /// Seed of the episodes' first states
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Write the episodes to this file, which minrnn train --task policy reads
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -83,7 +83,7 @@ fn play(args: &Args) -> anyhow::Result<ExitCode> {
         (None, Some(behavior)) => (recorded(behavior, args, Purpose::TrainData), behavior.name().to_owned(), None),
         (None, None) => {
             return Err(WrongInput(
-                "there is nobody to act: give a run or a packed model of minrnn train --task policy, or --behavior".to_owned(),
+                "there is no policy to run: give a run or a packed model of minrnn train --task policy, or --behavior".to_owned(),
             )
             .into());
         }
@@ -122,7 +122,7 @@ fn play(args: &Args) -> anyhow::Result<ExitCode> {
 fn act(args: &Args, policy: &mut DeployedPolicy<'_>) -> anyhow::Result<(Trajectories, f64)> {
     let encoding = policy.encoding();
     let Some(target_return) = args.target_return.or(encoding.best_return) else {
-        return Err(WrongInput("the policy does not say what the best return was; ask for one with --target-return".to_owned()).into());
+        return Err(WrongInput("the policy has no record of its best return; ask for one with --target-return".to_owned()).into());
     };
     // As the policy reads it, in units of its scale.
     if !((target_return / encoding.return_scale) as f32).is_finite() {
@@ -135,7 +135,7 @@ fn act(args: &Args, policy: &mut DeployedPolicy<'_>) -> anyhow::Result<(Trajecto
         let [observed, pushed] = needed;
         let (observes, acts) = (found.observation_width(), found.action_width);
         let sentence = format!(
-            "the policy observes {observes} numbers and acts by {acts}, but the built-in point mass shows {observed} and takes {pushed}; play \
+            "the policy observes {observes} numbers and acts with {acts}, but the built-in point mass gives {observed} and takes {pushed}; play \
              another environment with the library (minrnn::rollout)"
         );
         return Err(WrongInput(sentence).into());

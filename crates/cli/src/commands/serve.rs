@@ -10,9 +10,11 @@ use std::time::Duration;
 use minrnn::data::table::{TableTask, read_series_to_forecast};
 use minrnn::deployed::{self, Deployed};
 use minrnn::predict::prediction_memory;
+use minrnn::{Error, Needed};
 use minrnn_model::read_text;
 use minrnn_serve::{Predictor, ServedModel, ServedTable, Server, Settings, Unpredicted};
 use rayon::ThreadPool;
+use tempfile::NamedTempFile;
 
 use crate::display::say;
 use crate::exit::ExitCode;
@@ -24,46 +26,48 @@ use crate::threads::Threads;
 
 const MAX_KEY_FILE: u64 = 4096;
 const MIB: usize = 1 << 20;
+/// How a client gives the rows to come.
+const SEND_ROWS_TO_COME: &str = "; send both tables as texts in JSON, {\"data\": …, \"future\": …}";
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Run directories, checkpoints or packed models of text or tables; NAME=PATH calls one by another name than its file's
+    /// Run directories, checkpoints or packed models of text or tables; NAME=PATH gives one another name than its file's
     #[arg(value_name = "[NAME=]RUN|FILE", required = true)]
     models: Vec<String>,
-    /// Address to listen on; 0.0.0.0 for all of this machine
+    /// Address to listen on; 0.0.0.0 for all of this machine's
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     host: IpAddr,
-    /// Port to listen on; 0 takes one that is free
+    /// Port to listen on; 0 takes a free one
     #[arg(long, value_name = "N", default_value_t = 8080)]
     port: u16,
-    /// File with the key that clients have to send (Authorization: Bearer KEY) [default: everybody may ask]
+    /// File with the key that clients have to send (Authorization: Bearer KEY) [default: no key is needed]
     #[arg(long, value_name = "FILE")]
     api_key_file: Option<PathBuf>,
-    /// Texts of a model that are read or continued at once
+    /// Maximum number of texts that a model reads or continues at once
     #[arg(long, value_name = "N", default_value_t = Settings::default().sessions)]
     sessions: usize,
-    /// Prompts of a model that wait for one of them; more are refused
+    /// Maximum number of prompts that wait for a model; more are refused
     #[arg(long, value_name = "N", default_value_t = Settings::default().queue)]
     queue: usize,
-    /// Most tokens that one text may ask for
+    /// Maximum number of tokens to generate for one text
     #[arg(long, value_name = "N", default_value_t = Settings::default().max_tokens)]
     max_tokens: usize,
-    /// Most MiB of a request
+    /// Maximum size of a request in MiB
     #[arg(long, value_name = "N", default_value_t = Settings::default().max_request / MIB)]
     max_request: usize,
-    /// Most MiB that the sessions of a model take together, each as long as it may become; prompts wait for room
+    /// Maximum memory for all sessions of a model in MiB, each at its full length; prompts wait for room
     #[arg(long, value_name = "N", default_value_t = Settings::default().session_bytes as usize / MIB)]
     session_memory: usize,
-    /// MiB of the states of texts that were read, for prompts that begin like them; 0 keeps none
+    /// Memory for the states of earlier texts in MiB, for prompts that begin like them; 0 keeps none
     #[arg(long, value_name = "N", default_value_t = Settings::default().cache_bytes / MIB)]
     cache: usize,
-    /// Seed of the first request that names none; each such request counts up by one
+    /// Seed of the first request without one; it goes up by one with each such request
     #[arg(long, value_name = "N", default_value_t = Settings::default().seed)]
     seed: u64,
-    /// Seconds that a client may take to send a request or take nothing of an answer, and that a connection may be idle
+    /// Seconds that a client may take to send a request or leave an answer unread, and that a connection may be idle
     #[arg(long, value_name = "N", default_value_t = Settings::default().patience.as_secs())]
     patience: u64,
-    /// Seconds that requests may go on after Ctrl-C or SIGTERM; a second one ends them
+    /// Seconds that open requests may take after Ctrl-C or SIGTERM; a second signal ends them
     #[arg(long, value_name = "N", default_value_t = Settings::default().drain.as_secs())]
     drain: u64,
     #[command(flatten)]
@@ -90,7 +94,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let server = Server::bind(models, tables, settings, args.threads.pool()?)?;
     sizes.iter().for_each(say);
     if is_open {
-        say("everybody who reaches this machine may ask; --api-key-file FILE lets in only who knows the key in it");
+        say("anyone who can reach this machine may send requests; --api-key-file FILE demands the key in it");
     }
     say(format_args!("listening on http://{}", server.address()));
     let mut was_told = false;
@@ -98,7 +102,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let stopped = stop.load(Ordering::Relaxed);
         if stopped && !was_told {
             was_told = true;
-            say("stopping; what is under way may end");
+            say("stopping; open requests may finish");
         }
         stopped
     })?;
@@ -168,26 +172,27 @@ struct Tables {
 }
 
 impl Predictor for Tables {
-    fn predict(&self, table: &[u8], json: bool, stop: &AtomicBool) -> Result<String, Unpredicted> {
-        let predicted = self.pool.install(|| self.predicted(table, stop));
+    fn predict(&self, table: &[u8], future: Option<&[u8]>, json: bool, stop: &AtomicBool) -> Result<String, Unpredicted> {
+        let predicted = self.pool.install(|| self.predicted(table, future, stop));
         predicted.map(|predicted| if json { predicted.into_json().to_string() } else { predicted.to_csv() })
     }
 }
 
 impl Tables {
-    fn predicted(&self, table: &[u8], stop: &AtomicBool) -> Result<Predicted, Unpredicted> {
-        // Readers of tables read files.
-        let file = tempfile::NamedTempFile::new().and_then(|mut file| file.write_all(table).map(|()| file));
-        let file = file.map_err(|error| failed(format!("could not keep the table while it is read: {error}")))?;
-        // Whoever sent it does not know its name here.
-        let told = |error: minrnn::Error| Unpredicted {
-            is_wrong_input: error.is_wrong_input(),
-            sentence: error.to_string().replace(&format!("'{}'", file.path().display()), "the table"),
+    fn predicted(&self, table: &[u8], future: Option<&[u8]>, stop: &AtomicBool) -> Result<Predicted, Unpredicted> {
+        let (table, future) = (kept(table)?, future.map(kept).transpose()?);
+        // Whoever sent them does not know their names here.
+        let unnamed = |told: String, file: &NamedTempFile, what: &str| told.replace(&format!("'{}'", file.path().display()), what);
+        let told = |error: Error| {
+            let how = if let Error::Needed { what: Needed::RowsToCome, .. } = error { SEND_ROWS_TO_COME } else { "" };
+            let sentence = unnamed(error.to_string() + how, &table, "the table");
+            let sentence = future.iter().fold(sentence, |sentence, future| unnamed(sentence, future, "the rows to come"));
+            Unpredicted { is_wrong_input: error.is_wrong_input(), sentence }
         };
         let Deployed { model, table: Some(task), .. } = &self.deployed else {
             return Err(failed("the model is not one of tables".to_owned()));
         };
-        let series = read_series_to_forecast(task, file.path(), None).map_err(told)?;
+        let series = read_series_to_forecast(task, table.path(), future.as_ref().map(NamedTempFile::path)).map_err(told)?;
         // A long table is not measured either once nobody waits.
         if stop.load(Ordering::Relaxed) {
             return Err(nobody_waits());
@@ -197,6 +202,12 @@ impl Tables {
         let predictions = predictions.ok_or_else(nobody_waits)?;
         Ok(Predicted::of(task, &series, &predictions))
     }
+}
+
+/// A file of `table`: readers of tables read files.
+fn kept(table: &[u8]) -> Result<NamedTempFile, Unpredicted> {
+    let file = NamedTempFile::new().and_then(|mut file| file.write_all(table).map(|()| file));
+    file.map_err(|error| failed(format!("could not keep the table while it is read: {error}")))
 }
 
 fn nobody_waits() -> Unpredicted {

@@ -18,21 +18,21 @@ use crate::{corpus, input, interrupt, memory, ranks};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// A built-in experiment (see `minrnn experiments`) or a TOML file [default: selective-copying, text with --data, or that of --task]
+    /// A built-in experiment (see `minrnn experiments`) or a TOML file [default: selective-copying; with --data text; with --task the task's own]
     experiment: Option<String>,
-    /// Text to train on, the folder of a task with files (listops, retrieval, image), or with --task a table, CSV, Parquet, JSON Lines or .ts:
-    /// one row for each time step, in the order of time; with --task policy a file of recorded episodes
+    /// Text to train on, or the folder with a task's files (listops, retrieval, image); with --task a table (CSV, Parquet, JSON Lines or .ts)
+    /// with one row for each time step, in order of time; with --task policy a file of recorded episodes
     #[arg(long, value_name = "FILE|FOLDER")]
     data: Option<PathBuf>,
     /// Run directory [default: runs/NAME]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Continue the run in the run directory where it stopped. With --set it may go on longer, at another learning rate, or on other
-    /// threads; model, data, seed and batches stay
+    /// Continue the run in the run directory from where it stopped. With --set it may run longer, at another learning rate, or on another
+    /// number of threads; model, data, seed and batches stay the same
     #[arg(long)]
     resume: bool,
-    /// Start from the weights of this run or checkpoint, with its model, vocabulary and view of numbers; without an experiment or --task, its
-    /// settings of data and training too
+    /// Start from the weights of this run or checkpoint, with its model, vocabulary and normalisation; without an experiment or --task, with
+    /// its data and training settings too
     #[arg(long, value_name = "RUN|CHECKPOINT", conflicts_with = "resume")]
     from: Option<PathBuf>,
     /// Set a configuration key, for example train.lr=0.001 or d_model=64
@@ -81,7 +81,7 @@ fn open(args: &Args, request: &Request, out: &Path) -> anyhow::Result<(Experimen
     let run = RunDir::open(out)?;
     let resumed = request.resumed(&run, |data| args.table.apply(data))?;
     if run.checkpoint(Pointer::Last)?.is_none() {
-        say(format_args!("'{}' has no checkpoint yet: starting anew", out.display()));
+        say(format_args!("'{}' has no checkpoint yet: starting from the beginning", out.display()));
     }
     let experiment = resumed.map_or_else(|| new_experiment(args, request), |resumed| args.on_this_machine(resumed))?;
     Ok((experiment, run))

@@ -12,7 +12,7 @@ use crate::failure::{self, FAILED, WRONG_INPUT};
 use crate::output::print;
 
 #[derive(clap::Args)]
-#[command(after_help = "Exit code: 0 when everything is within the tolerance, 1 when something is not, 2 when a file is no case \
+#[command(after_help = "Exit code: 0 when everything is within the tolerance, 1 when something is not, 2 when a file is not a case \
     (the others are still checked).")]
 pub struct Args {
     /// Verify cases (safetensors files), as tools/write_verify_cases.py writes them

@@ -36,7 +36,7 @@ use step::{Input, advance};
 /// ε under the root of a key's length.
 pub const EPS: f32 = 1e-6;
 /// Steps whose states are kept together in the backward pass.
-const CHUNK: usize = 16;
+pub const CHUNK: usize = 16;
 
 /// Sizes of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

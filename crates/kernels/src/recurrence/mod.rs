@@ -35,6 +35,7 @@ mod step;
 mod stretch;
 mod sums;
 
+pub use cells::rg_lru::{RG_LRU_SHARPNESS, rg_lru_rate};
 pub use step::{StepInputs, step};
 
 use crate::shape::{Candidate, Gates, Out, Shape, Start, expect_len};

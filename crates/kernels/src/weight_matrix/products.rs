@@ -1,4 +1,4 @@
-//! Products as they are called: the lengths checked, the format chosen, the outputs split over threads.
+//! Products as they are called: the lengths checked, the format chosen.
 
 use super::bf16::Bf16;
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
@@ -14,12 +14,11 @@ use super::target::Target;
 use super::{Scratch, WeightFormat, WeightMatrix};
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 use super::{pairs, tiles};
-use crate::grid::{self, SharedOut};
+use crate::grid::SharedOut;
 use crate::shape::{as_out, elements, expect_len};
 use crate::simd::Level;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
-use core::mem::MaybeUninit;
 use core::ops::Range;
 
 /// What a matrix is multiplied with.
@@ -120,39 +119,6 @@ impl WeightMatrix {
     fn run<C: Codec>(&self, level: Level, rows: Rows<'_>, target: Target<'_>, panel: &mut Vec<Line>) {
         let (layout, lines, scales, format) = (self.layout(), self.words(), self.scales(), PhantomData::<C>);
         level.run(&mut Product { format, layout, lines, scales, rows, target, panel });
-    }
-
-    /// [`WeightMatrix::multiply`] of all outputs on the threads of the ambient pool, at most as many as there are `scratches`.
-    ///
-    /// Products worth less than waking a thread run on the calling one. The result has the same bits on any number of threads.
-    ///
-    /// # Panics
-    /// As for [`WeightMatrix::multiply`], and when `scratches` is empty.
-    pub fn multiply_on_all_threads(&self, level: Level, inputs: Inputs<'_>, y: &mut [f32], y_stride: usize, scratches: &mut [Scratch]) {
-        /// Fewest multiplications worth a thread of their own.
-        const PARALLEL: usize = 1 << 19;
-        let rows = inputs.rows;
-        assert!(!scratches.is_empty(), "scratches of a product: expected one for each thread, found none");
-        let panels = self.outputs.div_ceil(Self::SPLIT);
-        let worth = rows.saturating_mul(self.inputs).saturating_mul(self.outputs) / PARALLEL;
-        let tasks = grid::threads().min(scratches.len()).min(panels).min(worth);
-        if tasks <= 1 {
-            return self.multiply(level, inputs, 0..self.outputs, y, y_stride, &mut scratches[0]);
-        }
-        let width = self.outputs;
-        expect_rows(y, rows, width, y_stride);
-        let y = SharedOut::new(as_out(y));
-        // SAFETY: the same memory; the tasks leave every scratch initialised.
-        let scratches = SharedOut::new(unsafe { &mut *(core::ptr::from_mut(scratches) as *mut [MaybeUninit<Scratch>]) });
-        grid::for_each(tasks, |task| {
-            let piece = grid::piece(panels, tasks, task);
-            let outputs = piece.start * Self::SPLIT..width.min(piece.end * Self::SPLIT);
-            // SAFETY: every task has a scratch of its own, and it is initialised.
-            let scratch = unsafe { scratches.slice(task, 1)[0].assume_init_mut() };
-            let own = y.after(outputs.start);
-            // SAFETY: `y` holds every row, as was checked above, is borrowed until the loop ends, and tasks have different outputs.
-            unsafe { self.multiply_shared(level, inputs, outputs, own, y_stride, scratch) }
-        });
     }
 }
 

@@ -509,12 +509,6 @@ pub fn functions() -> Vec<Function> {
             |a| multiply(WeightFormat::Int8, [rows, from, until, stride], a);
         "WeightMatrix::multiply, int4" lenient { rows = 2, from = 3, until = 68, stride = 65 } [[rows, 9], [rows, stride], [70]]
             |a| multiply(WeightFormat::Int4, [rows, from, until, stride], a);
-        "WeightMatrix::multiply_on_all_threads" lenient { rows = 2, stride = 70, scratches = 2 } [[rows, 9], [rows, stride], [70]]
-            |a| {
-                let (x, y, bias) = (a.input(), a.f32(), Some(a.input()));
-                weight_matrix(WeightFormat::F32).multiply_on_all_threads(Level::current(), Inputs { rows, x, bias }, y, stride,
-                    &mut vec![Scratch::default(); scratches.min(4)]);
-            };
 
         // Training.
         "AdamW::update" lenient { len = 5 } [[len], [len], [len], [len], [len], [len], [len]]

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::table::{Comparison, TableTask};
+use super::table::{Comparison, TableTask, UnseenNames};
 use super::{BatchSource, EvaluationSet};
 use crate::Result;
 use crate::rng::Purpose;
@@ -80,6 +80,11 @@ pub trait SequenceTask: Debug + Send + Sync {
     /// What was taken from the data without being told, as a sentence; none where nothing was.
     fn understood(&self) -> Option<&str> {
         None
+    }
+
+    /// The columns of a table whose names the training of the model did not all see; none where they are learned.
+    fn unseen_names(&self) -> &[UnseenNames] {
+        &[]
     }
 
     /// Measures in the data's own units beside those of a baseline, where there are some, of the part for `purpose`.

@@ -1,5 +1,6 @@
 //! Tiny Shakespeare: where it is, how to know it, and its numbers. The text itself is not part of this crate.
 
+use minrnn_model::hex;
 use sha2::{Digest, Sha256};
 
 use crate::{Error, Result};
@@ -10,12 +11,6 @@ pub const URL: &str = "https://raw.githubusercontent.com/karpathy/char-rnn/maste
 pub const SHA256: &str = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed";
 /// Bytes of the text, which is ASCII, and so also characters.
 pub const LEN: usize = 1_115_394;
-/// All characters of the text in order of code point: the character vocabulary.
-pub const CHARACTERS: &str = "\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/// Characters of the training part (the first nine tenths).
-pub const TRAIN_LEN: usize = 1_003_854;
-/// Characters of the test part.
-pub const TEST_LEN: usize = 111_540;
 
 /// Checks that `bytes` are Tiny Shakespeare.
 ///
@@ -26,7 +21,7 @@ pub fn verify(bytes: &[u8]) -> Result<()> {
     if bytes.len() != LEN {
         return Err(Error::Data(format!("Tiny Shakespeare has {LEN} bytes, but {} were found; {REMEDY}", bytes.len())));
     }
-    let found: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let found = hex(Sha256::digest(bytes).as_slice());
     if found == SHA256 {
         return Ok(());
     }
@@ -35,16 +30,7 @@ pub fn verify(bytes: &[u8]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Tokenizer;
     use super::*;
-
-    #[test]
-    fn the_numbers_fit_together() {
-        assert_eq!(TRAIN_LEN + TEST_LEN, LEN);
-        let vocabulary = Tokenizer::characters_of(CHARACTERS);
-        assert_eq!(vocabulary.vocab_size(), 65);
-        assert_eq!(vocabulary.encode("\n !$&',-.3:;?AZaz").unwrap(), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 38, 39, 64]);
-    }
 
     #[test]
     fn other_bytes_are_refused() {

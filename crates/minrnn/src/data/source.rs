@@ -40,7 +40,7 @@ impl Read for Source {
         if let Some(left) = &mut self.left {
             let too_long = || {
                 let sentence = format!(
-                    "it has more than {} MiB, the most that is read of a pipe; save it to a file and give that",
+                    "it has more than {} MiB, the most that is read from a pipe; save it to a file and give that",
                     MAX_PIPE_BYTES >> 20
                 );
                 io::Error::new(ErrorKind::InvalidInput, sentence)
@@ -91,7 +91,7 @@ mod tests {
         assert!(expect_lasting(zeros).unwrap_err().to_string().contains("can be read only once"));
         let mut source = Source { left: Some(1 << 16), ..Source::open(zeros).unwrap() };
         let refused = io::copy(&mut source, &mut io::sink()).unwrap_err();
-        assert!(refused.to_string().contains("the most that is read of a pipe"), "{refused}");
+        assert!(refused.to_string().contains("the most that is read from a pipe"), "{refused}");
         assert!(Error::io("read", zeros, refused).is_wrong_input());
         assert!(Source::open(zeros).unwrap().into_file().is_err());
     }

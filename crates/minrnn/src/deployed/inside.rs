@@ -51,7 +51,7 @@ impl InsideFiles {
         if let Some(twice) =
             paths.iter().enumerate().find_map(|(at, path)| paths[..at].iter().any(|other| is_same_place(path, other)).then_some(path))
         {
-            return Err(Error::malformed(twice, "it is to be written twice; give each its own file"));
+            return Err(Error::malformed(twice, "it would be written twice; give each its own file"));
         }
         match &self.hidden {
             Some((layer, _)) if *layer >= config.n_layers => {

@@ -32,13 +32,13 @@ pub use text_rows::{RowUnit, TextRow, TextRows};
 use std::path::{Path, PathBuf};
 
 use minrnn_model::{CONFIG_FILE, Calibration, CheckpointFiles, TableTask, TensorEntry, WEIGHTS_FILE, WeightFormat, read_checkpoint};
-use minrnn_stream::{Model, PackedModel};
+use minrnn_stream::{AlignedBytes, Model, PackedModel, read_aligned};
 
-use crate::checkpoint::{policy_of, surprise_of, table_task_of, tokenizer_of};
+use crate::checkpoint::policy_of;
 use crate::data::Tokenizer;
 use crate::data::offline_rl::StepEncoding;
 use crate::generate::ModelIdentity;
-use crate::train::find_checkpoint;
+use crate::train::{find_checkpoint, named_in};
 use crate::{Error, Result};
 
 /// A trained model, ready for inference.
@@ -53,10 +53,12 @@ pub struct Deployed {
     pub policy: Option<StepEncoding>,
     /// How surprising rows were that it did not learn from, where that is known.
     pub surprise: Option<Calibration>,
-    /// The checkpoint directory or the packed file.
+    /// The checkpoint directory or the packed file; empty where the model came as bytes.
     pub path: PathBuf,
     /// The tensors of a packed file.
     pub tensors: Vec<TensorEntry>,
+    /// The content of a packed file, whose memory is that of the matrices.
+    packed: Option<AlignedBytes>,
 }
 
 impl Deployed {
@@ -65,51 +67,71 @@ impl Deployed {
     /// # Errors
     /// When it is none of them, damaged, or its tokenizer has more tokens than the model.
     pub fn load(path: &Path) -> Result<Self> {
-        let deployed = if path.is_file() {
-            let packed = PackedModel::read(path).map_err(|error| not_a_model(path, error))?;
-            let tokenizer = packed.tokenizer.map(|json| Tokenizer::from_bytes(&json, path)).transpose()?;
-            let of_policy = |json: Vec<u8>| StepEncoding::of_model(&json, packed.model.config());
-            let policy = packed.policy.map(of_policy).transpose().map_err(|error| Error::malformed(path, error.to_string()))?;
-            let PackedModel { model, table, surprise, tensors, .. } = packed;
-            Self { model, tokenizer, table, policy, surprise, path: path.to_owned(), tensors }
-        } else {
-            let directory = find_checkpoint(path)?;
-            let (config, mut weights) = read_checkpoint(&directory)?;
-            let model = Model::new(&config.model, &mut weights, WeightFormat::F32)?;
-            let files = CheckpointFiles::open(&directory)?;
-            let tokenizer = tokenizer_of(&files)?.map(|(tokenizer, _)| tokenizer);
-            let table = table_task_of(&files, &config.model)?.map(|(task, _)| task);
-            let policy = model.is_policy().then(|| policy_of(&files, model.config())).transpose()?.map(|(encoding, _)| encoding);
-            let surprise = surprise_of(&files)?.map(|(surprise, _)| surprise);
-            Self { model, tokenizer, table, policy, surprise, path: directory, tensors: Vec::new() }
-        };
-        let expected = deployed.model.vocab_size();
-        if let Some(found) = deployed.tokenizer.as_ref().map(Tokenizer::vocab_size).filter(|&found| found > expected) {
-            let problem = format!("its tokenizer has {found} tokens, but the model knows {expected}; take the tokenizer of this model");
-            return Err(Error::malformed(path, problem));
+        if !path.is_file() {
+            return Self::of_checkpoint(find_checkpoint(path)?);
         }
-        Ok(deployed)
+        let bytes = read_aligned(path).map_err(|error| not_a_model(path, error))?;
+        let deployed = Self::from_bytes(bytes).map_err(|error| Error::malformed(path, error.to_string()))?;
+        Ok(Self { path: path.to_owned(), ..deployed })
+    }
+
+    /// The packed model whose file has these bytes.
+    ///
+    /// # Errors
+    /// When they are damaged or not those of a packed model, or its tokenizer has more tokens than the model.
+    pub fn from_bytes(bytes: AlignedBytes) -> Result<Self> {
+        let PackedModel { model, tokenizer, table, policy, surprise, tensors } = PackedModel::from_aligned(&bytes)?;
+        let tokenizer = tokenizer.map(|json| Tokenizer::from_json(&json)).transpose()?;
+        let policy = policy.map(|json| StepEncoding::of_model(&json, model.config())).transpose();
+        let policy = policy.map_err(|error| minrnn_model::Error::Packed(format!("has a section 'policy': {error}")))?;
+        Self { model, tokenizer, table, policy, surprise, path: PathBuf::new(), tensors, packed: Some(bytes) }.checked()
+    }
+
+    fn of_checkpoint(directory: PathBuf) -> Result<Self> {
+        let (config, mut weights) = read_checkpoint(&directory)?;
+        let model = Model::new(&config.model, &mut weights, WeightFormat::F32)?;
+        let files = CheckpointFiles::open(&directory)?;
+        let tokenizer = files.tokenizer()?.map(|(tokenizer, _)| tokenizer);
+        let table = files.table_task(&config.model)?.map(|(task, _)| task);
+        let policy = model.is_policy().then(|| policy_of(&files, model.config())).transpose()?.map(|(encoding, _)| encoding);
+        let surprise = files.surprise()?.map(|(surprise, _)| surprise);
+        let deployed = Self { model, tokenizer, table, policy, surprise, path: directory.clone(), tensors: Vec::new(), packed: None };
+        deployed.checked().map_err(|error| Error::malformed(directory, error.to_string()))
+    }
+
+    fn checked(self) -> Result<Self> {
+        if let Some(tokenizer) = &self.tokenizer {
+            tokenizer.expect_known(self.model.vocab_size())?;
+        }
+        Ok(self)
     }
 
     /// Whether it is a packed file.
     pub fn is_packed(&self) -> bool {
-        !self.tensors.is_empty()
+        self.packed.is_some()
     }
 
     /// What a saved session must have been made with.
     ///
     /// # Errors
-    /// When its files cannot be read.
+    /// When the files of its checkpoint cannot be read.
     pub fn identity(&self) -> Result<ModelIdentity> {
-        match self.path.is_dir() {
-            true => ModelIdentity::of_files(&[CONFIG_FILE, WEIGHTS_FILE].map(|file| self.path.join(file))),
-            false => ModelIdentity::of_files(&[&self.path]),
+        match &self.packed {
+            Some(bytes) => Ok(ModelIdentity::of_bytes(bytes)),
+            None => ModelIdentity::of_files(&[CONFIG_FILE, WEIGHTS_FILE].map(|file| self.path.join(file))),
         }
     }
 }
 
-/// Whoever gave a file may have meant a directory.
+/// Whoever gave a file may have meant a directory, or the one whose name is in the file.
 fn not_a_model(path: &Path, error: minrnn_stream::Error) -> Error {
+    if let Some(checkpoint) = named_in(path) {
+        let checkpoint = checkpoint.display();
+        return Error::malformed(
+            path,
+            format!("it holds the name of a checkpoint and no model; give the checkpoint, '{checkpoint}', or its run"),
+        );
+    }
     match error {
         minrnn_stream::Error::Model(minrnn_model::Error::Malformed { problem, .. }) => {
             Error::malformed(path, format!("{problem}; expected a run directory or a checkpoint, or a packed model"))

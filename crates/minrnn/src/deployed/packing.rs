@@ -6,7 +6,7 @@ use minrnn_model::{CheckpointFiles, MixerKind, Section, TensorEntry, WEIGHTS_FIL
 use minrnn_stream::PackedModel;
 
 use super::Deployed;
-use crate::checkpoint::{policy_of, surprise_of, table_task_of, tokenizer_of};
+use crate::checkpoint::policy_of;
 use crate::memory::{Size, packing};
 use crate::output::{expect_harmless, expect_not_learned};
 use crate::train::find_checkpoint;
@@ -52,10 +52,10 @@ fn packed(run: &Path, output: &Path, format: WeightFormat, memory_limit: Option<
     expect_not_learned(output, &config.sections)?;
     // A vocabulary or a task that cannot be read is refused now, not by whoever gets the file.
     let files = CheckpointFiles::open(&checkpoint)?;
-    let tokenizer = tokenizer_of(&files)?.map(|(_, bytes)| bytes);
-    let table = table_task_of(&files, &config.model)?.map(|(_, bytes)| bytes);
+    let tokenizer = files.tokenizer()?.map(|(_, bytes)| bytes);
+    let table = files.table_task(&config.model)?.map(|(_, bytes)| bytes);
     let policy = config.model.decision.then(|| policy_of(&files, &config.model)).transpose()?.map(|(_, bytes)| bytes);
-    let surprise = surprise_of(&files)?.map(|(_, bytes)| bytes);
+    let surprise = files.surprise()?.map(|(_, bytes)| bytes);
     let of_text = [tokenizer.as_deref().map(Section::tokenizer), table.as_deref().map(Section::table)];
     let of_others = [policy.as_deref().map(Section::policy), surprise.as_deref().map(Section::surprise)];
     let sections: Vec<Section<'_>> = of_text.into_iter().chain(of_others).flatten().collect();

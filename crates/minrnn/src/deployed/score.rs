@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use minrnn_model::likeliest;
 use minrnn_stream::{Model, State, Workspace};
 
 use crate::Result;
@@ -69,19 +70,5 @@ impl<'m> Reader<'m> {
         self.logits.resize(tokens.len() * self.model.outputs(), 0.0);
         self.model.forward(tokens, &mut self.state, &mut self.logits, &mut self.workspace)?;
         Ok(&self.logits)
-    }
-}
-
-fn likeliest(logits: &[f32]) -> usize {
-    (0..logits.len()).reduce(|best, i| if logits[i] > logits[best] { i } else { best }).unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_of_equal_logits_is_the_likeliest() {
-        assert_eq!(likeliest(&[1.0, 3.0, 3.0]), 1);
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use burn::module::Module;
-use minrnn_model::ModelConfig;
+use minrnn_model::{ModelConfig, hex};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -30,6 +30,11 @@ impl ModelIdentity {
         Self::from_hash(hash)
     }
 
+    /// The fingerprint of the model whose file has these bytes.
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Self(hex(Sha256::digest(bytes).as_slice()))
+    }
+
     /// The fingerprint of the model in the given files.
     ///
     /// # Errors
@@ -49,6 +54,6 @@ impl ModelIdentity {
     }
 
     fn from_hash(hash: Sha256) -> Self {
-        Self(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        Self(hex(hash.finalize().as_slice()))
     }
 }

@@ -89,7 +89,7 @@ fn checked<'a>(header: &'a str, weights: &Weights) -> Result<(&'a str, bool), St
     if header.starts_with('{') {
         return Ok((header, false));
     }
-    let damaged = || "the saved session is damaged: its checksum is another one; save it again, or go on from another one".to_owned();
+    let damaged = || "the saved session is damaged: its checksum does not match; save it again, or continue from another one".to_owned();
     let (expected, json) = header.split_at_checked(CHECKSUM_DIGITS).ok_or_else(damaged)?;
     let tensors = weights.names().filter_map(|name| Some((name, weights.get(name)?)));
     if checksum(json, tensors) == expected { Ok((json, true)) } else { Err(damaged()) }
@@ -147,7 +147,7 @@ pub(super) fn read<S: TokenSession>(path: &Path, like: &S, identity: &ModelIdent
 fn expect_finite(weights: &Weights) -> Result<(), String> {
     let flawed = weights.names().find_map(|name| Some((name, weights.get(name)?.data.iter().find(|value| !value.is_finite())?)));
     flawed.map_or(Ok(()), |(name, value)| {
-        Err(format!("its state '{}' holds {value}, expected finite numbers; begin the session anew", name.trim_start_matches(PREFIX)))
+        Err(format!("its state '{}' holds {value}, expected finite numbers; start a new session", name.trim_start_matches(PREFIX)))
     })
 }
 

@@ -50,7 +50,7 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
             let (found, expected) = (session.batch_size(), prompts.len());
             return Err(Error::Shape(format!("expected a session of {expected} rows, one for each prompt, found {found}")));
         }
-        expect_fitting(tokenizer, session.vocab_size())?;
+        tokenizer.expect_known(session.vocab_size())?;
         let stops = StopStrings::new(stops)?;
         let mut read = Vec::with_capacity(prompts.len());
         let mut rows = Vec::with_capacity(prompts.len());
@@ -199,7 +199,7 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
     pub fn load(path: impl AsRef<Path>, like: &S, tokenizer: &'t Tokenizer, identity: &ModelIdentity) -> Result<Self> {
         let path = path.as_ref();
         let (session, text) = read(path, like, identity)?;
-        expect_fitting(tokenizer, session.vocab_size())?;
+        tokenizer.expect_known(session.vocab_size())?;
         let Some(mut text) = text else {
             return Err(Error::malformed(path, "the saved session has no text in it; it was saved without a generator"));
         };
@@ -220,12 +220,4 @@ fn naming(row: usize, error: minrnn_stream::Error) -> Error {
         minrnn_stream::Error::Logit { value, .. } => Error::Output { what: format!("text {}", row + 1), value: value.into() },
         error => error.into(),
     }
-}
-
-fn expect_fitting(tokenizer: &Tokenizer, vocab_size: usize) -> Result<()> {
-    if tokenizer.vocab_size() <= vocab_size {
-        return Ok(());
-    }
-    let found = tokenizer.vocab_size();
-    Err(Error::Config(format!("the tokenizer has {found} tokens, but the model knows {vocab_size}; take the tokenizer of this model")))
 }

@@ -134,7 +134,7 @@ fn settings(said: &Said) -> Result<Vec<String>> {
     for (key, expected, default) in [("model_type", "mamba", "none"), ("hidden_act", "silu", "silu")] {
         let found = said.get(key).map_or(default, |found| found.as_str().unwrap_or("no text"));
         if found != expected {
-            return Err(said.wrong(format!("it says {key} = {found}, expected {expected}; the model is none of format {FORMAT}")));
+            return Err(said.wrong(format!("it says {key} = {found}, expected {expected}; the model is not of format {FORMAT}")));
         }
     }
     let eps = match said.get("layer_norm_epsilon") {

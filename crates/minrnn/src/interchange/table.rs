@@ -131,7 +131,7 @@ impl Table {
                     let expected = constant.values(&shape);
                     if let Some(at) = (0..values.len()).find(|&at| values[at] != expected[at]) {
                         let (found, constant) = (values[at], constant.name());
-                        let place = format!("it must be {constant}, found {found} at place {at}");
+                        let place = format!("it must be {constant}, found {found} at position {at}");
                         let problem = format!("a file of format {format} has no tensor for '{name}' {shape:?}: {place}");
                         return Err(Error::malformed(ours.path(), problem));
                     }

@@ -16,7 +16,7 @@ pub(super) const GRU: Layout = Layout { config, check: check_gru, table: gru, fo
 pub(super) const LSTM: Layout = Layout { config, check: check_lstm, table: lstm, folder: None };
 
 fn config(_: &Foreign<'_>, _: &Settings) -> Result<ModelConfig> {
-    Err(Error::Config("the file holds recurrent layers alone; import them into a minrnn model that has such layers".to_owned()))
+    Err(Error::Config("the file holds only recurrent layers; import them into a minrnn model that has such layers".to_owned()))
 }
 
 fn check_gru(config: &ModelConfig) -> Result<()> {

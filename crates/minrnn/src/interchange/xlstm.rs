@@ -6,7 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use minrnn_model::{CheckedConfig, FeedForwardKind, ForgetGate, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
+use minrnn_model::{
+    CheckedConfig, FeedForwardKind, ForgetGate, InitialState, MLSTM_BLOCK, MixerKind, ModelConfig, NormKind, Positions, ScanKind,
+};
 
 use serde_json::{Value, json};
 
@@ -23,8 +25,6 @@ pub(super) const LAYOUT: Layout = Layout { config, check, table, folder: Some(&F
 
 const FORMAT: Format = Format::Xlstm;
 const BLOCKS: &str = "xlstm_block_stack.blocks.";
-/// Channels of a block of mLSTM's query, key and value maps.
-const QKV_BLOCK: usize = 4;
 /// `round_proj_up_to_multiple_of` of the library's configuration.
 const ROUNDED_WIDTH: f64 = 64.0;
 
@@ -121,7 +121,7 @@ fn m_lstm(table: &mut Table, config: &CheckedConfig, side: &Side<'_>, theirs: &s
     table.same("in_proj.weight", "proj_up.weight", [2 * e, d]);
     convolution(table, e, side, theirs)?;
     for name in ["q_proj.weight", "k_proj.weight", "v_proj.weight"] {
-        table.same(name, name, [e / QKV_BLOCK, QKV_BLOCK, QKV_BLOCK]);
+        table.same(name, name, [e / MLSTM_BLOCK, MLSTM_BLOCK, MLSTM_BLOCK]);
     }
     for gate in ["igate", "fgate"] {
         table.linear(gate, &format!("mlstm_cell.{gate}"), heads, 3 * e);
@@ -206,7 +206,7 @@ fn described(config: &CheckedConfig, form: Form) -> Result<Value> {
     });
     if scalar.len() < config.n_layers {
         let layer = json!({
-            "num_heads": config.n_heads, "conv1d_kernel_size": form.taps, "qkv_proj_blocksize": QKV_BLOCK, "proj_factor": config.expansion,
+            "num_heads": config.n_heads, "conv1d_kernel_size": form.taps, "qkv_proj_blocksize": MLSTM_BLOCK, "proj_factor": config.expansion,
         });
         said["mlstm_block"] = json!({"mlstm": layer});
     }

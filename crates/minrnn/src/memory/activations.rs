@@ -6,9 +6,6 @@
 
 use super::tape::{Operation, Tape};
 
-/// Steps between two states that the backward pass of selective state spaces and of matrix memories begins from again.
-pub(crate) const CHUNK: u128 = 64;
-
 /// A batch that goes through a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {

@@ -107,7 +107,7 @@ impl Estimate {
                 remedies.push(remedy);
             }
         }
-        let remedies = if remedies.is_empty() { "run it where there is more".to_owned() } else { remedies.join(", or ") };
+        let remedies = if remedies.is_empty() { "run it on a machine with more".to_owned() } else { remedies.join(", or ") };
         Err(Error::Memory(format!(
             "{} needs about {} of memory ({}), but {room}; {remedies}",
             self.purpose,

@@ -18,7 +18,7 @@
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;
-use burn::tensor::{Tensor, activation};
+use burn::tensor::Tensor;
 use minrnn_model::{Candidate, CheckedConfig};
 
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
@@ -26,7 +26,7 @@ use super::init::Initializer;
 use super::linear::{apply, bias, matmul};
 use super::mixer::Mixer;
 use crate::memory::activations::Activations;
-use crate::ops::{self, Start, StepCodes};
+use crate::ops::{self, Start, StepCodes, softplus};
 
 /// The least and the greatest rate of a new cell.
 const RATES: [f32; 2] = [1e-3, 1.0];
@@ -92,8 +92,7 @@ impl DecayMinGru {
         if batch * seq_len == 0 {
             return Tensor::zeros([batch, seq_len, d_inner], &delta_t.device());
         }
-        let rate = activation::relu(theta.clone()) + (-theta.abs()).exp().log1p();
-        delta_t.unsqueeze_dim::<3>(2) * rate.unsqueeze::<3>()
+        delta_t.unsqueeze_dim::<3>(2) * softplus(theta).unsqueeze::<3>()
     }
 
     fn initial_vector(&self) -> Option<Tensor<1>> {

@@ -19,6 +19,7 @@
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
+use minrnn_kernels::delta::CHUNK;
 use minrnn_model::CheckedConfig;
 
 use super::init::Initializer;
@@ -27,9 +28,6 @@ use super::mixer::Mixer;
 use super::state::{State, StateZip};
 use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, StepCodes};
-
-/// Steps between two states that the backward pass begins from again.
-const CHUNK: u128 = 16;
 
 /// Associative memories with their projections.
 #[derive(Module, Debug)]
@@ -65,7 +63,8 @@ impl Delta {
     pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
         let [d, e, h, w] = [config.d_model, config.d_inner(), config.n_heads, config.head_inner()].map(|x| x as u128);
         list.biased(d, 3 * e + h, true);
-        let works = list.threads() * (list.length().div_ceil(CHUNK) + CHUNK) * w * w;
+        let chunk = CHUNK as u128;
+        let works = list.threads() * (list.length().div_ceil(chunk) + chunk) * w * w;
         list.op(Op { keeps: &[3 * e + h], reads: 3 * e + h, gives: e, works, ..Op::default() });
         list.biased(e, d, true);
     }

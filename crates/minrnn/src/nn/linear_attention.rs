@@ -12,13 +12,14 @@
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
+use minrnn_kernels::retention::CHUNK;
 use minrnn_model::CheckedConfig;
 
 use super::init::Initializer;
 use super::linear::matmul;
 use super::mixer::Mixer;
 use super::state::{State, StateZip};
-use crate::memory::activations::{Activations, CHUNK, Op};
+use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, Retention, RetentionState, StepCodes};
 
 /// Normalised linear attention.
@@ -65,7 +66,7 @@ impl LinearAttention {
     pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
         let [d, e, w] = [config.d_model, config.d_inner(), config.head_inner()].map(|x| x as u128);
         list.op(Op { keeps: &[d], reads: d, gives: 3 * e, aside: d, ..Op::default() });
-        let works = list.threads() * list.length().div_ceil(CHUNK) * w * (w + 1);
+        let works = list.threads() * list.length().div_ceil(CHUNK as u128) * w * (w + 1);
         list.op(Op { keeps: &[e; 3], reads: 3 * e, gives: e, works, ..Op::default() });
         list.biased(e, d, false);
     }

@@ -12,19 +12,18 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::CheckedConfig;
+use minrnn_kernels::layer_norm::EPS;
+use minrnn_kernels::m_lstm::CHUNK;
+use minrnn_model::{CheckedConfig, MLSTM_BLOCK};
 
 use super::conv::{Depthwise, Window};
 use super::init::{Initializer, xlstm_deviation, xlstm_output_deviation};
 use super::linear::{matmul, matmul_sequences};
 use super::mixer::Mixer;
-use super::s_lstm::{HeadNorm, Headwise, NORM_EPS};
+use super::s_lstm::{HeadNorm, Headwise};
 use super::state::{State, StateZip};
-use crate::memory::activations::{Activations, CHUNK, Op};
+use crate::memory::activations::{Activations, Op};
 use crate::ops::{EMPTY_M, MLstmMemory, StepCodes, block_diagonal, head_norm, m_lstm, skip_gate};
-
-/// Channels of a block of the query, key and value maps.
-const BLOCK: usize = 4;
 
 /// An mLSTM with its projections.
 #[derive(Module, Debug)]
@@ -76,7 +75,8 @@ impl MLstm {
         let deviation = xlstm_deviation(d);
         let in_proj = Linear { weight: init.normal([d, 2 * e], deviation), bias: None };
         let conv1d = Depthwise::new(e, init);
-        let [q_proj, k_proj, v_proj] = [(); 3].map(|()| Headwise { weight: init.normal([e / BLOCK, BLOCK, BLOCK], deviation) });
+        let blocks = [e / MLSTM_BLOCK, MLSTM_BLOCK, MLSTM_BLOCK];
+        let [q_proj, k_proj, v_proj] = [(); 3].map(|()| Headwise { weight: init.normal(blocks, deviation) });
         let step = 3.0 / (heads - 1).max(1) as f32;
         let forget_bias = (0..heads).map(|head| 3.0 + step * head as f32).collect();
         Self {
@@ -102,7 +102,7 @@ impl MLstm {
         list.op(Op { keeps: &[e], reads: e, gives: e, aside: 2 * e, ..Op::default() });
         list.op(Op { keeps: &[e], reads: 2 * e, gives: 3 * e, aside: 2 * e, ..Op::default() });
         list.op(Op { keeps: &[e; 3], reads: 3 * e, gives: 2 * h, aside: 3 * e, ..Op::default() });
-        let works = list.threads().min(list.batch() * h) * list.length().div_ceil(CHUNK) * w * w;
+        let works = list.threads().min(list.batch() * h) * list.length().div_ceil(CHUNK as u128) * w * w;
         list.op(Op { keeps: &[2 * h, e], reads: 3 * e + 2 * h, gives: e, aside: 2 * e, works });
         list.op(Op { reads: e, gives: e, aside: 2 * e, ..Op::default() });
         list.op(Op { keeps: &[e], reads: 3 * e, gives: e, ..Op::default() });
@@ -153,7 +153,7 @@ impl Mixer for MLstm {
         let v = block_diagonal(u, self.v_proj.weight.val());
         let gates = self.gates([q.clone(), k.clone(), v.clone()]);
         let (h, memory) = m_lstm(q, k, v, gates, state.memory, steps);
-        let y = head_norm(h, self.outnorm.weight.val(), self.heads(), NORM_EPS);
+        let y = head_norm(h, self.outnorm.weight.val(), self.heads(), EPS);
         let y = skip_gate(y, c, self.learnable_skip.val(), z);
         (matmul(&self.out_proj, y), MLstmState { conv, memory })
     }

@@ -2,6 +2,7 @@
 
 use burn::module::{Module, Param, RunningState};
 use burn::tensor::{FloatDType, Tensor};
+use minrnn_kernels::layer_norm::EPS;
 use minrnn_model::{CheckedConfig, NormKind};
 
 use super::init::Initializer;
@@ -9,7 +10,6 @@ use super::mode::Mode;
 use crate::memory::activations::{Activations, Op};
 use crate::ops::{StepCodes, layer_norm, layer_norm_residual, rms_norm, rms_norm_residual};
 
-const EPS: f32 = 1e-5;
 /// Share of the batch in the running statistics (PyTorch's meaning of momentum).
 const MOMENTUM: f32 = 0.9;
 

@@ -15,17 +15,15 @@
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
+use minrnn_kernels::retention::{CHUNK, EPS};
 use minrnn_model::CheckedConfig;
 
 use super::init::Initializer;
 use super::linear::{matmul, matmul_rows, rows, sequences};
 use super::mixer::Mixer;
 use super::state::{State, StateZip};
-use crate::memory::activations::{Activations, CHUNK, Op};
+use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, Retention, RetentionState, StepCodes};
-
-/// Added to the mean square of a head.
-const EPS: f64 = 1e-6;
 
 /// Multi-scale retention.
 #[derive(Module, Debug)]
@@ -79,7 +77,7 @@ impl RetNet {
         let [d, e] = [config.d_model, config.d_inner()].map(|x| x as u128);
         let [key, value] = config.retention_heads().map(|x| x as u128);
         list.op(Op { keeps: &[d], reads: d, gives: 2 * d + 2 * e, aside: d, ..Op::default() });
-        let works = list.threads() * list.length().div_ceil(CHUNK) * key * value;
+        let works = list.threads() * list.length().div_ceil(CHUNK as u128) * key * value;
         list.op(Op { keeps: &[d, d, e], reads: 2 * d + e, gives: e, aside: e, works });
         // The norm of heads and the gate are composed of operations of Burn.
         list.op(Op { keeps: &[e; 5], reads: 2 * e, gives: e, aside: e, ..Op::default() });

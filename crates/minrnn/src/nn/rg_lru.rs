@@ -14,7 +14,8 @@
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;
-use burn::tensor::{Tensor, activation};
+use burn::tensor::Tensor;
+use minrnn_kernels::recurrence::RG_LRU_SHARPNESS;
 use minrnn_model::CheckedConfig;
 
 use super::init::Initializer;
@@ -23,10 +24,8 @@ use super::mixer::Mixer;
 use super::s_lstm::Headwise;
 use super::state::{State, StateZip};
 use crate::memory::activations::{Activations, Op};
-use crate::ops::{self, RgLruMemory, StepCodes, block_diagonal};
+use crate::ops::{self, RgLruMemory, StepCodes, block_diagonal, softplus};
 
-/// c: how much faster than Λ says a channel can forget.
-const SHARPNESS: f64 = 8.0;
 /// The range from which a fully open gate's a is drawn at first.
 const FIRST_DECAYS: [f64; 2] = [0.9, 0.999];
 
@@ -89,8 +88,7 @@ impl RgLru {
 
     /// 8 softplus(Λ) `[E]`.
     fn rate(&self) -> Tensor<1> {
-        let decay = self.decay.val();
-        (activation::relu(decay.clone()) + (-decay.abs()).exp().log1p()) * SHARPNESS
+        softplus(self.decay.val()) * RG_LRU_SHARPNESS
     }
 }
 
@@ -116,6 +114,6 @@ impl Mixer for RgLru {
 /// The Λ for which a fully open gate's a stands at the place `unit` in [0, 1) of [`FIRST_DECAYS`]: softplus(Λ) = −ln a / 8.
 fn first_decay(unit: f32) -> f32 {
     let [low, high] = FIRST_DECAYS;
-    let rate = -(low + f64::from(unit) * (high - low)).ln() / SHARPNESS;
+    let rate = -(low + f64::from(unit) * (high - low)).ln() / RG_LRU_SHARPNESS;
     rate.exp_m1().ln() as f32
 }

@@ -14,6 +14,7 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::Tensor;
+use minrnn_kernels::rwkv4::CHUNK;
 use minrnn_model::CheckedConfig;
 
 use super::conv::Window;
@@ -24,9 +25,6 @@ use super::state::{State, StateZip};
 use super::token_shift::{init_window, mixtures};
 use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, EMPTY_LOG_WEIGHT, Rwkv4Memory, StepCodes};
-
-/// Steps between two states that the backward pass begins from again.
-const CHUNK: u128 = 128;
 
 /// RWKV-4's time mixing.
 #[derive(Module, Debug)]
@@ -112,7 +110,7 @@ impl Rwkv4 {
         let [d, e] = [config.d_model, config.d_inner()].map(|x| x as u128);
         list.op(Op { keeps: &[d], reads: d, gives: 3 * d, ..Op::default() });
         list.op(Op { keeps: &[d; 3], reads: 3 * d, gives: 3 * e, ..Op::default() });
-        list.keep(list.batch() * list.length().div_ceil(CHUNK) * 2 * e);
+        list.keep(list.batch() * list.length().div_ceil(CHUNK as u128) * 2 * e);
         list.op(Op { keeps: &[e; 3], reads: 3 * e, gives: e, ..Op::default() });
         list.biased(e, d, false);
     }

@@ -16,6 +16,7 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Tensor, TensorData};
+use minrnn_kernels::selective_scan::CHUNK;
 use minrnn_model::CheckedConfig;
 
 use super::init::Initializer;
@@ -23,7 +24,7 @@ use super::linear::{matmul, matmul_rows, rows, sequences};
 use super::mixer::Mixer;
 use super::output_mixing::{self, mixed, output_mixing};
 use super::state::{State, StateZip};
-use crate::memory::activations::{Activations, CHUNK, Op};
+use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, SelectiveScan, StepCodes};
 
 /// The range that first step sizes are drawn from, uniformly in their logarithm.
@@ -104,7 +105,7 @@ impl Selective<'_> {
         list.op(Op { keeps: &[e], reads: e, gives: r + 2 * n, aside: z + e, ..Op::default() });
         list.op(Op { reads: r + 2 * n, gives: r + 2 * n, aside: z + e, ..Op::default() });
         list.op(Op { keeps: &[r], reads: r, gives: e, aside: z + e + 2 * n, ..Op::default() });
-        list.keep(list.batch() * list.length().div_ceil(CHUNK) * n * e);
+        list.keep(list.batch() * list.length().div_ceil(CHUNK as u128) * n * e);
         list.op(Op { keeps: &[e, 2 * n, z], reads: 2 * e + 2 * n + z, gives: e, ..Op::default() });
     }
 }

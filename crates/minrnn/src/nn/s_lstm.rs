@@ -11,6 +11,7 @@
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
+use minrnn_kernels::layer_norm::EPS;
 use minrnn_model::{CheckedConfig, ForgetGate, RecurrentInit};
 
 use super::conv::{Depthwise, Window};
@@ -19,9 +20,6 @@ use super::mixer::Mixer;
 use super::state::{State, StateZip};
 use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, EMPTY_M, SLstmMemory, StepCodes, block_diagonal, head_norm};
-
-/// ε of the head-wise norm.
-pub(super) const NORM_EPS: f32 = 1e-5;
 
 /// A block-diagonal map without bias.
 #[derive(Module, Debug)]
@@ -156,6 +154,6 @@ impl Mixer for SLstm {
         let recurrent = self.recurrent.weight.val();
         let heads = recurrent.dims()[0];
         let (h, memory) = ops::s_lstm(preact, recurrent, Some(self.bias.val()), self.forget_gate, state.memory, steps);
-        (head_norm(h, self.group_norm.weight.val(), heads, NORM_EPS), SLstmState { conv, memory })
+        (head_norm(h, self.group_norm.weight.val(), heads, EPS), SLstmState { conv, memory })
     }
 }

@@ -6,6 +6,7 @@ use minrnn_kernels::{Candidate, recurrence::Cell};
 use super::fused::has_kernels;
 use super::positive;
 use super::recurrence::{NO_EXTRA, Start, composed, fused};
+use super::softplus::softplus;
 use super::steps::StepCodes;
 
 /// h_t = h_{t−1} + z_t ⊙ (h̃_t − h_{t−1}) with z = σ(k) and the candidate h̃ of v (paper §3.1).
@@ -60,11 +61,6 @@ pub(super) fn candidate_of(v: Tensor<3>, candidate: Candidate) -> Tensor<3> {
         Candidate::Tanh => v.tanh(),
         Candidate::Positive => positive::composed(v),
     }
-}
-
-/// ln(1 + eˣ), exact for large |x|.
-pub(super) fn softplus(x: Tensor<3>) -> Tensor<3> {
-    activation::relu(x.clone()) + (-x.abs()).exp().log1p()
 }
 
 /// ln g(v): ln(v + ½) from 0 on, −softplus(−v) below.

@@ -4,8 +4,9 @@ use burn::tensor::{Tensor, activation};
 use minrnn_kernels::{Candidate, Gates, recurrence::Cell};
 
 use super::fused::has_kernels;
-use super::min_gru::{candidate_of, log_g, softplus, with_bias};
+use super::min_gru::{candidate_of, log_g, with_bias};
 use super::recurrence::{NO_EXTRA, Start, composed, fused};
+use super::softplus::softplus;
 use super::steps::StepCodes;
 
 /// h_t = f'_t ⊙ h_{t−1} + i'_t ⊙ h̃_t with the gates σ(f), σ(i), normalised to sum to 1 or independent (paper §3.2).

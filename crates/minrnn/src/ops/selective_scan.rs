@@ -8,8 +8,8 @@ use super::flex::{InputList, dims, optional, outputs, outputs_with, shape, slice
 use super::fused::{FusedOp, Keeps, has_kernels, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
-use super::min_gru::softplus;
 use super::silu;
+use super::softplus::softplus;
 use super::steps::StepCodes;
 
 /// The tensors of a [`selective_scan`] with N states for each of E channels.

@@ -37,11 +37,6 @@ impl StepCodes {
         self.codes.is_none()
     }
 
-    /// True when some step is padding.
-    pub fn has_padding(&self) -> bool {
-        self.codes.as_deref().is_some_and(|codes| codes.contains(&PADDING))
-    }
-
     /// As the kernels take it.
     pub(crate) fn kernel(&self) -> segments::Segments<'_> {
         self.codes.as_deref().map_or(segments::Segments::DENSE, |codes| segments::Segments::new(codes, self.seq_len))

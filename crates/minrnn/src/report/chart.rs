@@ -19,7 +19,7 @@ pub(super) struct Chart {
 }
 
 const LEFT: f64 = 52.0;
-const RIGHT: f64 = 12.0;
+const RIGHT: f64 = 20.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 34.0;
 
@@ -79,15 +79,10 @@ impl Chart {
         }
     }
 
-    /// An upright line with words beside its upper end.
-    pub fn mark(&mut self, x: f64, words: &str) {
+    /// An upright line.
+    pub fn mark(&mut self, x: f64) {
         let (x, bottom) = self.place((x, self.y.start));
-        let words = escaped(words);
-        let _ = writeln!(
-            self.content,
-            "<path class=\"grid\" d=\"M{x:.1} {TOP}V{bottom:.1}\"/><text x=\"{:.1}\" y=\"20\">{words}</text>",
-            x + 5.0
-        );
+        let _ = writeln!(self.content, "<path class=\"mark\" d=\"M{x:.1} {TOP}V{bottom:.1}\"/>");
     }
 
     /// The SVG, which `words` describe to those who cannot see it.
@@ -137,7 +132,7 @@ mod tests {
         let mut chart = Chart::new([200.0, 100.0], 0.0..4.0, 0.0..1.0);
         chart.line("model", &[(0.0, 0.0), (1.0, 5.0), (2.0, f64::NAN), (3.0, 0.5), (4.0, 1.0)]);
         let svg = chart.svg("step", "a <line>");
-        assert!(svg.contains("d=\"M52.0 66.0L86.0 8.0M154.0 37.0L188.0 8.0\""), "{svg}");
+        assert!(svg.contains("d=\"M52.0 66.0L84.0 8.0M148.0 37.0L180.0 8.0\""), "{svg}");
         assert!(svg.contains("aria-label=\"a &lt;line&gt;\"") && !svg.contains("NaN"));
     }
 

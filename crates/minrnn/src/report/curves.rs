@@ -29,10 +29,11 @@ pub(super) fn curves(records: &[Record], refit_at: Option<u64>, loss: &str) -> S
     }
     chart.dots(&test);
     if let Some(at) = refit_at {
-        chart.mark(at as f64, "learned anew from all data");
+        chart.mark(at as f64);
     }
     let held_out = if test.is_empty() { "" } else { "; dots: on what is held out" };
-    format!("<p class=\"note\">{loss}, batch by batch and smoothed{held_out}</p>\n")
+    let refit = if refit_at.is_some() { "; after the vertical line: retrained on all data" } else { "" };
+    format!("<p class=\"note\">{loss}, batch by batch and smoothed{held_out}{refit}</p>\n")
         + &chart.svg("iteration", "The loss over the iterations")
 }
 
@@ -55,7 +56,7 @@ mod tests {
             let heights: Vec<&str> = path.split(['M', 'L']).skip(1).filter_map(|point| point.split(' ').nth(1)).collect();
             assert!(heights.len() == 100 && heights.iter().all(|height| *height == heights[0]), "{path}");
         }
-        assert!(svg.contains("learned anew"));
+        assert!(svg.contains("retrained on all data"));
         assert_eq!(curves(&[], None, "loss"), "");
     }
 }

@@ -10,26 +10,32 @@ const MOST: usize = 12;
 /// Sequences of which another class was held more likely than their own, or whose number is far from the one predicted.
 pub(super) fn labelled(examples: &[Example]) -> String {
     let figures = examples.iter().filter_map(|example| match example {
-        Example::Classified { name, class, predicted, probability, values } => {
+        Example::Classified { name, class, predicted, probability, column, values } => {
             let [shown, class, predicted] = [name, class, predicted].map(|text| escaped(text));
             let words = format!("<b>{shown}</b> is {class}, taken for {predicted} with {:.0} %", 100.0 * probability);
-            Some(sequence(name, values, &words))
+            Some(sequence(name, column, values, &words))
         }
-        Example::Measured { name, number, predicted, values } => {
+        Example::Measured { name, number, predicted, column, values } => {
             let words = format!("<b>{}</b> is {number}, predicted {predicted:.6}", escaped(name));
-            Some(sequence(name, values, &words))
+            Some(sequence(name, column, values, &words))
         }
         Example::Forecast { .. } => None,
     });
-    pictures("", figures.take(MOST).collect())
+    let shown = examples.iter().find_map(|example| match example {
+        Example::Classified { column, .. } | Example::Measured { column, .. } => Some(column),
+        Example::Forecast { .. } => None,
+    });
+    let shown =
+        shown.map_or_else(String::new, |column| format!("<p class=\"note\">{} of these sequences, step by step</p>\n", escaped(column)));
+    pictures(&shown, figures.take(MOST).collect())
 }
 
-/// The first column of a sequence, with `words` below.
-fn sequence(name: &str, values: &[f64], words: &str) -> String {
+/// The column of a sequence that is shown, with `words` below.
+fn sequence(name: &str, column: &str, values: &[f64], words: &str) -> String {
     let points: Vec<(f64, f64)> = values.iter().enumerate().map(|(at, &y)| (at as f64, y)).collect();
     let mut chart = Chart::new([420.0, 150.0], 0.0..values.len().saturating_sub(1) as f64, range(values.iter().copied()));
     chart.line("model", &points);
-    format!("<figure>\n{}<figcaption>{words}</figcaption>\n</figure>\n", chart.svg("step", &format!("The sequence {}", escaped(name))))
+    format!("<figure>\n{}<figcaption>{words}</figcaption>\n</figure>\n", chart.svg("step", &format!("{column} of the sequence {name}")))
 }
 
 /// Forecasts from the end of the history, with what came.
@@ -50,8 +56,8 @@ pub(super) fn forecast(examples: &[Example]) -> String {
             };
             chart.line("came", &from_last(came));
             chart.line("model", &from_last(median));
-            let [name, target] = [name, target].map(|text| escaped(text));
-            let of = if name.is_empty() { target.clone() } else { format!("<b>{name}</b>, {target}") };
+            let [shown, of_target] = [name, target].map(|text| escaped(text));
+            let of = if name.is_empty() { of_target } else { format!("<b>{shown}</b>, {of_target}") };
             let error = error.map_or_else(String::new, |error| format!(": scaled error {error:.2}"));
             Some(format!(
                 "<figure>\n{}<figcaption>{of}{error}</figcaption>\n</figure>\n",

@@ -40,7 +40,9 @@ pub fn write_report(trainer: &Trainer, found: &FinalReport) -> Result<()> {
     summary.push(format!("Learned in {} updates, {}", progress.iteration, duration(progress.seconds)));
     let mut notes = Vec::new();
     if found.scored != found.checkpoint {
-        notes.push("The score belongs to the model of before, which learned from nothing of the test part; the model to use learned from all data.".to_owned());
+        notes.push(
+            "The score belongs to the earlier model, which never saw the test part; the model to use was trained on all data.".to_owned(),
+        );
     }
     notes.extend(trainer.told_of_start().map(|told| format!("{told}.")));
     notes.extend(found.temperature.map(|by| format!("Probabilities are calibrated on what was held out: logits divided by {by:.2}.")));

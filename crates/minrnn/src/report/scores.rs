@@ -33,9 +33,9 @@ pub(super) fn confusion(confusion: &Confusion) -> String {
     if names.len() > MOST_CLASSES {
         return String::new();
     }
-    let mut text = String::from("<div class=\"scroll\"><table>\n<tr><th>class</th><th>n</th><th>found</th><th>right when said</th>");
+    let mut text = String::from("<div class=\"scroll\"><table>\n<tr><th>class</th><th>n</th><th>recall</th><th>precision</th>");
     for name in names {
-        let _ = write!(text, "<th>said {}</th>", escaped(name));
+        let _ = write!(text, "<th>predicted {}</th>", escaped(name));
     }
     text += "</tr>\n";
     let share = |share: Option<f64>| share.map_or("–".to_owned(), |share| format!("{:.1} %", 100.0 * share));

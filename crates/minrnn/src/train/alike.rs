@@ -2,7 +2,7 @@
 
 use minrnn_kernels::matmul::bf16::has_tiles;
 use minrnn_kernels::simd::Level;
-use minrnn_model::NormKind;
+use minrnn_model::{NormKind, hex};
 use sha2::{Digest, Sha256};
 
 use super::config::Experiment;
@@ -47,7 +47,7 @@ pub(super) fn traits(experiment: &Experiment, source: &mut dyn BatchSource, mode
     Ok(vec![
         Trait::new("version", env!("CARGO_PKG_VERSION"), same_program),
         Trait::new("instructions", format!("{}{bf16}", level.name()), "set MINRNN_SIMD to what all processors have"),
-        Trait::new("threads", rayon::current_num_threads(), "set train.threads, so that all have as many"),
+        Trait::new("threads", rayon::current_num_threads(), "set train.threads, so that all have the same number"),
         Trait::new("an experiment with the digest", digest(experiment.to_toml()?.as_bytes()), same_program),
         Trait::new("a first batch with the digest", first_batch, "let all read the same data"),
         weights_trait(model),
@@ -58,10 +58,10 @@ pub(super) fn traits(experiment: &Experiment, source: &mut dyn BatchSource, mode
 pub(super) fn weights_trait(model: &AnyModel) -> Trait {
     let values = named_values(model).into_iter().flat_map(|(_, _, values)| values);
     let crc = values.fold(0, |crc, value| crc32c::crc32c_append(crc, &value.to_le_bytes()));
-    let remedy = "a machine computes or transfers wrongly; go on from the last checkpoint on others";
+    let remedy = "a machine computes or transfers incorrectly; continue from the last checkpoint on others";
     Trait::new("weights with the checksum", format!("{crc:08x}"), remedy)
 }
 
 fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&Sha256::digest(bytes)[..8])
 }

@@ -261,7 +261,7 @@ impl Experiment {
                 if found != expected {
                     return Err(Error::MustStay(format!(
                         "{section}.{key} must stay {expected}, as the run began with it, found {found}; leave that setting as it was (what may \
-                         change when a run goes on: {})",
+                         change on resume: {})",
                         MAY_CHANGE.join(", ")
                     )));
                 }
@@ -292,7 +292,7 @@ impl Experiment {
         let (key, length) = (self.data.task.spec().length)(&self.data, &self.train)?;
         self.expect_room(key, length)?;
         require(!(learned && self.data.task == Task::Text && self.data.text.sampling != WindowSampling::Random), || {
-            "sampling = stream and lanes count places on from window to window, beyond those of positions = learned; use sampling = random or \
+            "sampling = stream and lanes count positions on from window to window, beyond those of positions = learned; use sampling = random or \
              positions = rotary"
                 .to_owned()
         })

@@ -101,6 +101,20 @@ impl Group {
         }
     }
 
+    /// The `values` of all processes, as many of each, in the order of ranks, on the first of them; nothing on the others. All get there bit by bit.
+    pub fn collect_first(&self, values: &[f32]) -> Vec<Vec<f32>> {
+        let n = if self.is_first() { self.size() } else { 0 };
+        let mut found: Vec<Vec<f32>> = (0..n).map(|_| Vec::with_capacity(values.len())).collect();
+        let most = (BUCKET / self.size()).max(1);
+        let mut all = vec![0.0; n * values.len().min(most)];
+        for own in values.chunks(most) {
+            let all = &mut all[..n * own.len()];
+            self.ranks.collect_first(own, all);
+            found.iter_mut().zip(all.chunks_exact(own.len())).for_each(|(found, piece)| found.extend_from_slice(piece));
+        }
+        found
+    }
+
     /// The outcomes of all processes in the order of ranks, or the error of the first that has one.
     ///
     /// # Errors
@@ -159,7 +173,8 @@ impl Group {
         Ok(found.into_iter().flatten().next().expect("the first process has found it"))
     }
 
-    /// An outcome that follows from what all processes have, and is the same on all of them.
+    /// An outcome that follows from what all processes have, and is the same on all of them; a machine that computes wrongly may have an error alone,
+    /// which is seen by that the others do not come to the end.
     ///
     /// # Errors
     /// When it is one.

@@ -67,6 +67,7 @@ pub use group::{Group, Trait};
 pub use memory::{evaluation_memory, training_memory, training_memory_of};
 pub use metrics::{MetricsLog, Record, read_metrics};
 pub use optimizer::{GradientMap, Moment, Optimizer};
+pub(crate) use pointer::named_in;
 pub use pointer::{
     CHECKPOINTS, PROGRESS_FILE, Pointer, TRAINING_FILE, checkpoint, find_checkpoint, find_scored, has_learned_all, iteration_of,
 };

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use minrnn_model::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE, read_text};
 
 use super::progress::Progress;
-use crate::{Error, Result};
+use crate::{Error, Result, RunProblem};
 
 /// The folder of a run's checkpoints, in its directory.
 pub const CHECKPOINTS: &str = "checkpoints";
@@ -19,6 +19,7 @@ pub const TRAINING_FILE: &str = "training.safetensors";
 /// Counters in a checkpoint.
 pub const PROGRESS_FILE: &str = "progress.json";
 pub(super) const MAX_PROGRESS_BYTES: u64 = 1 << 16;
+const MAX_POINTER_BYTES: u64 = 256;
 
 /// One of the checkpoints that a run names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,8 +62,7 @@ pub fn checkpoint(run: impl AsRef<Path>, pointer: Pointer) -> Result<Option<Path
     };
     let Some(path) = name.map(|name| directory.join(name)) else { return Ok(None) };
     if !path.is_dir() {
-        let problem = format!("it names '{}', which is gone; write the name of a checkpoint that is still there into it", path.display());
-        return Err(Error::malformed(directory.join(pointer.file_name()), problem));
+        return Err(Error::run(directory.join(pointer.file_name()), RunProblem::CheckpointGone(path)));
     }
     Ok(Some(path))
 }
@@ -95,7 +95,7 @@ pub fn find_scored(path: impl AsRef<Path>) -> Result<PathBuf> {
         let run = path.canonicalize().ok().and_then(|path| path.ancestors().nth(2).map(Path::to_owned));
         let is_scored_apart = run.is_some_and(|run| read_pointer(&run, Pointer::Scored).is_ok_and(|scored| scored.is_some()));
         if is_scored_apart && has_learned_all(path) {
-            let problem = "it has learned from the part that it would be scored on; give other data, or the run";
+            let problem = "it was trained on the part that it would be scored on; give other data, or the run";
             return Err(Error::malformed(path, problem));
         }
         return Ok(path.to_owned());
@@ -107,6 +107,13 @@ pub fn find_scored(path: impl AsRef<Path>) -> Result<PathBuf> {
     }
 }
 
+/// The checkpoint that the file `path` names, where it is one of the one-line files of a run.
+pub(crate) fn named_in(path: &Path) -> Option<PathBuf> {
+    Pointer::ALL.iter().find(|pointer| path.ends_with(pointer.file_name()))?;
+    let text = read_text(path, MAX_POINTER_BYTES).ok()?;
+    iteration_of(text.trim()).map(|_| path.with_file_name(text.trim()))
+}
+
 /// Whether `checkpoint` is one that learned anew from all data, the test part among them.
 pub fn has_learned_all(checkpoint: impl AsRef<Path>) -> bool {
     let text = read_text(checkpoint.as_ref().join(PROGRESS_FILE), MAX_PROGRESS_BYTES).ok();
@@ -116,7 +123,7 @@ pub fn has_learned_all(checkpoint: impl AsRef<Path>) -> bool {
 /// The name in the pointer's file, or `None` when there is no such file.
 pub(super) fn read_pointer(run: &Path, pointer: Pointer) -> Result<Option<String>> {
     let file = run.join(CHECKPOINTS).join(pointer.file_name());
-    let text = match read_text(&file, 256) {
+    let text = match read_text(&file, MAX_POINTER_BYTES) {
         Ok(text) => text,
         Err(minrnn_model::Error::Io { source, .. }) if matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(None);
@@ -129,7 +136,7 @@ pub(super) fn read_pointer(run: &Path, pointer: Pointer) -> Result<Option<String
         None => Err(Error::malformed(
             file,
             format!(
-                "expected the name of a checkpoint, such as iter-100, found {name:?}; write one that is there into it, or remove the file"
+                "expected the name of a checkpoint, such as iter-100, found {name:?}; write an existing one into it, or remove the file"
             ),
         )),
     }

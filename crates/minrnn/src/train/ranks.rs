@@ -19,6 +19,9 @@ pub trait Ranks: Send + Sync {
     /// Gives `all` the numbers of every rank, as many of each, in the order of ranks.
     fn collect(&self, own: &[f32], all: &mut [f32]);
 
+    /// The same for `all` of the first rank alone; that of the others is empty.
+    fn collect_first(&self, own: &[f32], all: &mut [f32]);
+
     /// The bytes of every rank, any number of each, in the order of ranks.
     fn gather(&self, own: &[u8]) -> Vec<Vec<u8>>;
 
@@ -44,6 +47,10 @@ impl Ranks for Alone {
     }
 
     fn collect(&self, own: &[f32], all: &mut [f32]) {
+        all.copy_from_slice(own);
+    }
+
+    fn collect_first(&self, own: &[f32], all: &mut [f32]) {
         all.copy_from_slice(own);
     }
 

@@ -113,7 +113,7 @@ impl Request {
         let stored = run.file(EXPERIMENT_FILE);
         if !stored.exists() {
             if run.checkpoint(Pointer::Last)?.is_some() {
-                let problem = "it is gone, and without it the run cannot go on; put it back, or start a new run in another directory";
+                let problem = "it is gone, and without it the run cannot continue; put it back, or start a new run in another directory";
                 return Err(Error::malformed(stored, problem).into());
             }
             if self.experiment.is_none() && self.data.is_none() && self.usual.is_none() {
@@ -141,7 +141,7 @@ impl Request {
             return Ok(());
         }
         let (name, run) = (asked.name(), run.display());
-        let sentence = format!("'{name}' is not the experiment of the run in '{run}', which goes on with its own; leave '{name}' out");
+        let sentence = format!("'{name}' is not the experiment of the run in '{run}', which continues with its own; leave '{name}' out");
         Err(Error::MustStay(sentence))
     }
 

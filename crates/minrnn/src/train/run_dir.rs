@@ -12,7 +12,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use minrnn_model::{CheckpointFiles, create_directories, sync_directory, write_atomic};
+use minrnn_model::{CheckpointFiles, WRITING, create_directories, sync_directory, write_atomic};
 
 use super::pointer::{CHECKPOINTS, DATA_FOLDER, Pointer, checkpoint, entries, is_complete, iteration_of, read_pointer};
 use crate::checkpoint::TOKENIZER_FILE;
@@ -24,8 +24,6 @@ const LOCK: &str = "run.lock";
 /// How the names of directories end that are being written or removed.
 const UNFINISHED: &str = ".tmp";
 const REMOVED: &str = ".old.tmp";
-/// How the names of files begin that are renamed once they are complete.
-const WRITING: &str = ".writing-";
 
 /// A run directory that this process alone writes to, until the value is dropped, or that it reads [`beside`](RunDir::beside) the one that does.
 ///

@@ -1,5 +1,6 @@
 //! The trained model that a training starts from, which a run keeps a copy of.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use minrnn_model::{
@@ -8,14 +9,13 @@ use minrnn_model::{
 
 use super::pointer::{DATA_FOLDER, find_checkpoint};
 use super::train_config::TrainConfig;
-use crate::checkpoint::{TASK_FILE, TOKENIZER_FILE, table_task_of, tokenizer_of};
+use crate::checkpoint::{TASK_FILE, TOKENIZER_FILE};
 use crate::data::Tokenizer;
 use crate::model::AnyModel;
+use crate::new_directory::make_directory;
 use crate::{Error, Result, parameters};
 
 const FOLDER: &str = "start";
-/// Removed by whoever opens the run next.
-const UNFINISHED: &str = ".writing-start";
 /// What a model may have otherwise than the one it starts from: what the data decide, and what no weight depends on.
 const MAY_DIFFER: [&str; 5] = ["vocab_size", "input_width", "n_outputs", "dropout", "dropout_sites"];
 
@@ -40,15 +40,15 @@ impl Start {
         // What is damaged is told before anything is copied.
         read_checkpoint(&source)?;
         let io = |error| Error::io("copy the model to start from to", &folder, error);
-        let unfinished = run.join(DATA_FOLDER).join(UNFINISHED);
-        create_directories(&unfinished).map_err(io)?;
-        for name in [CONFIG_FILE, WEIGHTS_FILE, TASK_FILE, TOKENIZER_FILE] {
-            if source.join(name).exists() {
-                std::fs::copy(source.join(name), unfinished.join(name)).map_err(io)?;
+        create_directories(run.join(DATA_FOLDER)).map_err(io)?;
+        make_directory(&folder, |unfinished| {
+            for name in [CONFIG_FILE, WEIGHTS_FILE, TASK_FILE, TOKENIZER_FILE] {
+                if source.join(name).exists() {
+                    copy(&source.join(name), &unfinished.join(name)).map_err(io)?;
+                }
             }
-        }
-        CheckpointFiles::seal(&unfinished)?;
-        std::fs::rename(&unfinished, &folder).map_err(io)
+            Ok(CheckpointFiles::seal(unfinished)?)
+        })
     }
 
     /// What `train` starts from, of the run in the directory `run`, or where that keeps nothing yet of its own place.
@@ -65,12 +65,12 @@ impl Start {
 
     /// Its vocabulary, where it reads text.
     pub fn tokenizer(&self) -> Result<Option<Tokenizer>> {
-        Ok(tokenizer_of(&self.files)?.map(|(tokenizer, _)| tokenizer))
+        Ok(self.files.tokenizer()?.map(|(tokenizer, _)| tokenizer))
     }
 
     /// Its task on tables, where it has one.
     pub fn table_task(&self) -> Result<Option<TableTask>> {
-        Ok(table_task_of(&self.files, &self.config.model)?.map(|(task, _)| task))
+        Ok(self.files.table_task(&self.config.model)?.map(|(task, _)| task))
     }
 
     /// `model`, which is the untrained one of `config`, with its weights; the head stays untrained where the `task` on tables predicts something else.
@@ -125,6 +125,13 @@ impl Start {
         }
         Ok(())
     }
+}
+
+/// Copies what a file holds, so that it outlasts a power failure.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    let (mut from, mut to) = (File::open(from)?, File::create(to)?);
+    std::io::copy(&mut from, &mut to)?;
+    to.sync_all()
 }
 
 fn folder(run: &Path) -> PathBuf {

@@ -142,6 +142,19 @@ impl Data {
         Forecasting::open(path, &data.forecasting(train)?).map(Some)
     }
 
+    /// Whether the run in the directory `run` learns from a text or table with the bytes of the file `path`, wherever that is; false where the run does
+    /// not tell.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn is_learned(run: &Path, path: &Path) -> Result<bool> {
+        // Tables to validate and to test with stand on further lines.
+        let of_table = || Some(read_text(run.join(TABLE_FILE), MAX_DIGESTS).ok()?.lines().next()?.to_owned());
+        let of_text = || Some(hex(&TokenFile::open(run.join(TOKENS_FILE)).ok()?.source_sha256()));
+        let Some(learned) = of_table().or_else(of_text) else { return Ok(false) };
+        Ok(learned == hex(&text_sha256(path)?))
+    }
+
     /// Gives `model` the inputs and outputs that fit.
     pub fn shape(&self, model: &mut ModelConfig) {
         let (reads, predicts) = match self {
@@ -213,10 +226,7 @@ impl Data {
         let of_target = |(name, factors): (&String, &Vec<f64>)| {
             let others = forecaster.quantiles.iter().zip(factors).enumerate().filter(|(at, _)| *at != forecaster.point());
             let others: Vec<String> = others.map(|(_, (level, factor))| format!("q{level} {factor:.2}")).collect();
-            format!(
-                "interval of {name}: as wide as what was held out asks for ({} times as far from the median as learned)",
-                others.join(", ")
-            )
+            format!("interval of {name}: calibrated on the held-out part ({} times as far from the median as learned)", others.join(", "))
         };
         forecaster.target.iter().zip(spreads.factors()).map(of_target).collect()
     }

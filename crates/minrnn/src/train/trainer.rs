@@ -306,7 +306,7 @@ impl Trainer {
         if made <= most {
             return Ok(());
         }
-        let sentence = format!("max_iterations must be at least {made}, found {most}: so many updates are made; leave it out");
+        let sentence = format!("max_iterations must be at least {made}, found {most}: that many updates are made already; leave it out");
         Err(Error::MustStay(sentence))
     }
 

@@ -58,7 +58,7 @@ impl Case {
         match weights.metadata().get("case").map(String::as_str) {
             Some(FORMAT) => {}
             Some(found) => return Err(format!("it is a verify case of format {found:?}, expected {FORMAT:?}; use the minrnn made for it")),
-            None => return Err(format!("it is no verify case: expected the metadata case = {FORMAT:?} and cell")),
+            None => return Err(format!("it is not a verify case: expected the metadata case = {FORMAT:?} and cell")),
         }
         let (cell, settings) = cell_of(weights.metadata())?;
         let sizes = (cell.sizes)(&Found { cell, weights: &weights })?;

@@ -264,7 +264,7 @@ impl ModelConfig {
         let (_, value) = self.heads_of(self.d_inner()?, "the inner width")?;
         if key % 2 != 0 {
             let (heads, d) = (self.n_heads, self.d_model);
-            return wrong(format!("ret-net turns pairs of channels, but {heads} heads of d_model {d} have {key} each; change n_heads"));
+            return wrong(format!("ret-net rotates pairs of channels, but {heads} heads of d_model {d} have {key} each; change n_heads"));
         }
         Ok([key, value])
     }

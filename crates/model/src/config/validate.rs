@@ -141,7 +141,7 @@ impl ModelConfig {
         if self.positions == Positions::Rotary && !kinds.iter().any(|kind| kind.spec().takes().contains(&Setting::Rotary)) {
             let kind = kinds.first().copied().unwrap_or_default();
             return wrong(format!(
-                "positions = rotary turns the queries and keys of attention, found mixer = {kind}; use positions = none"
+                "positions = rotary rotates the queries and keys of attention, found mixer = {kind}; use positions = none"
             ));
         }
         if self.scan != ScanKind::Linear && self.candidate != Candidate::Positive {

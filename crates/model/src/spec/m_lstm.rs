@@ -5,8 +5,8 @@ use super::{MixerKind, MixerSpec, Tensors};
 use crate::config::{CheckedConfig, Cost};
 use crate::{ModelConfig, Result};
 
-/// Channels of a block of the query, key and value maps.
-const BLOCK: usize = 4;
+/// Channels of a block of mLSTM's query, key and value maps.
+pub const MLSTM_BLOCK: usize = 4;
 
 pub(super) struct Spec;
 
@@ -25,7 +25,7 @@ impl MixerSpec for Spec {
         tensors.linear("in_proj", d, 2 * e, false);
         tensors.conv1d(e);
         for map in ["q_proj", "k_proj", "v_proj"] {
-            tensors.weight(&alloc::format!("{map}.weight"), &[e / BLOCK, BLOCK, BLOCK]);
+            tensors.weight(&alloc::format!("{map}.weight"), &[e / MLSTM_BLOCK, MLSTM_BLOCK, MLSTM_BLOCK]);
         }
         for gate in ["igate", "fgate"] {
             tensors.linear(gate, 3 * e, heads, true);

@@ -29,6 +29,7 @@ use crate::config::{CheckedConfig, Cost};
 use crate::mixer_kind::{MixerKind, mixers};
 use crate::{Candidate, ModelConfig, Result};
 
+pub use m_lstm::MLSTM_BLOCK;
 pub use tensors::{Role, TensorSpec, Tensors};
 
 /// A mixer as configurations and files know it.

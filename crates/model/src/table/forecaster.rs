@@ -75,6 +75,13 @@ impl Forecaster {
         self.target.iter().enumerate().flat_map(of_target).collect()
     }
 
+    /// Whether a number of a target is known among those that its forecast after the rows `recent`, `[n, columns]`, goes by; without one that is at the
+    /// level or the mean of the table. True of a target that is not read.
+    pub fn knows(&self, target: usize, recent: &[f64]) -> bool {
+        let column = self.columns.iter().position(|name| *name == self.target[target]);
+        column.is_none_or(|column| self.scaling.knows(recent, self.columns.len(), column))
+    }
+
     /// How the numbers of a target are seen after the rows `recent`, `[n, columns]`.
     ///
     /// # Panics

@@ -184,13 +184,14 @@ impl TableTask {
         assert_eq!(inputs.len(), self.n_inputs(), "a number for each input");
         let (width, scaling) = (self.columns().len(), self.scaling());
         let last = recent.len() / width - 1;
+        let oldest = (last + 1).saturating_sub(self.reach());
         let mut rest = inputs;
         for (column, category) in self.kinds().enumerate() {
             let [n_numbers, n_flags] = self.inputs_of(category);
             let inputs = rest.split_off_mut(..n_numbers + n_flags).expect("there is an input for each");
             // The last that is known at a step, which is that of the step itself but where it is missing.
             let known = |t: usize| {
-                let steps = (t + 1).saturating_sub(FILLED)..=t;
+                let steps = (t + 1).saturating_sub(FILLED).max(oldest)..=t;
                 steps.rev().map(|t| recent[t * width + column]).find(|x| !x.is_nan())
             };
             let (numbers, is_missing) = inputs.split_at_mut(n_numbers);
@@ -365,6 +366,7 @@ mod tests {
             time: None,
             normalization,
             target_normalization: Normalization { mean: vec![100.0], deviation: vec![20.0] },
+            target_median: Some(90.0),
             missing: Missing::Error,
             layout: Layout::Long,
             categories: Vec::new(),
@@ -379,6 +381,8 @@ mod tests {
         let json = serde_json::to_string(&task).unwrap();
         assert!(TableTask::is_described_by(&serde_json::from_str(&json).unwrap()));
         assert_eq!(TableTask::from_bytes(json.as_bytes(), 2, 1).unwrap(), task);
+        // Files of before lack it.
+        assert!(TableTask::from_bytes(json.replace(",\"target_median\":90.0", "").as_bytes(), 2, 1).is_ok_and(|before| before != task));
         assert!(TableTask::from_bytes(json.as_bytes(), 2, 2).is_err() && TableTask::from_bytes(json.as_bytes(), 1, 1).is_err());
         for (from, to) in [("[20.0]", "[0.0]"), ("[20.0]", "[20.0,1.0]"), ("[100.0]", "[]"), ("\"life\"", "\"x\""), ("regress", "guess")] {
             assert!(json.contains(from), "{json}");
@@ -514,6 +518,26 @@ mod tests {
     }
 
     #[test]
+    fn a_gap_at_the_end_leaves_the_level_where_it_was() {
+        let TableTask::Forecast(forecaster) = of_levels() else { panic!() };
+        let forecaster = Forecaster { missing: Missing::ForwardFill, ..forecaster };
+        let level = |gap: usize| {
+            let rows = [&[2.0, 60.0, 100.0][..], &vec![f64::NAN; gap][..]].concat();
+            let Scale { center, unit, .. } = forecaster.target_scale(0, &rows);
+            (center, unit * 4.0, forecaster.knows(0, &rows))
+        };
+        assert_eq!((level(0), level(1)), ((80.0, 80.0, true), (100.0, 100.0, true)));
+        for gap in 2..FILLED - 1 {
+            assert_eq!(level(gap), (80.0, 80.0, true), "{gap}");
+        }
+        assert_eq!(level(FILLED - 1), (100.0, 100.0, true));
+        assert_eq!(level(FILLED), (8.0, 1.0, false));
+        // What is not read is not said to be unknown.
+        let other = Forecaster { target: vec!["b".into()], scaling: Scaling::Standard, ..forecaster };
+        assert!(other.knows(0, &[f64::NAN]));
+    }
+
+    #[test]
     fn a_column_of_names_is_an_input_for_each() {
         let category = |column, values: &[&str]| Category { column, values: values.iter().map(ToString::to_string).collect() };
         let TableTask::Classify(classifier) = classifier() else { panic!() };
@@ -598,6 +622,27 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn a_history_with_gaps_shows_what_the_whole_series_shows(
+            rows in proptest::collection::vec(proptest::option::weighted(0.05, 0.1..100.0f64), 1..300), span in 1..100usize, lag in 1..100usize,
+        ) {
+            let TableTask::Forecast(mut forecaster) = of_levels() else { panic!() };
+            forecaster.scaling = Scaling::Level { transforms: vec![Transform::Identity], span, lags: vec![lag] };
+            forecaster.missing = Missing::Mask;
+            let task = TableTask::Forecast(forecaster.clone());
+            let rows: Vec<f64> = rows.into_iter().map(|row| row.unwrap_or(f64::NAN)).collect();
+            let mut history = History::new(1, task.reach());
+            for (t, row) in rows.iter().enumerate() {
+                history.push(&[*row]);
+                let [mut from_history, mut from_series] = [[0.0; 3]; 2];
+                task.show(history.rows(), &mut from_history);
+                task.show(&rows[..=t], &mut from_series);
+                proptest::prop_assert_eq!(from_history, from_series);
+                proptest::prop_assert_eq!(forecaster.target_scale(0, history.rows()), forecaster.target_scale(0, &rows[..=t]));
+                proptest::prop_assert_eq!(forecaster.knows(0, history.rows()), forecaster.knows(0, &rows[..=t]));
+            }
+        }
+
         #[test]
         fn a_history_shows_what_the_whole_series_shows(
             rows in proptest::collection::vec(0.1..100.0f64, 1..40), span in 1..6usize, lag in 1..7usize, which in 0..3usize, reach in 0..9usize,

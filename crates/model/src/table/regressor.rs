@@ -23,6 +23,9 @@ pub struct Regressor {
     pub normalization: Normalization,
     /// Mean and deviation of `target`.
     pub target_normalization: Normalization,
+    /// The median of `target` in training, where it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_median: Option<f64>,
     /// What is done with numbers that are missing.
     #[serde(default, skip_serializing_if = "Missing::is_error")]
     pub missing: Missing,
@@ -53,6 +56,7 @@ impl Regressor {
         n_outputs == 1
             && self.target_normalization.is_usable()
             && self.target_normalization.width() == 1
+            && self.target_median.is_none_or(f64::is_finite)
             && !self.columns.contains(&self.target)
     }
 }

@@ -1,6 +1,7 @@
 //! How the numbers of a series become those that a model reads, and back.
 
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +25,8 @@ pub enum Scaling {
     /// seen     = (z − level[t]) / (unit[t] · deviation)
     /// ```
     ///
-    /// where: S = `span`, and fewer steps where the series has just begun; the deviation is that of such numbers in training.
+    /// where: S = `span`, and fewer steps where the series has just begun; the deviation is that of such numbers in training. Numbers that are
+    /// missing do not count; where all S are, the level is the one at the last that is known, as far as the last [`FILLED`] steps tell it.
     Level {
         /// f of each column that is read.
         transforms: Vec<Transform>,
@@ -177,31 +179,50 @@ impl Scaling {
     }
 
     /// How the numbers of `column` are seen after `recent`, rows `[n, width]` of which the last is the present one: relative to the level of
-    /// their own series, or to `usual` where all are missing. `None` with [`Standard`](Self::Standard), which looks at no row.
+    /// their own series, or to `usual` where [none is known](Self::knows). `None` with [`Standard`](Self::Standard), which looks at no row.
     ///
     /// # Panics
     /// When `recent` has no row, or `column` is not below `width`.
     pub fn level(&self, recent: &[f64], width: usize, column: usize, usual: f64) -> Option<Scale> {
         let Self::Level { transforms, span, .. } = self else { return None };
-        let (transform, &span) = (transforms[column], span);
-        let rows = recent.len() / width;
-        let rows = &recent[rows.saturating_sub(span) * width..];
-        let (mut sum, mut size, mut n) = (0.0, 0.0, 0.0);
-        for row in rows.chunks_exact(width) {
-            if row[column].is_nan() {
-                continue;
+        let (transform, rows) = (transforms[column], recent.len() / width);
+        let first = rows.saturating_sub(*span);
+        assert!(first < rows, "a level needs a row");
+        let of = |steps: Range<usize>| {
+            let (mut sum, mut size, mut n) = (0.0, 0.0, 0.0);
+            for row in recent[steps.start * width..steps.end * width].chunks_exact(width) {
+                if row[column].is_nan() {
+                    continue;
+                }
+                let z = transform.apply(row[column]);
+                sum += z;
+                size += z.abs();
+                n += 1.0;
             }
-            let z = transform.apply(row[column]);
-            sum += z;
-            size += z.abs();
-            n += 1.0;
+            let unit = if transform == Transform::Identity && size > 0.0 { size / n } else { 1.0 };
+            (n > 0.0).then(|| Scale { transform, center: sum / n, unit })
+        };
+        let of_last_known = || {
+            // Rows before these are not always kept.
+            let oldest = rows.saturating_sub(FILLED);
+            let last = (oldest..first).rev().find(|&t| !recent[t * width + column].is_nan())?;
+            of((last + 1).saturating_sub(*span).max(oldest)..last + 1)
+        };
+        let level = of(first..rows).or_else(of_last_known);
+        Some(level.unwrap_or_else(|| Scale { transform, center: transform.apply(usual), unit: 1.0 }))
+    }
+
+    /// The last rows among which a number must be known for one that is missing to be told by it.
+    pub fn looks_back(&self) -> usize {
+        match self {
+            Self::Standard => FILLED,
+            Self::Level { span, .. } => FILLED.max(*span),
         }
-        assert!(!rows.is_empty(), "a level needs a row");
-        if n == 0.0 {
-            return Some(Scale { transform, center: transform.apply(usual), unit: 1.0 });
-        }
-        let unit = if transform == Transform::Identity && size > 0.0 { size / n } else { 1.0 };
-        Some(Scale { transform, center: sum / n, unit })
+    }
+
+    /// Whether one of the numbers of `column` is known that decide how it is seen after `recent`, rows `[n, width]`.
+    pub fn knows(&self, recent: &[f64], width: usize, column: usize) -> bool {
+        recent.chunks_exact(width).rev().take(self.looks_back()).any(|row| !row[column].is_nan())
     }
 }
 

@@ -28,7 +28,7 @@ impl Bpe {
         }
         for key in ["continuing_subword_prefix", "end_of_word_suffix"] {
             if model.get(key).and_then(Value::as_str).is_some_and(|s| !s.is_empty()) {
-                return Err(format!("sets {key}, which byte-level BPE has not; only byte-level BPE (the GPT-2 kind) is supported"));
+                return Err(format!("sets {key}, which byte-level BPE does not have; only byte-level BPE (the GPT-2 kind) is supported"));
             }
         }
         // Encoding must be the same every time and give the tokens of the text alone, all of them.

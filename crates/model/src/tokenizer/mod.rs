@@ -79,6 +79,18 @@ impl Tokenizer {
         }
     }
 
+    /// Refuses the vocabulary of another model than the one that knows `known` tokens, which may be more than it has.
+    ///
+    /// # Errors
+    /// [`Error::Tokenizer`] when it has more.
+    pub fn expect_known(&self, known: usize) -> Result<()> {
+        let found = self.vocab_size();
+        if found <= known {
+            return Ok(());
+        }
+        Err(Error::Tokenizer(format!("has {found} tokens, but the model knows {known}; take the tokenizer of this model")))
+    }
+
     /// The ids of `text`.
     ///
     /// # Errors
@@ -298,6 +310,15 @@ mod tests {
             let message = Tokenizer::from_json(json.as_bytes()).unwrap_err().to_string();
             assert!(message.contains(expected), "{json}: {message}");
         }
+    }
+
+    #[test]
+    fn a_model_may_know_more_tokens_than_its_vocabulary_has_and_no_fewer() {
+        let tokenizer = Tokenizer::characters_of("abc");
+        tokenizer.expect_known(3).unwrap();
+        tokenizer.expect_known(4).unwrap();
+        let refused = tokenizer.expect_known(2).unwrap_err().to_string();
+        assert_eq!(refused, "the tokenizer has 3 tokens, but the model knows 2; take the tokenizer of this model");
     }
 
     proptest! {

@@ -3,6 +3,7 @@
 //! Every one of them moves its state by what it loses, h ← h − (1 − a) h + b: next to 1, a rounded to f32 would forget another share.
 
 use minrnn_kernels::Candidate;
+use minrnn_kernels::softplus::softplus_f64;
 use minrnn_model::{ForgetFloor, MixerKind};
 
 use super::{Place, initial};
@@ -29,11 +30,7 @@ pub(super) fn step(g: &mut Graph<'_>, at: &Place<'_>, x: Value) -> Result<Value>
             let [v, k] = g.split(all, 1, [e; 2]);
             let theta = g.tensor(&at.at("decay"), &[e])?;
             // 1 − e^{−u} for the rate u = softplus(θ) of steps of the same length.
-            let missing = |theta: &f32| {
-                let theta = f64::from(*theta);
-                let rate = theta.max(0.0) + libm::log1p(libm::exp(-theta.abs()));
-                -libm::expm1(-rate) as f32
-            };
+            let missing = |theta: &f32| -libm::expm1(-softplus_f64((*theta).into())) as f32;
             let missing: Vec<f32> = theta.iter().map(missing).collect();
             let missing = g.constant(&at.at("decay.missing"), &[e], &missing);
             scaled(g, candidate, [v, k, missing], h)

@@ -3,15 +3,13 @@
 
 use minrnn_kernels::m_lstm::{EMPTY_M, EPS};
 use minrnn_kernels::simd::sqrt;
+use minrnn_model::MLSTM_BLOCK;
 
 use super::Place;
 use crate::block_diagonal::product;
 use crate::graph::{Graph, Initial, Value};
 use crate::window::depthwise;
 use crate::{Result, norm};
-
-/// Channels of a block of the query, key and value maps.
-const BLOCK: usize = 4;
 
 pub(super) fn step(g: &mut Graph<'_>, at: &Place<'_>, x: Value) -> Result<Value> {
     let (d, e, heads) = (at.config.d_model, at.config.mlstm_inner(), at.config.n_heads);
@@ -20,7 +18,7 @@ pub(super) fn step(g: &mut Graph<'_>, at: &Place<'_>, x: Value) -> Result<Value>
     let [u, z] = g.split(up, 1, [e; 2]);
     let gated = depthwise(g, &at.at("conv1d"), e, u)?;
     let gated = g.silu(gated);
-    let blocks = [e / BLOCK, BLOCK, BLOCK];
+    let blocks = [e / MLSTM_BLOCK, MLSTM_BLOCK, MLSTM_BLOCK];
     let q = product(g, &at.at("q_proj.weight"), blocks, gated)?;
     let k = product(g, &at.at("k_proj.weight"), blocks, gated)?;
     let v = product(g, &at.at("v_proj.weight"), blocks, u)?;

@@ -1,6 +1,8 @@
 //! RG-LRU: u = W_u x + b_u, r, i = W_a u + b_a, W_x u + b_x, a = e^(−8 softplus(Λ) σ(r)), h ← a h + √(1 − a²) σ(i) u. The first token enters
 //! unscaled: there a = 0.
 
+use minrnn_kernels::recurrence::rg_lru_rate;
+
 use super::Place;
 use super::linear_cell::less_and_more;
 use crate::block_diagonal::product;
@@ -20,8 +22,7 @@ pub(super) fn step(g: &mut Graph<'_>, at: &Place<'_>, x: Value) -> Result<Value>
         Ok::<_, Error>(g.sigmoid(x))
     });
     let (r, i) = (r?, i?);
-    let rate = |x: &f32| 8.0 * (libm::fmaxf(*x, 0.0) + libm::log1pf(libm::expf(-libm::fabsf(*x))));
-    let half: Vec<f32> = g.tensor(&at.at("decay"), &[e])?.iter().map(|x| rate(x) / 2.0).collect();
+    let half: Vec<f32> = g.tensor(&at.at("decay"), &[e])?.iter().map(|&x| rg_lru_rate(x) / 2.0).collect();
     let half = g.constant(&at.at("decay.half"), &[e], &half);
 
     let (h, begun) = (g.state(&at.at("h"), &[e], Initial::All(0.0)), g.state(&at.at("begun"), &[1], Initial::All(0.0)));

@@ -140,8 +140,8 @@ fn work_off(
             }
             task.announce(&lock(&shared.state).grids[task.target], job, &mut worker);
             let run = training::carry_out(folder, task.training, task.seed, options, &mut worker, stop)?;
-            if let Run::Failed(sentence) | Run::Refused(sentence) = &run {
-                worker.notice(Notice::NotDone(sentence));
+            if let Some(why) = run.not_made() {
+                worker.notice(Notice::NotDone(why));
             }
             Ok(Some(run))
         })();

@@ -92,9 +92,8 @@ fn note(cell: &Filled) -> String {
         Filled::Quoted(why) | Filled::Untimed(why) => why.clone(),
         Filled::Trained(runs) => {
             let problem = |run: &Run| match run {
-                Run::Failed(sentence) | Run::Refused(sentence) => Some(sentence.clone()),
                 Run::Outdated(_, problem) => Some(problem.to_string()),
-                _ => None,
+                run => run.not_made().map(str::to_owned),
             };
             runs.iter().find_map(|(_, run)| problem(run)).unwrap_or_default()
         }

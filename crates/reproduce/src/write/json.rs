@@ -71,6 +71,7 @@ fn of_run((seed, run): &(u64, Run)) -> Value {
         Run::Refused(sentence) => json!({ "seed": seed, "not_run": sentence }),
         Run::Outdated(outcome, why) => json!({ "seed": seed, "outdated": why.to_string(), "outdated_result": outcome }),
         Run::Begun(begun) => json!({ "seed": seed, "begun": begun }),
+        Run::Elsewhere => json!({ "seed": seed, "elsewhere": true }),
         Run::Open => json!({ "seed": seed }),
     }
 }

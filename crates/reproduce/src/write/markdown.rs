@@ -21,6 +21,7 @@ pub fn markdown(grid: &Grid, pictures: &[String]) -> String {
     page += &section("What differs", &list(&differences(grid)));
     page += &section("At greater lengths", &at_greater_lengths(grid));
     page += &section("Unfinished", &list(&unfinished(grid)));
+    page += &section("Being made by other processes", &list(&grid.elsewhere(|_, _| true)));
     page += &section("To be made again", &list(&grid.outdated(|_, _| true)));
     page += &section("Runs", &runs(grid));
     page += &section("Runs of several machines", &list(&stretches(grid)));
@@ -133,6 +134,7 @@ fn ours_text(grid: &Grid, metric: Metric, row: usize, column: usize) -> String {
             };
             format!("{} % made", runs.iter().filter_map(share).max().unwrap_or(0))
         }
+        (None, Filled::Trained(_)) if any(|run| matches!(run, Run::Elsewhere)) => "being made".to_owned(),
         (None, Filled::Trained(_)) if any(|run| matches!(run, Run::Outdated(..))) => "to be made again".to_owned(),
         (None, Filled::Trained(_)) if any(|run| matches!(run, Run::Refused(_))) => "not run".to_owned(),
         (None, Filled::Trained(_)) if metric == Metric::IterationsTo90Percent && cell.outcomes().next().is_some() => "never".to_owned(),

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use minrnn_kernels::Gates;
 use minrnn_kernels::recurrence::{Cell, StepInputs, step};
+use minrnn_kernels::softplus::softplus;
 
 use super::{Mixer, initial};
 use crate::linear::{Linear, matmul};
@@ -39,8 +40,7 @@ impl LinearCell {
             // Steps are of the same length: u is the rate softplus(θ).
             MixerKind::DecayMinGru => {
                 let theta = source.vector(&join(name, "decay"), &[e])?;
-                let rate = |x: &f32| libm::fmaxf(*x, 0.0) + libm::log1pf(libm::expf(-libm::fabsf(*x)));
-                (Cell::DecayMinGru(candidate), theta.iter().map(rate).collect())
+                (Cell::DecayMinGru(candidate), theta.into_iter().map(softplus).collect())
             }
             _ if config.forget_floor == ForgetFloor::Learned => {
                 let (theta, ceiling) = (source.vector(&join(name, "forget_floor"), &[e])?, config.forget_ceiling(layer) as f32);

@@ -9,23 +9,21 @@
 
 use alloc::vec::Vec;
 
+use minrnn_kernels::layer_norm::EPS;
 use minrnn_kernels::m_lstm::{self, EMPTY_M};
 use minrnn_kernels::shape::as_out;
 use minrnn_kernels::{head_norm, skip_gate};
+use minrnn_model::MLSTM_BLOCK;
 
 use super::Mixer;
 use crate::block_diagonal::BlockDiagonal;
 use crate::conv::{Conv, Depthwise};
 use crate::linear::{Linear, matmul};
-use crate::norm::EPS;
 use crate::pass::{Memory, Pass};
 use crate::shared::Shared;
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, Result};
-
-/// Channels of a block of the query, key and value maps.
-const BLOCK: usize = 4;
 
 #[derive(Debug, Clone)]
 pub(super) struct MLstm {
@@ -48,7 +46,7 @@ impl MLstm {
         let (d, e, heads) = (config.d_model, config.mlstm_inner(), config.n_heads);
         let in_proj = source.linear_without_bias(&join(name, "in_proj"), 2 * e, d)?;
         let conv = Depthwise::read(source, &join(name, "conv1d"), e)?;
-        let mut map = |map: &str| BlockDiagonal::read(source, &join(name, map), [e / BLOCK, BLOCK, BLOCK]);
+        let mut map = |map: &str| BlockDiagonal::read(source, &join(name, map), [e / MLSTM_BLOCK, MLSTM_BLOCK, MLSTM_BLOCK]);
         let maps = [map("q_proj")?, map("k_proj")?, map("v_proj")?];
         let (mut rows, mut gate_bias) = (Vec::new(), Vec::new());
         for gate in ["igate", "fgate"] {

@@ -9,7 +9,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use minrnn_kernels::recurrence::{Cell, StepInputs, step};
+use minrnn_kernels::recurrence::{Cell, StepInputs, rg_lru_rate, step};
 
 use super::Mixer;
 use crate::block_diagonal::BlockDiagonal;
@@ -41,8 +41,7 @@ impl RgLru {
         let gates = [gate("recurrence_gate")?, gate("input_gate")?];
         let mut bias = vec![0.0; e];
         bias.extend(source.vector(&join(name, "bias"), &[2 * e])?);
-        let rate = |x: &f32| 8.0 * (libm::fmaxf(*x, 0.0) + libm::log1pf(libm::expf(-libm::fabsf(*x))));
-        let rate = source.vector(&join(name, "decay"), &[e])?.iter().map(rate).collect();
+        let rate = source.vector(&join(name, "decay"), &[e])?.into_iter().map(rg_lru_rate).collect();
         Ok(Self { in_proj, gates, bias, rate })
     }
 

@@ -9,6 +9,7 @@
 
 use alloc::vec::Vec;
 
+use minrnn_kernels::layer_norm::EPS;
 use minrnn_kernels::s_lstm::{self, EMPTY_M};
 use minrnn_kernels::shape::as_out;
 use minrnn_kernels::{head_norm, s_lstm::ForgetGate};
@@ -16,7 +17,6 @@ use minrnn_kernels::{head_norm, s_lstm::ForgetGate};
 use super::Mixer;
 use crate::block_diagonal::BlockDiagonal;
 use crate::conv::Depthwise;
-use crate::norm::EPS;
 use crate::pass::{Memory, Pass};
 use crate::shared::Shared;
 use crate::source::{Source, join};

@@ -1,19 +1,16 @@
 //! States taken apart and made again, as numbers or bytes, for the model that they belong to.
 
-use alloc::{format, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
-use minrnn_model::crc32c;
 use serde::{Deserialize, Serialize};
 
 use super::{State, StateShape, with_zeros};
+use crate::framed::{self, Flaw};
 use crate::past::Past;
 use crate::{Error, Model, Result};
 
 const MAGIC: [u8; 8] = *b"\x89minrnnS";
 const VERSION: u64 = 2;
-/// Magic and length of the header.
-const FRAME: usize = MAGIC.len() + 4;
-const CHECKSUM: usize = 4;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -67,18 +64,16 @@ impl State {
     }
 
     /// Everything as bytes: the sizes of the model, the numbers (little-endian) of all sessions, then their past tokens, a checksum.
+    ///
+    /// # Panics
+    /// When there are so many sessions that how many tokens each has kept takes 4 GiB to say.
     pub fn to_bytes(&self) -> Vec<u8> {
         let kept = self.seen().zip(self.shape.pasts.iter().cycle()).map(|(seen, shape)| seen.len() / shape.width).collect();
         let header = Header { version: VERSION, rows: self.rows, shape: self.shape.clone(), kept };
         let header = serde_json::to_vec(&header).expect("numbers and names serialise");
-        let mut bytes = Vec::with_capacity(FRAME + header.len() + self.bytes() + CHECKSUM);
-        bytes.extend(MAGIC);
-        bytes.extend((header.len() as u32).to_le_bytes());
-        bytes.extend(header);
         let numbers = core::iter::once(&self.values[..]).chain(self.seen()).flatten();
-        bytes.extend(numbers.flat_map(|value| value.to_le_bytes()));
-        bytes.extend(crc32c(&bytes).to_le_bytes());
-        bytes
+        let bytes = framed::to_bytes(MAGIC, &header, self.bytes(), |bytes| bytes.extend(numbers.flat_map(|value| value.to_le_bytes())));
+        bytes.expect("a header is shorter than 4 GiB")
     }
 
     /// The state that [`to_bytes`](State::to_bytes) made the bytes of, for `model`. That the weights are those it was made with is not
@@ -87,25 +82,15 @@ impl State {
     /// # Errors
     /// When the bytes are damaged, from another version, or of a model of other sizes, or a number is NaN or infinite.
     pub fn from_bytes(bytes: &[u8], model: &Model) -> Result<Self> {
-        let wrong = |problem: alloc::string::String| Err(Error::State(problem));
-        let cut_short = || wrong(format!("has {} bytes, fewer than its header; it was cut short, save it again", bytes.len()));
-        if !bytes.starts_with(&MAGIC) {
-            return wrong("does not begin like one; expected the bytes of a state".into());
-        }
-        let Some(body_len) = bytes.len().checked_sub(CHECKSUM).filter(|&len| len >= FRAME) else { return cut_short() };
-        let (body, checksum) = bytes.split_at(body_len);
-        if crc32c(body).to_le_bytes() != checksum {
-            return wrong("is damaged: its checksum is another one; save it again".into());
-        }
-        let (length, rest) = body[MAGIC.len()..].split_at(4);
-        let length = length.iter().rev().fold(0usize, |length, &byte| length << 8 | usize::from(byte));
-        if length > rest.len() {
-            return cut_short();
-        }
-        let (header, numbers) = rest.split_at(length);
-        let header: Header = match serde_json::from_slice(header) {
-            Ok(header) => header,
-            Err(error) => return wrong(format!("has a header that cannot be read ({error}); save it again")),
+        let wrong = |problem: String| Err(Error::State(problem));
+        let (header, numbers): (Header, _) = match framed::parse(MAGIC, bytes) {
+            Ok(parts) => parts,
+            Err(Flaw::Magic) => return wrong("does not begin like one; expected the bytes of a state".into()),
+            Err(Flaw::CutShort | Flaw::Shorter) => {
+                return wrong(format!("has {} bytes, fewer than its header; it was cut short, save it again", bytes.len()));
+            }
+            Err(Flaw::Checksum) => return wrong("is damaged: its checksum does not match; save it again".into()),
+            Err(Flaw::Header(error)) => return wrong(format!("has a header that cannot be read ({error}); save it again")),
         };
         if header.version != VERSION {
             return wrong(format!("has version {}, expected {VERSION}; use the minrnn that wrote it", header.version));

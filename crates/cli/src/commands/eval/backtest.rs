@@ -47,7 +47,7 @@ enum Learned {
 
 pub fn score(args: &super::Args, origins: Origins, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     if !args.device.is_cpu()? {
-        return Err(WrongInput("a backtest runs on the processor; leave --device out".to_owned()).into());
+        return Err(WrongInput("a backtest runs on the CPU; leave --device out".to_owned()).into());
     }
     let mut deployed = Deployed::load(&args.run)?;
     let Some(TableTask::Forecast(forecaster)) = deployed.table.clone() else {
@@ -66,7 +66,7 @@ pub fn score(args: &super::Args, origins: Origins, stop: &AtomicBool) -> anyhow:
         if scored != deployed.path {
             deployed = Deployed::load(&scored)?;
             learned = self::learned(&backtest, &deployed)?;
-            say("the model has learned from this table: scored is the one of before, which learned from nothing of the test part");
+            say("the model has learned from this table: scored is the earlier one, which never saw the test part");
         }
     }
     let (mut set, mut errors) = (backtest.evaluation(BATCH_SIZE), backtest.errors());
@@ -77,6 +77,8 @@ pub fn score(args: &super::Args, origins: Origins, stop: &AtomicBool) -> anyhow:
         deployed::predict(&deployed.model, &task, &read_series(&task, &path)?, stop)?;
     }
     expect_finite("the table", &evaluation)?;
+    backtest.understood().iter().for_each(say);
+    backtest.unseen_names().iter().for_each(say);
     tell_what_is_short(&backtest, origins);
     tell_what_is_learned(&learned, &backtest);
     print_model(&deployed.path, args.json)?;

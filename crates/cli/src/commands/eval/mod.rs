@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context;
 use minrnn::checkpoint::{LoadedModel, load_any_model, load_table_task};
 use minrnn::data::table::{Comparison, TableTask, read_series};
-use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, TextPart, Tokenizer, expect_lasting};
+use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, SequenceTask, TextPart, Tokenizer, expect_lasting};
 use minrnn::deployed::{self, Deployed, InsideFiles, InsideInputs, Score};
 use minrnn::model::AnyModel;
 use minrnn::predict::predict;
@@ -90,7 +90,7 @@ fn score(args: &Args, group: &Group, stop: &AtomicBool) -> anyhow::Result<ExitCo
             return Err(WrongInput(sentence.to_owned()).into());
         }
         if !args.device.is_cpu()? {
-            let sentence = "a packed model runs on the processor; leave --device out, or give a run directory or a checkpoint";
+            let sentence = "a packed model runs on the CPU; leave --device out, or give a run directory or a checkpoint";
             return Err(WrongInput(sentence.to_owned()).into());
         }
         return score_packed(args, stop);
@@ -120,12 +120,13 @@ fn score(args: &Args, group: &Group, stop: &AtomicBool) -> anyhow::Result<ExitCo
     if group.agree_all(Ok(found.is_none()))?.contains(&true) {
         return Ok(stopped());
     }
-    let Some(Sets { sets, mut comparison }) = found else { return Ok(stopped()) };
+    let Some(Sets { sets, mut comparison, told }) = found else { return Ok(stopped()) };
     if group.is_first() {
         print_model(checkpoint, args.json)?;
-        if args.data.is_some() && input::same_file(args.data.as_deref(), experiment.data.path.as_deref()) {
-            say("this is the file that the model has learned from: it says nothing of how well others are predicted");
+        if let Some(data) = &args.data {
+            loaded.tell_what_is_learned(data);
         }
+        told.iter().for_each(say);
     }
     for (name, mut set) in sets {
         let Some(evaluation) = compare(group, model, &mut *set, comparison.as_deref_mut(), stop)? else { return Ok(stopped()) };
@@ -168,6 +169,8 @@ struct Loaded {
 struct Sets {
     sets: Vec<(&'static str, Box<dyn EvaluationSet>)>,
     comparison: Option<Box<dyn Comparison>>,
+    /// What is said of the table before it is scored.
+    told: Vec<String>,
 }
 
 impl Loaded {
@@ -191,18 +194,20 @@ impl Loaded {
 
     /// What is to be scored, with the tokens of a text in `folder`; `None` when `stop` was raised.
     fn sets(&self, args: &Args, folder: &Path, stop: &AtomicBool) -> anyhow::Result<Option<Sets>> {
-        let of_task = |name, data: &Data| -> anyhow::Result<Option<Sets>> {
+        let of_task = |name, data: &Data, told| -> anyhow::Result<Option<Sets>> {
             self.expect_room(args, data.longest())?;
             let set = data.fixed_batches(&self.experiment, args.batches, Purpose::TestData)?;
-            Ok(Some(Sets { sets: vec![(name, set)], comparison: data.comparison(Purpose::TestData) }))
+            Ok(Some(Sets { sets: vec![(name, set)], comparison: data.comparison(Purpose::TestData), told }))
         };
-        let of_text = |part| Ok(Sets { sets: text_sets(part, &self.experiment, args.batches)?, comparison: None });
+        let without_measures = |sets| Sets { sets, comparison: None, told: Vec::new() };
+        let of_text = |part| text_sets(part, &self.experiment, args.batches).map(without_measures);
         let data = args.data.as_deref().map(input::path);
         match (data, self.tokenizer.clone()) {
             (Some(path), _) if let Some(task) = self.table_task.clone() => {
                 let read = move || Data::unseen_table(&path, &task);
                 let Some(data) = interrupt::unless_stopped(stop, read).transpose()? else { return Ok(None) };
-                of_task("all of the table", &data)
+                let told = if let Data::Task(task) = &data { told(&**task) } else { Vec::new() };
+                of_task("all of the table", &data, told)
             }
             (Some(path), Some(tokenizer)) => {
                 let (shown, tokens) = (format!("'{}'", path.display()), folder.to_owned());
@@ -216,7 +221,7 @@ impl Loaded {
                 let data = Data::open(&experiment, folder)?;
                 self.expect_room(args, data.longest())?;
                 let set = data.fixed_batches(&experiment, args.batches, Purpose::TestData)?;
-                Ok(Some(Sets { sets: vec![("fixed batches", set)], comparison: None }))
+                Ok(Some(without_measures(vec![("fixed batches", set)])))
             }
             (Some(_), None) => {
                 let sentence = "--data does not fit this model, which was trained on a task and reads no text; leave it out";
@@ -224,9 +229,23 @@ impl Loaded {
             }
             (None, _) => match Data::open(&self.experiment, &run_of(&self.checkpoint)?)? {
                 Data::Text { text, .. } => of_text(text.test().clone()).map(Some),
-                data @ Data::Task(_) => of_task(if data.has_parts() { "test part" } else { "fixed batches" }, &data),
+                data @ Data::Task(_) => of_task(if data.has_parts() { "test part" } else { "fixed batches" }, &data, Vec::new()),
             },
         }
+    }
+
+    /// Says where `data` is what the model has learned from, as far as the run of its checkpoint tells.
+    fn tell_what_is_learned(&self, data: &Path) {
+        let data = input::path(data);
+        let is_same = || run_of(&self.checkpoint).and_then(|run| Data::is_learned(&run, &data)).unwrap_or(false);
+        let of = if input::same_file(Some(&data), self.experiment.data.path.as_deref()) {
+            "the file"
+        } else if data.is_file() && is_same() {
+            "the same as the file"
+        } else {
+            return;
+        };
+        say(format_args!("this is {of} that the model has learned from: it says nothing of how well others are predicted"));
     }
 
     /// Refuses scores of `name` that are no numbers, with the name of the first sequence of a table that is at fault.
@@ -294,6 +313,12 @@ fn stopped() -> ExitCode {
     ExitCode::from(FAILED)
 }
 
+/// What is said of a table that was not trained on.
+fn told(table: &dyn SequenceTask) -> Vec<String> {
+    let understood = table.understood().map(str::to_owned);
+    understood.into_iter().chain(table.unseen_names().iter().map(ToString::to_string)).collect()
+}
+
 /// Refuses scores that are no numbers; `what` was scored.
 fn expect_finite(what: impl Into<String>, evaluation: &Evaluation) -> minrnn::Result<()> {
     let value = evaluation.loss;
@@ -324,6 +349,7 @@ fn score_packed_table(
     }
     expect_finite("all of the table", &evaluation)?;
     print_model(&args.run, args.json)?;
+    told(&*data).iter().for_each(say);
     print("all of the table", &evaluation, args.json).context(NO_STDOUT)?;
     if let Some(comparison) = &comparison {
         print_comparison(&**comparison, args.json).context(NO_STDOUT)?;

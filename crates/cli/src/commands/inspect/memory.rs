@@ -12,13 +12,13 @@ pub fn sections(config: &ModelConfig, training: Option<&Training>, packed: Optio
     if let Some(training) = training {
         let estimate = training.estimate(config)?;
         let mut rows: Vec<(String, String)> = estimate.parts.iter().map(|part| (part.name.to_owned(), rounded(part.bytes))).collect();
-        rows.push(("in all".to_owned(), format!("about {}", rounded(estimate.total()))));
-        text += &section("memory of training", &rows);
+        rows.push(("total".to_owned(), format!("about {}", rounded(estimate.total()))));
+        text += &section("memory for training", &rows);
     }
     let Use { weights, session, token } = Use::of(config, packed)?;
     let mut rows = vec![("weights".to_owned(), rounded(weights)), ("each sequence".to_owned(), rounded(session))];
     if token > 0 {
         rows.push(("each token of it".to_owned(), format!("{} (where a cache grows)", rounded(token))));
     }
-    Ok(text + &section("memory of use", &rows))
+    Ok(text + &section("memory for use", &rows))
 }

@@ -100,8 +100,8 @@ fn columns(table: &TableTask) -> Vec<(String, String)> {
     rows.extend(table.time().map(|time| ("times".to_owned(), shown(time))));
     let missing = match table.missing() {
         Missing::Error => None,
-        Missing::ForwardFill => Some("read as the last that is known"),
-        Missing::Mask => Some("read as the last that is known, and told"),
+        Missing::ForwardFill => Some("read as the last known value"),
+        Missing::Mask => Some("read as the last known value, and marked"),
     };
     rows.extend(missing.map(|missing| ("missing".to_owned(), missing.to_owned())));
     if !table.scaling().is_standard() {
@@ -112,7 +112,7 @@ fn columns(table: &TableTask) -> Vec<(String, String)> {
             rows.push(("predicts".to_owned(), format!("{}, one of {}", shown(target), listed(classes))));
         }
         TableTask::Regress(Regressor { target, .. }) => {
-            rows.push(("predicts".to_owned(), format!("{}, a number of each sequence", shown(target))));
+            rows.push(("predicts".to_owned(), format!("{}, a number for each sequence", shown(target))));
         }
         TableTask::Forecast(Forecaster { target, horizon, season, quantiles, .. }) => {
             rows.push(("predicts".to_owned(), format!("{}, {horizon} steps ahead", listed(target))));
@@ -131,7 +131,7 @@ fn columns(table: &TableTask) -> Vec<(String, String)> {
 fn acts(policy: &StepEncoding) -> Vec<(String, String)> {
     let mut rows = vec![
         ("observes".to_owned(), format!("{} numbers", policy.observation_width())),
-        ("acts by".to_owned(), format!("{} numbers between -1 and 1", policy.action_width)),
+        ("acts with".to_owned(), format!("{} numbers between -1 and 1", policy.action_width)),
         ("returns".to_owned(), format!("divided by {}", policy.return_scale)),
     ];
     rows.extend(policy.best_return.map(|best| ("best episode".to_owned(), format!("return {best:.2}"))));

@@ -16,7 +16,7 @@ pub fn list() -> anyhow::Result<String> {
         let scales: Vec<String> = Scale::ALL.iter().map(|&scale| effort(target, scale)).collect::<anyhow::Result<_>>()?;
         text += &format!("{:width$}  {}\n", "", scales.join("; "));
     }
-    Ok(text + "\nTimes are rough ones on two cores. Make one with: minrnn reproduce NAME --scale smoke|cpu|paper\n")
+    Ok(text + "\nTimes are rough estimates for two cores. Make one with: minrnn reproduce NAME --scale smoke|cpu|paper\n")
 }
 
 /// `cpu: 18 runs, 2 h 6 min`.

@@ -138,6 +138,6 @@ impl SideBySide {
 /// That a training goes on where numbers round differently.
 pub(super) fn other_machine(iteration: u64, before: &str, now: &str) -> String {
     format!(
-        "goes on after {iteration} updates made on {before}, now on {now}: from here on numbers differ in rounding from those of one machine"
+        "continues after {iteration} updates made on {before}, now on {now}: from here on, rounding differs from that of a single machine"
     )
 }

@@ -23,7 +23,7 @@ const SHARE: f64 = 0.999;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Run directory (its best checkpoint is taken), checkpoint directory or packed model, of a forecaster with quantiles or of a model of text
+    /// Run directory (its best checkpoint is taken), checkpoint directory or packed model: a forecaster with quantiles, or a model of text
     #[arg(value_name = "RUN|FILE")]
     model: PathBuf,
     /// The table or text; - for standard input
@@ -32,13 +32,13 @@ pub struct Args {
     /// Write the rows to this CSV file [default: to stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Mark rows that are more surprising than this share of rows that the model did not learn from
+    /// Mark rows that are more surprising than this share of rows that the model was not trained on
     #[arg(long, value_name = "SHARE", default_value_t = SHARE)]
     threshold: f64,
-    /// Take the rows of this table or text, which should hold nothing unusual, instead of the part that training held out
+    /// Compare with the rows of this table or text, which should hold nothing unusual, instead of the part held out in training
     #[arg(long, value_name = "FILE")]
     calibrate: Option<PathBuf>,
-    /// What is scored of a text
+    /// What to score in a text
     #[arg(long, value_name = "UNIT", default_value = "line", value_parser = ["line", "token"])]
     by: String,
     #[command(flatten)]
@@ -70,10 +70,10 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let finished = match (&deployed.table, &deployed.tokenizer) {
         (Some(TableTask::Forecast(forecaster)), _) if forecaster.tells_surprise() => rows::score(args, &deployed, forecaster, stop)?,
         (Some(TableTask::Forecast(_)), _) => {
-            return refused("it forecasts one number alone, which tells nothing of how far is far; train it with --quantiles 0.1,0.5,0.9");
+            return refused("it forecasts a single number without a spread to judge surprise by; train it with --quantiles 0.1,0.5,0.9");
         }
         (Some(TableTask::Classify(_) | TableTask::Regress(_)), _) => {
-            return refused("it labels whole sequences and expects nothing of a row; give a model of minrnn train --task forecast");
+            return refused("it labels whole sequences and predicts no rows; give a model of minrnn train --task forecast");
         }
         (None, Some(tokenizer)) => text::score(args, &deployed, tokenizer, stop)?,
         (None, None) => return refused("it was trained neither to forecast a table nor on text; give a model of minrnn train --data"),
@@ -89,7 +89,7 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
 fn threshold(args: &Args, calibration: Option<&Calibration>) -> anyhow::Result<Option<f64>> {
     let Some(calibration) = calibration else {
         say(
-            "the model does not say how surprising rows were that it did not learn from: none is marked; give usual ones with --calibrate FILE",
+            "the model does not say how surprising held-out rows were, so none is marked; give rows with nothing unusual with --calibrate FILE",
         );
         return Ok(None);
     };
@@ -97,10 +97,8 @@ fn threshold(args: &Args, calibration: Option<&Calibration>) -> anyhow::Result<O
     let found = calibration.threshold(share).map_err(|error| WrongInput(format!("--threshold {share}: {error}")))?;
     let (surprise, rows) = (found.surprise, found.rows);
     match found.is_largest {
-        true => say(format_args!(
-            "marked is what is above {surprise:.3} nats, the most surprising of {rows} rows to compare with, which are too few for {share}"
-        )),
-        false => say(format_args!("marked is what is above {surprise:.3} nats, which {share} of {rows} rows to compare with are not")),
+        true => say(format_args!("marking what is above {surprise:.3} nats, the highest of {rows} reference rows (too few for {share})")),
+        false => say(format_args!("marking what is above {surprise:.3} nats, which {share} of {rows} reference rows do not exceed")),
     }
     Ok(Some(surprise))
 }

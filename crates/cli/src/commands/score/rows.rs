@@ -35,7 +35,7 @@ pub fn score(args: &Args, deployed: &Deployed, forecaster: &Forecaster, stop: &A
     let Some(rows) = read(&args.data, forecaster, stop)? else { return Ok(false) };
     if rows.known_ahead() > 1 {
         say(format_args!(
-            "the model reads what is known {} steps ahead: in the last rows of a sequence what is not there is taken to stay as it is in the last one",
+            "the model reads what is known {} steps ahead: beyond the last row of a sequence, it is taken to stay as it is in that row",
             rows.known_ahead()
         ));
     }

@@ -42,7 +42,7 @@ impl Tally {
             .map_or(String::new(), |(surprise, name)| format!("; the most surprising is {name}, with {surprise:.3} nats"));
         say(format_args!("{marked} of {rows} {what} are marked{most}"));
         if self.unknown > 0 {
-            say(format_args!("{} of them have something in them that the vocabulary does not have", self.unknown));
+            say(format_args!("{} of them contain something that is not in the vocabulary", self.unknown));
         }
     }
 }

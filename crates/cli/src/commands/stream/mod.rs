@@ -1,6 +1,7 @@
 //! `minrnn stream`: rows or text from standard input, a prediction for each on standard output as soon as it is there.
 
 mod arriving;
+mod order;
 mod rows;
 mod text;
 

@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use minrnn::Error;
 use minrnn::data::table::{Row, Rows, TableTask};
 use minrnn::deployed::{Deployed, Groups};
+use minrnn_model::likeliest;
 
 use super::arriving::{Arriving, Out};
+use super::order::Order;
 use super::{Args, finish, goes_on};
 use crate::csv::quoted;
 use crate::display::say;
@@ -48,7 +50,7 @@ impl Answers<'_> {
         let Self { args, task, group, out, stop } = *self;
         let mut rows = Rows::new(input, task, group)?;
         let mut writer = Writer::new(task, group, args.json);
-        let (mut numbers, mut told) = (Vec::new(), false);
+        let (mut numbers, mut told, mut order) = (Vec::new(), false, Order::default());
         if !args.json && !goes_on(out.borrow_mut().write_all(writer.header().as_bytes()))? {
             return Ok(());
         }
@@ -59,7 +61,7 @@ impl Answers<'_> {
                 break;
             }
             let Some((line, row)) = next? else { break };
-            let row = match row.and_then(|row| near(task, row)) {
+            let row = match row.and_then(|row| near(task, row)).and_then(|row| order.expect_later(row)) {
                 Ok(row) => row,
                 Err(flaw) => {
                     args.pass_over(flaw)?;
@@ -67,6 +69,10 @@ impl Answers<'_> {
                 }
             };
             let forgotten = groups.step(row.group, row.values, &mut numbers)?;
+            order.keep(&row);
+            if let Some(name) = &forgotten {
+                order.forget(name);
+            }
             if let (Some(name), false) = (forgotten, told) {
                 say(format_args!(
                     "more than {} sequences: forgot '{name}', silent for the longest time, and so with others from now on",
@@ -188,10 +194,6 @@ impl<'a> Writer<'a> {
         }
         text.push_str("}}");
     }
-}
-
-fn likeliest(shares: &[f64]) -> usize {
-    (0..shares.len()).reduce(|best, at| if shares[at] > shares[best] { at } else { best }).unwrap_or(0)
 }
 
 /// `text` as a string of JSON.

@@ -9,10 +9,18 @@
 use super::super::formulas::Formulas;
 use super::super::gate::{Leak, Sum};
 use crate::simd::{exp_neg, sigmoid_pair};
+use crate::softplus::softplus;
 use pulp::Simd;
 
 /// The least β that gradients are divided by.
 pub const LEAST_ROOT: f32 = 5e-4;
+/// How much faster than its Λ says a channel of RG-LRU can forget.
+pub const RG_LRU_SHARPNESS: f64 = 8.0;
+
+/// The rate c = 8 softplus(Λ) of a channel of RG-LRU.
+pub fn rg_lru_rate(lambda: f32) -> f32 {
+    RG_LRU_SHARPNESS as f32 * softplus(lambda)
+}
 
 /// Inputs x, r, k and c, the last one a number per channel.
 #[derive(Clone, Copy)]

@@ -37,7 +37,7 @@ const SPLIT_SEED: u64 = 0;
 const MEAN: f64 = 122.6;
 const DEVIATION: f64 = 61.0;
 
-const REMEDY: &str = "give with data.path the folder cifar-10-batches-bin of https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz, which \
+const REMEDY: &str = "set data.path to the folder cifar-10-batches-bin of https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz, which \
                       has data_batch_1.bin to data_batch_5.bin and test_batch.bin";
 
 /// How a pixel is read.
@@ -291,6 +291,6 @@ mod tests {
         let dir = folder();
         std::fs::remove_file(dir.path().join(TEST_FILE)).unwrap();
         let message = Image::open(PixelInput::Value, dir.path()).unwrap_err().to_string();
-        assert!(message.contains("test_batch.bin': there is no such file; give with data.path"), "{message}");
+        assert!(message.contains("test_batch.bin': there is no such file; set data.path"), "{message}");
     }
 }

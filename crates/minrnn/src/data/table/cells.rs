@@ -6,6 +6,7 @@ use std::fmt;
 use minrnn_model::{MAX_CATEGORIES, UNSEEN};
 
 use super::times::Clock;
+use super::unseen_names::UnseenNames;
 use super::values::{Values, ValuesWriter};
 use crate::{Error, Result};
 
@@ -112,12 +113,29 @@ pub(super) struct CellReader {
     name: String,
     may_miss: bool,
     kind: Kind,
+    /// Whether it is read because no column was asked for.
+    is_unasked: bool,
+    /// Cells that held names.
+    n_names: u64,
+    /// The first name that was not among those that are known, and how many cells held such a one.
+    unseen: Option<(String, u64)>,
 }
 
 impl CellReader {
     /// Of the column `name`, where numbers may be missing.
     pub fn new(name: String, may_miss: bool, kind: Kind) -> Self {
-        Self { name, may_miss, kind }
+        Self { name, may_miss, kind, is_unasked: false, n_names: 0, unseen: None }
+    }
+
+    /// The same of one that is read because no column was asked for, if it `is_unasked`.
+    pub fn unasked(self, is_unasked: bool) -> Self {
+        Self { is_unasked, ..self }
+    }
+
+    /// The names that are not among those of the training, where the column holds such.
+    fn unseen_names(&self) -> Option<UnseenNames> {
+        let Self { name, kind: Kind::Names { known, .. }, n_names, unseen: Some((first, n)), .. } = self else { return None };
+        Some(UnseenNames { column: name.clone(), first: first.clone(), n: *n, of: *n_names, known: known.distinct.clone() })
     }
 
     /// The number that `cell` holds or stands for; NaN of one that is missing.
@@ -138,7 +156,8 @@ impl CellReader {
                     // As a file with types has them.
                     Err(_) if text.eq_ignore_ascii_case("true") => Ok(1.0),
                     Err(_) if text.eq_ignore_ascii_case("false") => Ok(0.0),
-                    found => Err(self.strange(place, flaw(found.unwrap_or(f64::NAN)).unwrap_or_default(), text)),
+                    Ok(number) => Err(self.strange(place, flaw(number).unwrap_or_default(), text)),
+                    Err(_) => Err(Error::Data(self.strange(place, "a finite number", text).to_string() + &self.how_to_leave_out())),
                 }
             }
             Cell::Missing if self.may_miss => Ok(f64::NAN),
@@ -150,8 +169,8 @@ impl CellReader {
                 Some(expected) => Err(self.strange(place, expected, &format!("{number:?}"))),
             },
             Cell::Bool(flag) => Ok(f64::from(u8::from(flag))),
-            Cell::Text(text) => Err(self.refused(place, "texts such as", text, "numbers; choose which columns are read")),
-            Cell::Time(_) => Err(self.refused(place, "times such as", &cell.name(), "numbers; choose which columns are read")),
+            Cell::Text(text) => Err(self.refused(place, "texts such as", text)),
+            Cell::Time(_) => Err(self.refused(place, "times such as", &cell.name())),
         }
     }
 
@@ -176,10 +195,12 @@ impl CellReader {
         let name = cell.name();
         let column = &self.name;
         let Kind::Names { known, are_all } = &mut self.kind else { unreachable!("it is one of names") };
+        self.n_names += 1;
         if let Some(&id) = known.known.get(&*name) {
             return Ok(Some(Ok(f64::from(id))));
         }
         if *are_all {
+            self.unseen.get_or_insert_with(|| (shown(&name), 0)).1 += 1;
             return Ok(Some(Ok(UNSEEN)));
         }
         if is_number && let Some(first) = known.distinct.first() {
@@ -209,8 +230,17 @@ impl CellReader {
         Error::Data(format!("{place}, column '{}': expected {expected}, found '{}'", self.name, shown(found)))
     }
 
-    fn refused(&self, place: Place, kind: &str, found: &str, expected: &str) -> Error {
-        Error::Data(format!("{place}: the column '{}' holds {kind} '{}', expected {expected}", self.name, shown(found)))
+    fn refused(&self, place: Place, kind: &str, found: &str) -> Error {
+        let how = self.how_to_leave_out();
+        Error::Data(format!("{place}: the column '{}' holds {kind} '{}', expected numbers{how}", self.name, shown(found)))
+    }
+
+    /// What to do about a column that nobody asked for and that holds no numbers.
+    fn how_to_leave_out(&self) -> String {
+        if !self.is_unasked {
+            return String::new();
+        }
+        format!("; name those that are read in columns; some of them may hold up to {MAX_CATEGORIES} different names")
     }
 }
 
@@ -237,6 +267,11 @@ impl NumberColumn {
     /// As [`CellReader::number`] and [`ValuesWriter::push`].
     pub fn push(&mut self, cell: Cell, place: Place) -> Result<()> {
         self.values.push(self.reader.number(cell, place)?)
+    }
+
+    /// The names that are not among those of the training, where the column holds such.
+    pub fn unseen_names(&self) -> Option<UnseenNames> {
+        self.reader.unseen_names()
     }
 
     /// The numbers, and the names that they stand for where the column holds names.

@@ -20,7 +20,9 @@ pub enum Example {
         predicted: String,
         /// The probability of that, 0 to 1.
         probability: f64,
-        /// Its first column, every n-th step where there are many.
+        /// The column that is shown of it.
+        column: String,
+        /// What stands there, every n-th step where there are many.
         values: Vec<f64>,
     },
     /// One and the number that was predicted for it.
@@ -31,7 +33,9 @@ pub enum Example {
         number: f64,
         /// The one that was predicted.
         predicted: f64,
-        /// Its first column, every n-th step where there are many.
+        /// The column that is shown of it.
+        column: String,
+        /// What stands there, every n-th step where there are many.
         values: Vec<f64>,
     },
     /// A forecast and what came.
@@ -53,8 +57,8 @@ pub enum Example {
     },
 }
 
-/// The first column of `series` to look at: every n-th step where there are many.
-pub(super) fn values_of(series: &Series) -> Vec<f64> {
+/// The column at `column` of `series` to look at: every n-th step where there are many.
+pub(super) fn values_of(series: &Series, column: usize) -> Vec<f64> {
     let every = series.len().div_ceil(MOST_STEPS).max(1);
-    series.steps().step_by(every).filter_map(|step| step.first().copied()).collect()
+    series.steps().step_by(every).map(|step| step[column]).collect()
 }

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::cells::{CellReader, Kind, NumberColumn, Place, TextColumn, Texts, TimeColumnCells, Times};
-use super::columns::{Positions, Wanted};
+use super::columns::{Numbers, Positions, Wanted};
+use super::unseen_names::UnseenNames;
 use super::values::{Values, most_rows};
 use crate::{Error, Result};
 
@@ -16,6 +17,8 @@ pub struct Frame {
     pub numbers: Vec<Values<f64>>,
     /// Of each column of numbers the names that these stand for, where it holds names.
     pub categories: Vec<Option<Vec<String>>>,
+    /// The columns that hold names which are not among those that are told apart.
+    pub unseen: Vec<UnseenNames>,
     /// The columns of names, in the order they were wanted.
     pub texts: Vec<Texts>,
     /// When the rows were, where a column tells.
@@ -121,9 +124,10 @@ impl Filling {
         let names: Vec<String> = positions.numbers.iter().map(|&at| header[at].clone()).collect();
         let kinds: HashMap<&String, Kind> = wanted.categories.iter().map(|names| (&names.column, names.kind())).collect();
         let n_columns = positions.numbers.len() + positions.texts.len() + usize::from(positions.time.is_some());
+        let is_unasked = wanted.numbers == Numbers::AllOthers;
         let reader = |name: &String| {
             let kind = kinds.get(name).cloned().unwrap_or(Kind::Numbers);
-            NumberColumn::new(CellReader::new(name.clone(), wanted.may_miss, kind), n_columns)
+            NumberColumn::new(CellReader::new(name.clone(), wanted.may_miss, kind).unasked(is_unasked), n_columns)
         };
         let numbers = names.iter().map(reader).collect();
         let texts = positions.texts.iter().map(|&at| TextColumn::new(header[at].clone(), n_columns)).collect();
@@ -170,12 +174,14 @@ impl Filling {
     }
 
     fn into_frame(self) -> Result<Frame> {
+        let unseen = self.numbers.iter().filter_map(NumberColumn::unseen_names).collect();
         let columns = self.numbers.into_iter().map(NumberColumn::finish).collect::<Result<Vec<_>>>()?;
         let (numbers, categories) = columns.into_iter().unzip();
         Ok(Frame {
             names: self.names,
             numbers,
             categories,
+            unseen,
             texts: self.texts.into_iter().map(TextColumn::finish).collect::<Result<_>>()?,
             times: self.times.map(TimeColumnCells::finish).transpose()?,
             places: self.places,

@@ -219,6 +219,7 @@ impl Long {
             names: vec![self.value],
             numbers: vec![self.numbers.finish()?],
             categories: vec![None],
+            unseen: Vec::new(),
             texts: self.texts.into_iter().map(TextsWriter::finish).collect::<Result<_>>()?,
             times: self.times.map(|(name, clock, values)| Ok::<_, Error>(Times { name, clock, values: values.finish()? })).transpose()?,
             places: self.places,

@@ -113,6 +113,10 @@ pub(super) fn fill_from(series: &mut [Series], leads: &[Lead], future: Option<(&
             )));
         }
     }
+    for series in series.iter_mut() {
+        let times = &of_name[series.name.as_str()].times;
+        series.to_come = times.part(0..farthest.min(times.len()));
+    }
     let place = |lead: &Lead| columns.iter().position(|&column| column == lead.of).expect("the column was read");
     let places: Vec<usize> = leads.iter().map(place).collect();
     Series::rewrite(series, |series, t, numbers| {
@@ -157,7 +161,8 @@ mod tests {
     }
 
     fn series(values: &[f64], width: usize) -> Series {
-        Series { name: "a".to_owned(), values: values.to_vec().into(), width, times: Values::default(), clock: Clock::Number }
+        let (times, to_come) = (Values::default(), Values::default());
+        Series { name: "a".to_owned(), values: values.to_vec().into(), width, times, clock: Clock::Number, to_come }
     }
 
     #[test]
@@ -178,6 +183,11 @@ mod tests {
         let early = [dated(&[6.0, 7.0, 8.0], &[7.0, 3.0, 8.0, 4.0, 9.0, 5.0], 2)];
         let sentence = fill_from(&mut all, &leads, Some((&early, &[9, 0]))).unwrap_err().to_string();
         assert!(sentence.contains("begin at 6, expected a time after its last, 6"), "{sentence}");
+        // Where no step is usual, times to come are those of their rows.
+        let mut all = [dated(&[1.0, 2.0, 6.0], &[1.0, 0.0, 0.0, 2.0, 0.0, 0.0, 3.0, 0.0, 0.0], 3)];
+        let to_come = [dated(&[8.5, 9.0, 13.0, 14.0], &[7.0, 3.0, 8.0, 4.0, 9.0, 5.0, 9.0, 6.0], 2)];
+        fill_from(&mut all, &leads, Some((&to_come, &[9, 0]))).unwrap();
+        assert_eq!(all[0].next_times(4).unwrap(), ["8.5", "9", "13", "17"]);
     }
 
     #[test]

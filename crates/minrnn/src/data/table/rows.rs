@@ -5,7 +5,7 @@ use std::io::Read;
 use minrnn_model::TableTask;
 
 use super::calendar::{self, CalendarColumn};
-use super::cells::{Cell, CellReader, Kind, Place};
+use super::cells::{Cell, CellReader, Kind, Place, shown};
 use super::columns::{Names, Numbers, TimeColumn, Wanted};
 use super::formats::Records;
 use super::times::Clock;
@@ -17,8 +17,10 @@ pub struct Rows<R> {
     header: Vec<String>,
     /// The columns that are read.
     columns: Vec<Column>,
-    /// Where the column of times stands, if a part of the calendar is read, and how its first cell is written.
+    /// Where the column of times stands, if there is one, and how its first cell is written.
     time: Option<(usize, Option<Clock>)>,
+    /// Whether a part of the calendar is read of it.
+    reads_calendar: bool,
     /// Where the column stands that names the sequence of a row.
     group: Option<usize>,
     values: Vec<f64>,
@@ -41,46 +43,49 @@ pub struct Row<'a> {
     pub group: &'a str,
     /// Its numbers, in the order in which the columns were asked for.
     pub values: &'a [f64],
+    /// When it was, and how that is written, where a column tells.
+    pub time: Option<(Clock, f64)>,
 }
 
 /// The line of a row, and the row or what is wrong with it.
 pub type Arrival<'a> = (u64, Result<Row<'a>>);
 
 impl<R: Read> Rows<R> {
-    /// Reads the header, in which the columns and the group that `task` reads must be; all others are passed over. A number that is missing is NaN where
-    /// the model may miss it; parts of the calendar are those of its column of times.
+    /// Reads the header, in which the columns and the group that `task` reads must be; all others but that of its times are passed over. A number that is
+    /// missing is NaN where the model may miss it; parts of the calendar are those of the column of times, which need not be there without them.
     ///
     /// # Errors
-    /// When the source cannot be read, is empty, or a column is missing or there twice.
+    /// When the source cannot be read, is empty or no CSV, or a column is missing or there twice.
     pub fn new(source: R, task: &TableTask, group: Option<&str>) -> Result<Self> {
         let mut records = Records::new(source)?;
         let header = records.header()?;
+        if let Some(first) = header.first().filter(|name| ["{\"", "[{"].iter().any(|begin| name.starts_with(begin))) {
+            return Err(Error::Data(format!(
+                "the rows begin with '{}' as JSON does, expected CSV: the names of the columns on the first line, then a row on each",
+                shown(first)
+            )));
+        }
+        let time = task.time().filter(|time| header.iter().any(|name| name == time));
         let (names, may_miss) = (Names::known(task.columns(), task.categories()), !task.missing().is_error());
         let all = Wanted {
             numbers: Numbers::Named(task.columns().to_vec()),
             texts: group.map(str::to_owned).into_iter().collect(),
-            time: task.time().map_or(TimeColumn::None, |time| TimeColumn::Named(time.to_owned())),
+            time: time.map_or(TimeColumn::None, |time| TimeColumn::Named(time.to_owned())),
             may_miss,
             categories: names.clone(),
             ..Wanted::default()
         };
-        // Without parts of the calendar the column of times need not be there.
-        let told = match task.columns().iter().any(|column| !header.contains(column))
-            && task.time().is_some_and(|time| header.iter().any(|name| name == time))
-        {
-            true => calendar::split(&all, &header)?,
-            false => None,
-        };
-        let (wanted, told) = told.unwrap_or((Wanted { time: TimeColumn::None, ..all }, Vec::new()));
+        let (wanted, told) = calendar::split(&all, &header)?.unwrap_or((all, Vec::new()));
         let positions = wanted.positions(&header)?;
         let Numbers::Named(own) = &wanted.numbers else { unreachable!("the columns are named") };
         let kind = |column: &String| names.iter().find(|names| names.column == *column).map_or(Kind::Numbers, Names::kind);
         let own = own.iter().zip(&positions.numbers);
         let mut columns: Vec<Column> =
             own.map(|(column, &at)| Column::Own(at, CellReader::new(column.clone(), may_miss, kind(column)))).collect();
-        let time = positions.time.filter(|_| !told.is_empty()).map(|at| (at, None));
+        let (time, reads_calendar) = (positions.time.map(|at| (at, None)), !told.is_empty());
         told.into_iter().for_each(|(at, column)| columns.insert(at, Column::Calendar(column)));
-        Ok(Self { records, header, columns, time, group: positions.texts.first().copied(), values: Vec::new() })
+        let group = positions.texts.first().copied();
+        Ok(Self { records, header, columns, time, reads_calendar, group, values: Vec::new() })
     }
 
     /// The next row; `None` at the end. After a row with a flaw the next one can be asked for.
@@ -114,14 +119,14 @@ impl<R: Read> Rows<R> {
             Some(at) => self.records.name(at, &self.header[at])?,
             None => "",
         };
-        Ok(Row { line, group, values: &self.values })
+        Ok(Row { line, group, values: &self.values, time })
     }
 
-    /// The time of the row, where a part of the calendar is read.
+    /// The time of the row, where a column tells.
     fn time(&mut self) -> Result<Option<(Clock, f64)>> {
         let Some((at, clock)) = &mut self.time else { return Ok(None) };
         let (line, text) = (self.records.line(), self.records.text(*at)?.trim());
-        let known = clock.or_else(|| Clock::of_date(text));
+        let known = clock.or_else(|| if self.reads_calendar { Clock::of_date(text) } else { Clock::of(text) });
         let Some((known, time)) = known.and_then(|known| Some((known, known.read(text)?))) else {
             let name = &self.header[*at];
             return Err(Error::Data(format!(
@@ -206,6 +211,14 @@ mod tests {
                 "{refused}"
             );
         }
+        // Without them the times need not be dates, nor be there.
+        let mut plain = Rows::new("x,ds\n7,4\n8,4.5\n9,late\n".as_bytes(), &task(&["x"], Missing::Error), None).unwrap();
+        for time in [4.0, 4.5] {
+            assert_eq!(plain.advance().unwrap().unwrap().1.unwrap().time, Some((Clock::Number, time)));
+        }
+        assert!(plain.advance().unwrap().unwrap().1.unwrap_err().to_string().contains("line 4, column 'ds': expected a time"));
+        let mut without = Rows::new("x\n7\n".as_bytes(), &task(&["x"], Missing::Error), None).unwrap();
+        assert_eq!(without.advance().unwrap().unwrap().1.unwrap().time, None);
         // A table that has the column is read as it is, and one without times lacks it.
         assert_eq!(rows("x,ds.month\n7,3\n", &["x", "ds.month"], None), [Ok((2, String::new(), vec![7.0, 3.0]))]);
         let lacks = Rows::new("x\n7\n".as_bytes(), &task(&["x", "ds.month"], Missing::Error), None).err().unwrap().to_string();
@@ -219,6 +232,10 @@ mod tests {
         assert!(refused("").unwrap().contains("it is empty"));
         assert_eq!(refused("id,X\n").unwrap(), "there is no column 'x'; expected one of id, X");
         assert_eq!(refused("x\n1\n").unwrap(), "there is no column 'id'; expected one of x");
+        let json =
+            "the rows begin with '{\"id\": 320' as JSON does, expected CSV: the names of the columns on the first line, then a row on each";
+        assert_eq!(refused("{\"id\": 320, \"x\": 1.5}\n").unwrap(), json);
+        assert!(refused("[{\"id\": 320}]\n").unwrap().contains("as JSON does"));
         assert_eq!(refused("id,x,x\n").unwrap(), "the column 'x' is there twice; give its columns different names");
     }
 }

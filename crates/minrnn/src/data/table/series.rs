@@ -25,6 +25,8 @@ pub struct Series {
     pub times: Values<f64>,
     /// How the times are written.
     pub clock: Clock,
+    /// When the steps behind the last will be, where rows to come are given that tell it.
+    pub to_come: Values<f64>,
 }
 
 impl Series {
@@ -153,10 +155,12 @@ impl Series {
         self.clock.step(&self.times)
     }
 
-    /// The times of the next `n` steps as they would be written; none where no column tells.
+    /// The times of the next `n` steps as they would be written, those of the rows to come where they are given; none where no column tells.
     pub fn next_times(&self, n: usize) -> Option<Vec<String>> {
-        let (step, &last) = (self.time_step()?, self.times.last()?);
-        Some(self.clock.go_on(last, step, n).into_iter().map(|time| self.clock.write(time)).collect())
+        let (step, known) = (self.time_step()?, &self.to_come[..n.min(self.to_come.len())]);
+        let &last = known.last().or(self.times.last())?;
+        let more = self.clock.go_on(last, step, n - known.len());
+        Some(known.iter().copied().chain(more).map(|time| self.clock.write(time)).collect())
     }
 
     /// The sequences of `frame`, its rows told apart by `groups`, in the order of their first rows.
@@ -190,6 +194,7 @@ impl Series {
             width,
             times: times.map_or_else(Values::default, |_| in_order.part(steps.clone())),
             clock,
+            to_come: Values::default(),
         };
         let mut series: Vec<Self> = names.zip(&rows.of_series).map(of).collect();
         series.iter().try_for_each(Self::expect_rising)?;

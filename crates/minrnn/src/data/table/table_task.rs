@@ -7,6 +7,7 @@ use minrnn_model::TableTask;
 use super::frame::Lead;
 use super::leads;
 use super::series::Series;
+use super::unseen_names::UnseenNames;
 use super::{Division, Frame, Names, TableSource, Wanted, normalization};
 use crate::{Error, Result};
 
@@ -16,7 +17,7 @@ use crate::{Error, Result};
 /// # Errors
 /// When the file cannot be read, lacks a column, or has a number far from all that was trained on.
 pub fn read_series(task: &TableTask, path: &Path) -> Result<Vec<Series>> {
-    read(task, TableSource::File(path)).map(|(series, _)| series)
+    read(task, TableSource::File(path)).map(|read| read.series)
 }
 
 /// The same where the next values are to be predicted: what is known ahead is read from the file `future`, whose rows follow those of each sequence.
@@ -27,12 +28,31 @@ pub fn read_series_to_forecast(task: &TableTask, path: &Path, future: Option<&Pa
     read_series_from(task, TableSource::File(path), future.map(TableSource::File))
 }
 
-/// The same of tables wherever they are.
+/// The same, with the columns whose names training did not all see.
+///
+/// # Errors
+/// As [`read_series_to_forecast`].
+pub fn read_series_and_unseen(task: &TableTask, path: &Path, future: Option<&Path>) -> Result<(Vec<Series>, Vec<UnseenNames>)> {
+    read_all(task, TableSource::File(path), future.map(TableSource::File))
+}
+
+/// The same as [`read_series_to_forecast`] of tables wherever they are.
 ///
 /// # Errors
 /// As [`read_series_to_forecast`].
 pub fn read_series_from(task: &TableTask, table: TableSource<'_>, future: Option<TableSource<'_>>) -> Result<Vec<Series>> {
-    let (mut series, leads) = read(task, table)?;
+    read_all(task, table, future).map(|(series, _)| series)
+}
+
+/// What is read of a table.
+struct Read {
+    series: Vec<Series>,
+    leads: Vec<Lead>,
+    unseen: Vec<UnseenNames>,
+}
+
+fn read_all(task: &TableTask, table: TableSource<'_>, future: Option<TableSource<'_>>) -> Result<(Vec<Series>, Vec<UnseenNames>)> {
+    let Read { mut series, leads, mut unseen } = read(task, table)?;
     let known_ahead = leads::known_ahead(&leads);
     match future {
         None => leads::fill_from(&mut series, &leads, None)?,
@@ -42,14 +62,15 @@ pub fn read_series_from(task: &TableTask, table: TableSource<'_>, future: Option
         }
         Some(future) => {
             let path = future.path();
-            let to_come = rows_to_come(task, future, &known_ahead)?;
+            let Read { series: to_come, unseen: of_future, .. } = rows_to_come(task, future, &known_ahead)?;
+            unseen.extend(of_future);
             leads::fill_from(&mut series, &leads, Some((&to_come, &known_ahead))).map_err(|error| error.in_file(path))?;
         }
     }
-    Ok(series)
+    Ok((series, unseen))
 }
 
-fn read(task: &TableTask, table: TableSource<'_>) -> Result<(Vec<Series>, Vec<Lead>)> {
+fn read(task: &TableTask, table: TableSource<'_>) -> Result<Read> {
     let path = table.path();
     // A wide table may have labels, which are no steps.
     let aside = match task {
@@ -60,11 +81,11 @@ fn read(task: &TableTask, table: TableSource<'_>) -> Result<(Vec<Series>, Vec<Le
     let transforms = (0..task.columns().len()).map(|column| task.scaling().transform(column));
     let readable = normalization::expect_near(task.of_table(), &frame).and_then(|()| normalization::expect_logarithms(transforms, &frame));
     let series = readable.and_then(|()| Series::of(&frame, task.group().map(|_| &frame.texts[0])));
-    Ok((series.map_err(|error| error.in_file(path))?, frame.leads))
+    Ok(Read { series: series.map_err(|error| error.in_file(path))?, leads: frame.leads, unseen: frame.unseen })
 }
 
 /// The sequences of `table` with the columns at `places` of those of `task` alone.
-fn rows_to_come(task: &TableTask, table: TableSource<'_>, places: &[usize]) -> Result<Vec<Series>> {
+fn rows_to_come(task: &TableTask, table: TableSource<'_>, places: &[usize]) -> Result<Read> {
     let path = table.path();
     let frame = read_columns(task, table, places.iter().map(|&at| &task.columns()[at]), Vec::new())?;
     let transforms = places.iter().map(|&column| task.scaling().transform(column));
@@ -72,7 +93,7 @@ fn rows_to_come(task: &TableTask, table: TableSource<'_>, places: &[usize]) -> R
     let series = near
         .and_then(|()| normalization::expect_logarithms(transforms, &frame))
         .and_then(|()| Series::of_at_least(&frame, task.group().map(|_| &frame.texts[0]), 1));
-    series.map_err(|error| error.in_file(path))
+    Ok(Read { series: series.map_err(|error| error.in_file(path))?, leads: frame.leads, unseen: frame.unseen })
 }
 
 fn read_columns<'a>(

@@ -582,7 +582,14 @@ fn a_number_stands_at_the_last_step_and_is_compared_with_the_median() {
     assert!((measure.baseline.as_ref().unwrap().found - error(median)).abs() < 1e-2, "{measure:?}");
     let worst = comparison.examples();
     assert!(matches!(&worst[0], Example::Measured { number, predicted, .. } if (number - predicted).abs() > 400.0), "{:?}", worst[0]);
-    let unseen = Labelling::unseen(file.path(), &TableTask::Regress(regressor)).unwrap();
+    assert_eq!(measure.baseline.as_ref().unwrap().name, "median of training");
+    assert!((regressor.target_median.unwrap() - median).abs() < 1e-2);
+    let of_before = Regressor { target_median: None, ..regressor.clone() };
+    let [unseen, of_before] = [regressor, of_before].map(|task| Labelling::unseen(file.path(), &TableTask::Regress(task)).unwrap());
+    for (task, name) in [(&unseen, "median of training"), (&of_before, "median of what is scored")] {
+        let measures = task.comparison(Purpose::TestData).unwrap().measures();
+        assert_eq!(measures[0].baseline.as_ref().unwrap().name, name);
+    }
     assert_eq!(unseen.evaluation(64, 0, Purpose::TestData, 1).unwrap().batch(0).unwrap().n_scored(), 20);
 }
 
@@ -761,8 +768,13 @@ fn names_of_the_test_part_alone_are_not_learned() {
     let steps: Vec<&[f32]> = batch.inputs.values().chunks(3).map(|step| &step[1..]).collect();
     assert_eq!((steps[0], steps[1], steps[36]), (&[0.0, 1.0][..], &[1.0, 0.0][..], &[0.0, 0.0][..]));
     // Another table is read by the same names.
-    let read = read_series(&kept, write_table("x,kind\n1,a\n2,strange\n").path()).unwrap();
-    assert_eq!(read[0].values, [1.0, 0.0, 2.0, minrnn_model::UNSEEN]);
+    let other = write_table("x,kind\n1,a\n2,strange\n3,A\n");
+    let (read, unseen) = read_series_and_unseen(&kept, other.path(), None).unwrap();
+    assert_eq!(read[0].values, [1.0, 0.0, 2.0, minrnn_model::UNSEEN, 3.0, minrnn_model::UNSEEN]);
+    assert_eq!(read_series(&kept, other.path()).unwrap()[0].values, read[0].values);
+    let known = owned(&["a", "b"]);
+    assert_eq!(unseen, [UnseenNames { column: "kind".to_owned(), first: "strange".to_owned(), n: 2, of: 3, known }]);
+    assert!(read_series_and_unseen(&kept, write_table("x,kind\n1,a\n2,b\n").path(), None).unwrap().1.is_empty());
     let target = ForecastingConfig { target: owned(&["kind"]), ..config };
     assert!(Forecasting::open(file.path(), &target).unwrap_err().to_string().contains("line 2, column 'kind': expected a finite number"));
 }

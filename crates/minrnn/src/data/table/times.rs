@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveDateTime, Weekday};
+use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveDateTime};
 
 /// How times are written, each with what stands behind the seconds; the first that fits the first cell is that of the column.
 const PATTERNS: [(&str, &str); 11] = [
@@ -21,6 +21,16 @@ const PATTERNS: [(&str, &str); 11] = [
 
 /// Milliseconds of a day.
 const DAY: f64 = 86_400_000.0;
+
+/// Steps are alike that differ by at most this part.
+const NEAR: f64 = 1e-3;
+
+/// Steps among which the usual one is looked for at first.
+const FIRST: usize = 4096;
+
+const FROM_MONDAY_TO_FRIDAY: [bool; 7] = [true, true, true, true, true, false, false];
+/// Days after which other days of the week that have no row are taken to be always closed.
+const FEWEST_DAYS: f64 = 28.0;
 
 /// The date of `time`, milliseconds since 1970, to the microsecond.
 pub(super) fn date(time: f64) -> Option<NaiveDateTime> {
@@ -128,77 +138,113 @@ impl Clock {
         }
     }
 
-    /// The step between the times of a series, which rise; none of fewer than two.
+    /// The usual step between the times of a series, which rise; none of fewer than two.
     pub fn step(self, times: &[f64]) -> Option<Step> {
-        if let Some(step) = self.months(times) {
-            return Some(step);
-        }
-        if self.are_business_days(times) {
-            return Some(Step::BusinessDays);
-        }
-        let mut differences: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        let middle = differences.len() / 2;
-        if differences.is_empty() {
-            return None;
-        }
-        let (_, &mut step, _) = differences.select_nth_unstable_by(middle, f64::total_cmp);
-        Some(if self == Self::Number { Step::Number(step) } else { Step::Time(step) })
+        self.pace(times).map(|pace| pace.step)
     }
 
-    /// Whether `next` are times that follow `times`, both of which rise: at the pace of `times` where that is always the same, else without a gap that is
-    /// twice as long as any in `times`. What does not, if something does.
+    /// The usual step between the times of a series, which rise, and how usual it is; none of fewer than two.
+    pub(super) fn pace(self, times: &[f64]) -> Option<Pace> {
+        if let Some(pace) = self.months(times).or_else(|| self.open_days(times)) {
+            return Some(pace);
+        }
+        let differences = || times.windows(2).map(|pair| pair[1] - pair[0]);
+        let pace = |first: usize| {
+            let mut first: Vec<f64> = differences().take(first).collect();
+            let middle = first.len() / 2;
+            if first.is_empty() {
+                return None;
+            }
+            let (_, &mut step, _) = first.select_nth_unstable_by(middle, f64::total_cmp);
+            // Numbers such as 0.1, 0.2, … are not quite even.
+            let n_longer = differences().filter(|difference| *difference > step + NEAR * step).count();
+            let n_usual = differences().filter(|difference| (difference - step).abs() <= NEAR * step).count();
+            let is_usual = 2 * n_usual >= times.len();
+            Some(Pace { step: if self == Self::Number { Step::Number(step) } else { Step::Time(step) }, n_longer, is_usual })
+        };
+        // What is as long as most is in the middle of all.
+        pace(FIRST).filter(|pace| pace.is_usual).or_else(|| pace(times.len()))
+    }
+
+    /// Whether `next` are times that follow `times`, both of which rise: at their pace where most steps of `times` are alike, of days with holidays
+    /// on open days and without a longer gap than any in `times`, and else without one that is twice as long. What does not, if something does.
     pub fn break_in(self, times: &[f64], next: &[f64]) -> Option<Break> {
-        let (step, &first, &last) = (self.step(times)?, times.first()?, times.last()?);
-        // Numbers such as 0.1, 0.2, … are not quite even.
-        let pace = (last - first) / (times.len() - 1) as f64;
-        let is_near = |a: f64, b: f64| (a - b).abs() <= 1e-3 * pace;
-        let even = self.go_on(first, step, times.len() - 1);
-        if even.iter().zip(&times[1..]).all(|(&even, &time)| is_near(even, time)) {
+        let (Pace { step, n_longer, is_usual }, &last) = (self.pace(times)?, times.last()?);
+        let open = match step {
+            // What is no row among open days may be a holiday.
+            Step::OpenDays(open) if n_longer > 0 => Some(open),
+            _ => None,
+        };
+        if is_usual && open.is_none() {
+            let near = NEAR * step.shortest();
             let expected = self.go_on(last, step, next.len());
             let mut places = next.iter().copied().zip(expected).map(|(found, expected)| Break { found, expected, is_latest: false });
-            return places.find(|place| !is_near(place.found, place.expected));
+            return places.find(|place| (place.found - place.expected).abs() > near);
         }
         let longest = times.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
+        let longest = if open.is_some() { longest } else { 2.0 * longest };
         let before = std::iter::once(last).chain(next.iter().copied());
-        let mut places = before.zip(next).map(|(before, &found)| Break { found, expected: before + 2.0 * longest, is_latest: true });
-        places.find(|place| place.found > place.expected)
+        before.zip(next).find_map(|(before, &found)| {
+            if open.is_some_and(|open| !open[weekday(found)]) {
+                return Some(Break { found, expected: self.go_on(before, step, 1)[0], is_latest: false });
+            }
+            let expected = before + longest;
+            (found > expected).then_some(Break { found, expected, is_latest: true })
+        })
     }
 
-    /// Whole months between all of `times`, where these lie on the same day of the month, or on the last of those that do not have it.
-    fn months(self, times: &[f64]) -> Option<Step> {
+    /// Whole months between all of `times`, most of them as many, and of the others none that is no multiple, where these lie on the same day of the
+    /// month, or on the last of those that do not have it.
+    fn months(self, times: &[f64]) -> Option<Pace> {
         if self == Self::Number || times.len() < 2 {
             return None;
         }
         let month = |date: &NaiveDateTime| i64::from(date.year()) * 12 + i64::from(date.month0());
-        let (first, second) = (date(times[0])?, date(times[1])?);
-        let months = u32::try_from(month(&second) - month(&first)).ok().filter(|&months| months > 0)?;
-        let (mut day, mut all_last, mut before) = (1, true, month(&first) - i64::from(months));
+        let first = date(times[0])?;
+        let (mut day, mut all_last, mut before, mut steps) = (1, true, None, Vec::new());
         for &time in times {
             let date = date(time)?;
-            if month(&date) != before + i64::from(months) || date.time() != first.time() {
-                return None;
+            if let Some(before) = before.replace(month(&date)) {
+                steps.push(u32::try_from(month(&date) - before).ok().filter(|&months| months > 0 && date.time() == first.time())?);
             }
-            before = month(&date);
             (day, all_last) = (day.max(date.day()), all_last && date.day() == last_day(date.date()));
+        }
+        let middle = steps.len() / 2;
+        let (_, &mut months, _) = steps.select_nth_unstable(middle);
+        let n_longer = steps.iter().filter(|&&step| step != months).count();
+        if 2 * n_longer >= steps.len() || steps.iter().any(|step| step % months != 0) {
+            return None;
         }
         // The 28th of some Februaries may be any later day of the others.
         let day = if all_last { 31 } else { day };
         let is_there = |&time: &f64| date(time).is_some_and(|date| date.day() == day.min(last_day(date.date())));
-        times.iter().all(is_there).then_some(Step::Months { months, day })
+        times.iter().all(is_there).then_some(Pace { step: Step::Months { months, day }, n_longer, is_usual: true })
     }
 
-    /// Whether `times` are of the days from Monday to Friday, of most of these, over a weekend or more, and at the same time of all days.
-    fn are_business_days(self, times: &[f64]) -> bool {
-        let (Some(&first), Some(&last)) = (times.first(), times.last()) else { return false };
-        let n = times.len() as f64;
+    /// A day that passes over some days of the week: where `times` are of the days from Monday to Friday, of most of these, over a weekend or more,
+    /// or for weeks of most of five or six others; all at the same time of the day.
+    fn open_days(self, times: &[f64]) -> Option<Pace> {
+        let (&first, &last) = (times.first()?, times.last()?);
         if self == Self::Number || times.windows(2).any(|pair| (pair[1] - pair[0]) % DAY != 0.0) {
-            return false;
+            return None;
         }
-        // Weeks begin on Monday, and 1970 on a Thursday.
-        let week = |time: f64| ((time / DAY).floor() + 3.0).div_euclid(7.0);
-        // Of seven days five count, and holidays are few.
-        let in_all = ((last - first) / DAY + 1.0) * 5.0 / 7.0;
-        week(first) < week(last) && n > 0.75 * in_all && times.iter().all(|&time| date(time).is_some_and(|date| is_business_day(&date)))
+        let mut found = [false; 7];
+        times.iter().for_each(|&time| found[weekday(time)] = true);
+        let week = |time: f64| day(time).div_euclid(7.0);
+        let days = (last - first) / DAY + 1.0;
+        let (open, is_long) = match found {
+            [.., false, false] => (FROM_MONDAY_TO_FRIDAY, week(first) < week(last)),
+            _ => (found, days >= FEWEST_DAYS),
+        };
+        let n_open = n_open(&open);
+        // Holidays are few.
+        let is_most = times.len() as f64 > 0.75 * days * n_open as f64 / 7.0;
+        if !(5..7).contains(&n_open) || !is_long || !is_most {
+            return None;
+        }
+        let to_next: [f64; 7] = std::array::from_fn(|of| (1..=7).find(|days| open[(of + days) % 7]).unwrap_or(7) as f64 * DAY);
+        let n_longer = times.windows(2).filter(|pair| pair[1] - pair[0] > to_next[weekday(pair[0])]).count();
+        Some(Pace { step: Step::OpenDays(open), n_longer, is_usual: true })
     }
 
     /// The next `n` times after `last`.
@@ -216,9 +262,9 @@ impl Clock {
                 };
                 (1..=n).map(|at| ahead(at).unwrap_or(f64::MAX)).collect()
             }
-            Step::BusinessDays => {
+            Step::OpenDays(open) => {
                 let days = (1..).map(|days| last + days as f64 * DAY);
-                days.filter(|&time| date(time).is_none_or(|date| is_business_day(&date))).take(n).collect()
+                days.filter(|&time| date(time).is_none() || open[weekday(time)]).take(n).collect()
             }
         }
     }
@@ -231,8 +277,29 @@ fn last_day(date: NaiveDate) -> u32 {
     next.and_then(|next| next.pred_opt()).map_or(31, |last| last.day())
 }
 
-fn is_business_day(date: &NaiveDateTime) -> bool {
-    !matches!(date.weekday(), Weekday::Sat | Weekday::Sun)
+/// Days of `time` since the Monday before 1970, which began on a Thursday.
+fn day(time: f64) -> f64 {
+    (time / DAY).floor() + 3.0
+}
+
+/// The day of the week of `time`, from Monday on.
+fn weekday(time: f64) -> usize {
+    day(time).rem_euclid(7.0) as usize
+}
+
+fn n_open(open: &[bool; 7]) -> usize {
+    open.iter().filter(|&&is_open| is_open).count()
+}
+
+/// How the times of a series follow each other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Pace {
+    /// The usual step.
+    pub step: Step,
+    /// Steps that are longer.
+    pub n_longer: usize,
+    /// Whether most steps are as long.
+    pub is_usual: bool,
 }
 
 /// A time that does not follow those before it.
@@ -253,8 +320,8 @@ pub enum Step {
     Number(f64),
     /// Milliseconds.
     Time(f64),
-    /// A day, and from Friday to Monday three.
-    BusinessDays,
+    /// A day, and more over the days of the week without a row, such as weekends: whether each has one, from Monday on.
+    OpenDays([bool; 7]),
     /// Calendar months, on the same day of each, or on the last of one that does not have it.
     Months {
         /// How many, above 0.
@@ -265,8 +332,8 @@ pub enum Step {
 }
 
 impl Step {
-    /// Steps of the season that is usual at this pace: of a year of months, quarters or weeks, of a week of days or business days, of a day of hours
-    /// or less; 0 where none is.
+    /// Steps of the season that is usual at this pace: of a year of months, quarters or weeks, of a week of days or open days, of a day of hours or
+    /// less; 0 where none is.
     pub fn season(self) -> usize {
         match self {
             Self::Number(_) => 0,
@@ -277,13 +344,41 @@ impl Step {
                     0
                 }
             }
-            Self::BusinessDays => 5,
+            Self::OpenDays(open) => n_open(&open),
             Self::Time(step) if step == 7.0 * DAY => 52,
             Self::Time(step) if step == DAY => 7,
             Self::Time(step) => {
                 let of_day = DAY / step;
                 if of_day.fract() == 0.0 && (2.0..=1440.0).contains(&of_day) { of_day as usize } else { 0 }
             }
+        }
+    }
+
+    /// The least that it is long, as times count.
+    fn shortest(self) -> f64 {
+        match self {
+            Self::Number(step) | Self::Time(step) => step,
+            Self::OpenDays(_) => DAY,
+            Self::Months { months, .. } => 28.0 * DAY * f64::from(months),
+        }
+    }
+
+    /// What it is called.
+    pub(super) fn name(self) -> String {
+        const UNITS: [(f64, &str); 5] =
+            [(7.0 * DAY, "week"), (DAY, "day"), (3_600_000.0, "hour"), (60_000.0, "minute"), (1000.0, "second")];
+        match self {
+            Self::Number(step) => format!("step of {step}"),
+            Self::Time(step) => match UNITS.iter().find(|(unit, _)| step % unit == 0.0) {
+                Some((unit, name)) if step == *unit => (*name).to_owned(),
+                Some((unit, name)) => format!("{} {name}s", step / unit),
+                None => format!("{step} ms"),
+            },
+            Self::OpenDays(_) => "day".to_owned(),
+            Self::Months { months: 1, .. } => "month".to_owned(),
+            Self::Months { months: 3, .. } => "quarter".to_owned(),
+            Self::Months { months: 12, .. } => "year".to_owned(),
+            Self::Months { months, .. } => format!("{months} months"),
         }
     }
 }
@@ -373,6 +468,85 @@ mod tests {
         assert_eq!(next(&["2024-01-01", "2024-01-03", "2024-01-05", "2024-01-08", "2024-01-10"]).1, 0);
         assert_eq!(next(&["2024-01-04", "2024-01-05", "2024-01-06", "2024-01-07", "2024-01-08"]).1, 7);
         assert_eq!(next(&["2024-01-05 16:00", "2024-01-08 09:00", "2024-01-09 16:00"]).1, 0);
+    }
+
+    /// The dates of the days from 2024-01-01, a Monday, on of which `is_there` is true.
+    fn days(n: i64, is_there: impl Fn(i64) -> bool) -> Vec<String> {
+        let date = |day: i64| Clock::DATE.write(1_704_067_200_000.0 + day as f64 * DAY);
+        (0..n).filter(|&day| is_there(day)).map(date).collect()
+    }
+
+    fn of_days(dates: &[String]) -> Vec<f64> {
+        dates.iter().map(|date| Clock::DATE.read(date).unwrap()).collect()
+    }
+
+    #[test]
+    fn days_of_the_week_that_are_always_closed_are_passed_over() {
+        let pace = |dates: &[String]| {
+            let times = of_days(dates);
+            let pace = Clock::DATE.pace(&times).unwrap();
+            (Clock::DATE.write(Clock::DATE.go_on(times[times.len() - 1], pace.step, 1)[0]), pace.step.season(), pace.n_longer)
+        };
+        let of = |next: &str, season: usize, n_longer: usize| (next.to_owned(), season, n_longer);
+        // From Monday to Saturday, up to a Saturday; the same in a week alone, and with a holiday; and from Tuesday to Saturday.
+        assert_eq!(pace(&days(34, |day| day % 7 != 6)), of("2024-02-05", 6, 0));
+        assert_eq!(pace(&days(13, |day| day % 7 != 6)), of("2024-01-14", 7, 1));
+        assert_eq!(pace(&days(34, |day| day % 7 != 6 && day != 10)), of("2024-02-05", 6, 1));
+        assert_eq!(pace(&days(41, |day| (1..6).contains(&(day % 7)))), of("2024-02-13", 5, 0));
+        // Days that lack some, of any weekday.
+        assert_eq!(pace(&days(60, |day| day % 10 != 3)), of("2024-03-01", 7, 6));
+        assert_eq!(pace(&days(60, |day| day != 30)), of("2024-03-01", 7, 1));
+    }
+
+    #[test]
+    fn months_go_on_as_months_behind_a_gap() {
+        let cells = ["2024-01-31", "2024-02-29", "2024-03-31", "2024-06-30", "2024-07-31"];
+        let (clock, all) = times(&cells);
+        assert_eq!((next(&cells).0[0].as_str(), next(&cells).1, clock.pace(&all).unwrap().n_longer), ("2024-08-31", 12, 1));
+        // Not of most, and no multiple.
+        assert_eq!(next(&["2024-01-15", "2024-02-15", "2024-07-15"]).1, 0);
+        assert_eq!(next(&["2024-01-15", "2024-04-15", "2024-07-15", "2024-08-15"]).1, 0);
+    }
+
+    #[test]
+    fn steps_have_names() {
+        let name = |cells: &[&str]| {
+            let (clock, times) = times(cells);
+            clock.step(&times).unwrap().name()
+        };
+        assert_eq!(name(&["2024-01", "2024-02"]), "month");
+        assert_eq!(name(&["2024-01", "2024-04"]), "quarter");
+        assert_eq!(name(&["2024-01", "2024-03"]), "2 months");
+        assert_eq!(name(&["2024-01-01", "2024-01-08"]), "week");
+        assert_eq!(name(&["2024-01-01", "2024-01-03"]), "2 days");
+        assert_eq!(name(&["2024-01-01 10:00", "2024-01-01 11:00"]), "hour");
+        assert_eq!(name(&["2024-01-01 10:00", "2024-01-01 10:15"]), "15 minutes");
+        assert_eq!(name(&["2024-01-01 10:00:00.250", "2024-01-01 10:00:00.500"]), "250 ms");
+        assert_eq!(name(&["1", "3"]), "step of 2");
+    }
+
+    #[test]
+    fn rows_to_come_follow_one_step_behind_whatever_gaps_there_were_before() {
+        let found = |before: &[String], after: &[&str]| {
+            let after: Vec<f64> = after.iter().map(|date| Clock::DATE.read(date).unwrap()).collect();
+            Clock::DATE.break_in(&of_days(before), &after).map(|place| (Clock::DATE.write(place.expected), place.is_latest))
+        };
+        let expected = |date: &str, is_latest| Some((date.to_owned(), is_latest));
+        for gap in [None, Some(30), Some(200)] {
+            let daily = days(260, |day| Some(day) != gap);
+            assert_eq!(found(&daily, &["2024-09-17", "2024-09-18"]), None, "{gap:?}");
+            assert_eq!(found(&daily, &["2024-09-18", "2024-09-19"]), expected("2024-09-17", false), "{gap:?}");
+            assert_eq!(found(&daily, &["2024-09-17", "2024-09-19"]), expected("2024-09-18", false), "{gap:?}");
+        }
+        // Of open days, up to a Thursday: without a holiday before, and with one.
+        for holiday in [None, Some(100)] {
+            let open = days(256, |day| day % 7 < 5 && Some(day) != holiday);
+            assert_eq!(found(&open, &["2024-09-13", "2024-09-16"]), None, "{holiday:?}");
+            assert_eq!(found(&open, &["2024-09-13", "2024-09-14"]), expected("2024-09-16", false), "{holiday:?}");
+        }
+        let open = days(256, |day| day % 7 < 5 && day != 100);
+        assert_eq!(found(&open, &["2024-09-13", "2024-09-17"]), expected("2024-09-16", true));
+        assert_eq!(found(&open, &["2024-09-16", "2024-09-17"]), expected("2024-09-15", true));
     }
 
     #[test]

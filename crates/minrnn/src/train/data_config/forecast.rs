@@ -26,7 +26,7 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
         })?;
         let is_rising = quantiles.windows(2).all(|pair| pair[0] < pair[1]) && quantiles.iter().all(|level| *level > 0.0 && *level < 1.0);
         require(quantiles.is_empty() || is_rising && quantiles.contains(&0.5), || {
-            format!("quantiles must rise between 0 and 1, with 0.5 among them, found {quantiles:?}")
+            format!("quantiles must increase between 0 and 1 and include 0.5, found {quantiles:?}")
         })?;
         let leads = data.forecast.known_ahead.len().saturating_mul(horizon);
         require(leads <= MAX_LEADS, || {
@@ -88,7 +88,7 @@ impl DataConfig {
         let ForecastConfig { horizon, season, calendar, known_ahead, scaling, quantiles } = self.forecast.clone();
         self.table.expect_columns_once()?;
         require(validation.is_none() || test.is_some(), || {
-            "validation needs test beside it to forecast: what is reported comes after what chooses; give both, or test alone".to_owned()
+            "to forecast, validation needs test beside it: the rows to report come after those to choose by; give both, or test alone".to_owned()
         })?;
         Ok(ForecastingConfig {
             columns: columns.clone(),

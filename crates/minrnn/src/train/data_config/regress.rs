@@ -8,7 +8,7 @@ use crate::train::check::require;
 pub(super) const SPEC: TaskSpec = TaskSpec {
     source: Source::Table,
     validate: |data| {
-        require(data.table.class_weights.is_empty(), || "class_weights is about classes; leave it out where a number is predicted".to_owned())
+        require(data.table.class_weights.is_empty(), || "class_weights is for classes; leave it out to predict a number".to_owned())
     },
     steps: |_, _, longest| [longest.unwrap_or(1); 2],
     scored: |_, _| 1,

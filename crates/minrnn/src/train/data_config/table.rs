@@ -104,7 +104,7 @@ impl DataConfig {
         })?;
         self.table.expect_columns_once()?;
         require(!columns.iter().any(|column| column == target), || {
-            format!("columns names '{target}', the {noun} that is to be found; leave it out")
+            format!("columns names '{target}', the {noun} to predict; leave it out")
         })?;
         let (columns, target, group) = (columns.clone(), target.to_owned(), group.clone());
         Ok(LabellingConfig {

@@ -133,7 +133,7 @@ impl Trainer {
     pub fn told_of_start(&self) -> Option<String> {
         let from = self.experiment.train.from.as_ref().filter(|_| self.data.has_parts())?;
         Some(format!(
-            "the weights of '{}' may have learned from what is scored here: where they did, the score flatters the model",
+            "the weights of '{}' may have been trained on what is scored here: if so, the score flatters the model",
             from.display()
         ))
     }

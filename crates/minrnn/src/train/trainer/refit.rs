@@ -90,7 +90,7 @@ impl Trainer {
             Some(scored) if !self.experiment.train.validates() => self.restore(&scored),
             // Of a round that had a best checkpoint, this is not always the last; the end is gone.
             _ => Err(Error::MustStay(format!(
-                "max_iterations must stay {began_at}: the run has learned anew from all data since, and only its best checkpoint of before is kept; \
+                "max_iterations must stay {began_at}: the run has been retrained on all data since, and only its best earlier checkpoint is kept; \
                  start a new run in another directory"
             ))),
         }
@@ -100,7 +100,7 @@ impl Trainer {
     pub(super) fn begin_round(&mut self) -> Result<()> {
         if let Some(Refit { updates, .. }) = self.progress.refit {
             let all = self.data.all().ok_or_else(|| {
-                Error::malformed(self.run.path(), "its last checkpoint learned from all data, which the experiment has no more")
+                Error::malformed(self.run.path(), "its last checkpoint was retrained on all data, which the experiment no longer asks for")
             })?;
             self.source = all.training(&self.experiment)?;
             self.schedule = Schedule::of_round(&self.experiment.train, updates);

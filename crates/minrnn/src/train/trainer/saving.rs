@@ -1,12 +1,14 @@
 //! A checkpoint of everything a training goes on from: written, and read again.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use minrnn_model::{CONFIG_FILE, CheckpointConfig, CheckpointFiles, MAX_TASK_BYTES, WEIGHTS_FILE, write_atomic, write_safetensors};
+use serde::de::IgnoredAny;
 
 use super::Trainer;
-use crate::checkpoint::{TASK_FILE, TOKENIZER_FILE, load_named, load_weights, named_values, save_weights, state_tensors, tokenizer_of};
+use crate::checkpoint::{TASK_FILE, TOKENIZER_FILE, load_named, load_weights, named_values, save_weights, state_tensors};
 use crate::data::Carry;
 use crate::model::AnyModel;
 use crate::nn::State;
@@ -19,9 +21,11 @@ use crate::train::temperature::with_temperature;
 use crate::{Error, Result, RunProblem};
 
 const STATE_PREFIX: &str = "state.";
+/// What a task says of its data and did not say from the first; none of it can differ where the rest does not.
+const LATER_KEYS: [&str; 1] = ["target_median"];
 
-/// Name, shape and bits of a tensor of a carried state.
-type Carried = (String, Vec<usize>, Vec<u32>);
+/// Name, shape and values of a tensor of a carried state.
+type Carried = (String, Vec<usize>, Vec<f32>);
 
 impl Trainer {
     /// Writes a checkpoint of everything; the run then continues exactly from here.
@@ -37,19 +41,39 @@ impl Trainer {
             .tell(|| self.run.save(self.progress.iteration, is_best, &self.progress.kept(), |directory| self.write(directory, carried)))
     }
 
-    /// The tensors of the states that all processes carry.
+    /// The tensors of the states that all processes carry, on the first of them, which writes them.
     fn all_carried(&self) -> Result<Vec<Carried>> {
+        let own = self.group.agree(self.own_carried())?;
+        if self.group.is_alone() {
+            return Ok(own);
+        }
+        let heads: Vec<(String, Vec<usize>)> = own.iter().map(|(name, shape, _)| (name.clone(), shape.clone())).collect();
+        let heads = self.group.agree_all(Ok(heads))?;
+        let shapes = |of: &[(String, Vec<usize>)]| -> Vec<Vec<usize>> { of.iter().map(|(_, shape)| shape.clone()).collect() };
+        if heads.iter().any(|of| shapes(of) != shapes(&heads[0])) {
+            let problem = "the processes carry states of different shapes; start the same program everywhere";
+            return self.group.alike(Err(Error::Shape(problem.to_owned())));
+        }
+        let mut all = Vec::new();
+        for (at, (_, shape, values)) in own.into_iter().enumerate() {
+            let found = self.group.collect_first(&values).into_iter().zip(&heads);
+            all.extend(found.map(|(values, of)| (of[at].0.clone(), shape.clone(), values)));
+        }
+        Ok(all)
+    }
+
+    /// The tensors of the states that this process carries.
+    fn own_carried(&self) -> Result<Vec<Carried>> {
         let first = self.group.share(self.experiment.train.accumulation as u64).start;
         let mut own = Vec::new();
         for (state, micro) in self.carried.iter().zip(first..) {
             for (name, data) in state.tensors() {
                 let shape = data.shape().to_vec();
                 let values = data.try_to_vec::<f32>().map_err(|error| Error::Shape(format!("state '{name}': {error:?}")))?;
-                // As bits: JSON has no place for what is not finite.
-                own.push((self.state_prefix(micro) + &name, shape, values.into_iter().map(f32::to_bits).collect()));
+                own.push((self.state_prefix(micro) + &name, shape, values));
             }
         }
-        Ok(self.group.agree_all(Ok(own))?.into_iter().flatten().collect())
+        Ok(own)
     }
 
     /// What the names of the state's tensors begin with that micro-step `micro` goes on from.
@@ -82,9 +106,7 @@ impl Trainer {
         for (name, values) in self.optimizer.moments() {
             tensors.push((name, vec![values.len()], Cow::Owned(values)));
         }
-        for (name, shape, bits) in carried {
-            tensors.push((name, shape, Cow::Owned(bits.into_iter().map(f32::from_bits).collect())));
-        }
+        tensors.extend(carried.into_iter().map(|(name, shape, values)| (name, shape, Cow::Owned(values))));
         if self.average.is_some() {
             let last = named_values(&self.model).into_iter();
             tensors.extend(last.map(|(name, shape, values)| (format!("{LAST_WEIGHTS_PREFIX}{name}"), shape, Cow::Owned(values))));
@@ -121,11 +143,11 @@ impl Trainer {
         self.progress.forget_untrained();
         let n_outputs = self.experiment.model.n_outputs;
         if self.progress.spreads.as_ref().is_some_and(|spreads| !spreads.fits(n_outputs)) {
-            let problem = format!("its spreads are not those of {n_outputs} outputs; go on from another checkpoint");
+            let problem = format!("its spreads are not those of {n_outputs} outputs; continue from another checkpoint");
             return Err(Error::malformed(files.path(PROGRESS_FILE), problem));
         }
         // The vocabulary in use is the run's own; that of the checkpoint should be as good for whoever takes the model from it.
-        tokenizer_of(&files)?;
+        files.tokenizer()?;
         let mut weights = files.weights(WEIGHTS_FILE)?;
         self.model = load_weights(self.model.clone(), &mut weights)?;
         weights.expect_empty()?;
@@ -161,20 +183,33 @@ impl Trainer {
 
     /// What the checkpoint in `directory` says of the task's data.
     fn task_text(&self, directory: &Path) -> Result<Option<String>> {
-        let Some(description) = self.data.description() else { return Ok(None) };
-        let text = serde_json::to_string_pretty(&description);
-        Ok(Some(text.map_err(|error| Error::malformed(directory.join(TASK_FILE), error.to_string()))? + "\n"))
+        self.data.description().map(|description| task_text(&description, directory)).transpose()
     }
 
     /// Whether the task's data are those that the checkpoint's run was trained on.
     fn expect_same_data(&self, files: &CheckpointFiles) -> Result<()> {
         let path = files.path(TASK_FILE);
-        let own = self.task_text(path.parent().unwrap_or(&path))?;
-        // One that is missing where it should be there is told by its name.
-        let found = if own.is_some() { Some(files.bytes(TASK_FILE, MAX_TASK_BYTES)?) } else { files.find(TASK_FILE, MAX_TASK_BYTES)? };
-        if own.map(String::into_bytes) == found {
+        let Some(mut own) = self.data.description() else {
+            return match files.find(TASK_FILE, MAX_TASK_BYTES)? {
+                None => Ok(()),
+                Some(_) => Err(Error::run(path, RunProblem::OtherData)),
+            };
+        };
+        // One that is missing is told by its name.
+        let found = files.bytes(TASK_FILE, MAX_TASK_BYTES)?;
+        let keys = serde_json::from_slice::<BTreeMap<String, IgnoredAny>>(&found).unwrap_or_default();
+        if let Some(own) = own.as_object_mut() {
+            // Checkpoints of before lack some.
+            LATER_KEYS.iter().filter(|key| !keys.contains_key(**key)).for_each(|key| _ = own.remove(*key));
+        }
+        if task_text(&own, path.parent().unwrap_or(&path))?.as_bytes() == found {
             return Ok(());
         }
         Err(Error::run(path, RunProblem::OtherData))
     }
+}
+
+fn task_text(description: &serde_json::Value, directory: &Path) -> Result<String> {
+    let text = serde_json::to_string_pretty(description);
+    Ok(text.map_err(|error| Error::malformed(directory.join(TASK_FILE), error.to_string()))? + "\n")
 }

@@ -25,7 +25,7 @@ fn sizes(found: &Found<'_>) -> Result<Sizes, String> {
         return Err(format!("tensor 'v' has shape {v:?}, expected [{}, {}, {}, DV] as 'q' has {q:?}", q[0], q[1], q[2]));
     }
     if q[3] % 2 == 1 {
-        return Err(format!("tensor 'q' has heads of {}, expected an even number: channels turn in pairs", q[3]));
+        return Err(format!("tensor 'q' has heads of {}, expected an even number: channels rotate in pairs", q[3]));
     }
     Ok(Sizes { d_inner: values.d_inner, ..keys })
 }

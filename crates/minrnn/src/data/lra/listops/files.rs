@@ -3,22 +3,19 @@
 //! A generated data set is written once in the same format, to a folder named after its settings that appears when it is complete.
 //! The official files also show the nesting by round brackets; since every reader deletes these, ours have none.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
-
-use minrnn_model::{sync_directory, without_temporary_name};
+use std::path::Path;
 
 use super::expression::{evaluate, text_of, tokenize};
 use super::{Expressions, ListOpsTask};
 use crate::data::lra::lines::Lines;
+use crate::new_directory::make_directory;
 use crate::{Error, Result};
 
 const FILES: [&str; 3] = ["basic_train.tsv", "basic_val.tsv", "basic_test.tsv"];
 const REMEDY: &str = "the official folder listops-1000 of the Long Range Arena has basic_train.tsv, basic_val.tsv and basic_test.tsv; \
                       with another folder as data.path, or none, expressions are generated";
-/// How the names of files and folders begin that are renamed once they are complete.
-const WRITING: &str = ".writing-";
 
 /// Training, validation and test part: the official files of `folder` if it has them, or else those generated to the settings of `task`,
 /// now or before.
@@ -31,7 +28,7 @@ pub(super) fn open(task: &ListOpsTask, folder: &Path) -> Result<[Expressions; 3]
         return read_all(&generated);
     }
     let parts = task.generate()?;
-    write_all(&parts, folder, &generated)?;
+    write_all(&parts, &generated)?;
     Ok(parts)
 }
 
@@ -88,27 +85,18 @@ fn shown(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(40)]).into_owned()
 }
 
-/// Writes the parts to a new folder beside `target`, then gives it that name.
-fn write_all(parts: &[Expressions; 3], beside: &Path, target: &Path) -> Result<()> {
-    let io = |path: &Path, source| Error::io("write the expressions", path, source);
-    let unfinished =
-        tempfile::Builder::new().prefix(WRITING).tempdir_in(beside).map_err(|error| io(beside, without_temporary_name(error)))?;
-    for (part, name) in parts.iter().zip(FILES) {
-        write(part, &unfinished.path().join(name)).map_err(|error| io(&target.join(name), error))?;
-    }
-    publish(unfinished.path(), target).map_err(|error| io(target, error))?;
-    // Renamed, it is no longer there to be removed.
-    let _: PathBuf = unfinished.keep();
-    Ok(())
-}
-
-/// Gives the folder `unfinished` the name `target`, unless another process was faster.
-fn publish(unfinished: &Path, target: &Path) -> std::io::Result<()> {
-    sync_directory(unfinished)?;
-    match fs::rename(unfinished, target) {
-        Err(_) if target.exists() => fs::remove_dir_all(unfinished),
-        Err(error) => Err(error),
-        Ok(()) => sync_directory(target.parent().unwrap_or(target)),
+/// Writes the parts to the new folder `folder`.
+fn write_all(parts: &[Expressions; 3], folder: &Path) -> Result<()> {
+    let made = make_directory(folder, |unfinished| {
+        parts.iter().zip(FILES).try_for_each(|(part, name)| {
+            let path = unfinished.join(name);
+            write(part, &path).map_err(|error| Error::io("write the expressions", path, error))
+        })
+    });
+    match made {
+        // Another process was faster, and writes the same.
+        Err(_) if folder.exists() => Ok(()),
+        made => made,
     }
 }
 
@@ -124,6 +112,8 @@ fn write(part: &Expressions, path: &Path) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn small() -> ListOpsTask {
@@ -151,8 +141,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let parts = small().generate().unwrap();
         let target = dir.path().join(folder_name(&small()));
-        write_all(&parts, dir.path(), &target).unwrap();
-        write_all(&parts, dir.path(), &target).unwrap();
+        write_all(&parts, &target).unwrap();
+        write_all(&parts, &target).unwrap();
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         assert_eq!(open(&small(), dir.path()).unwrap(), parts);
     }

@@ -12,7 +12,7 @@ pub(super) const TRAIN: &str = "new_aan_pairs.train.tsv";
 pub(super) const VALIDATION: &str = "new_aan_pairs.eval.tsv";
 pub(super) const TEST: &str = "new_aan_pairs.test.tsv";
 
-const REMEDY: &str = "give with data.path the folder of new_aan_pairs.train.tsv, new_aan_pairs.eval.tsv and new_aan_pairs.test.tsv, which are \
+const REMEDY: &str = "set data.path to the folder of new_aan_pairs.train.tsv, new_aan_pairs.eval.tsv and new_aan_pairs.test.tsv, which are \
                       part of the release of the Long Range Arena (lra_release.gz)";
 
 /// The pairs of one file, with their texts put into `documents`.

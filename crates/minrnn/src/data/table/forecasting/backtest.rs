@@ -15,8 +15,8 @@ use minrnn_model::Forecaster;
 
 use super::errors::ForecastErrors;
 use super::parts::{Bounds, Part};
-use super::{ForecastEvaluation, Forecasting, Series, Table, whole};
-use crate::data::table::{Comparison, Measure};
+use super::{ForecastEvaluation, Forecasting, Series, Table, Understood, whole};
+use crate::data::table::{Comparison, Measure, UnseenNames};
 use crate::data::{Batch, EvaluationSet};
 use crate::{Error, Result};
 
@@ -37,6 +37,8 @@ pub struct Origins {
 pub struct Backtest {
     table: Arc<Table>,
     origins: Origins,
+    understood: Understood,
+    unseen: Vec<UnseenNames>,
 }
 
 /// A sequence that has not room for all origins.
@@ -108,8 +110,18 @@ impl Backtest {
             )))
         };
         let bounds = |series: &Series| origins.bounds(series.len(), horizon);
-        let Forecasting { table, .. } = Forecasting::of_trained(path, forecaster, bounds, check)?;
-        Ok(Self { table, origins })
+        let Forecasting { table, understood, unseen } = Forecasting::of_trained(path, forecaster, bounds, check)?;
+        Ok(Self { table, origins, understood, unseen })
+    }
+
+    /// What is to be known of the rows of the table, a sentence on each line, if anything.
+    pub fn understood(&self) -> Option<&str> {
+        self.understood.as_deref()
+    }
+
+    /// The columns some of whose names training never saw.
+    pub fn unseen_names(&self) -> &[UnseenNames] {
+        &self.unseen
     }
 
     fn horizon(&self) -> usize {
@@ -178,7 +190,7 @@ pub struct BacktestErrors {
 impl BacktestErrors {
     /// The measures by origin, the oldest first.
     pub fn by_origin(&self) -> Vec<Origin> {
-        let Backtest { table, origins } = &self.backtest;
+        let Backtest { table, origins, .. } = &self.backtest;
         let (horizon, n_series) = (self.backtest.horizon(), table.series.len());
         let most = (0..n_series).map(|series| self.backtest.origins_of(series)).max().unwrap_or(0);
         let of = |k: usize| {

@@ -44,9 +44,10 @@ use super::columns::TimeColumn;
 use super::frame::Lead;
 use super::leads;
 use super::measure::Comparison;
+use super::paces::{self, Paces};
 use super::roles::{Roles, Understood};
 use super::series::Series;
-use super::times::Step;
+use super::unseen_names::UnseenNames;
 use super::values::Values;
 use super::{Division, Frame, Names, Opened, Wanted, WholeSeries, normalization, other_columns, read_table};
 use crate::data::batch::{check_shape, expect_index};
@@ -70,7 +71,7 @@ pub struct ForecastingConfig {
     pub group: Option<String>,
     /// How many steps ahead are predicted, H.
     pub horizon: usize,
-    /// Steps of a season of the naive forecast; 0: what is usual at the pace of the column of times, without one the last value.
+    /// Steps of a season of the naive forecast; 0: what is usual at the pace of most rows by the column of times, without one the last value.
     pub season: usize,
     /// What numbers are seen relative to.
     pub scaling: ScalingChoice,
@@ -89,6 +90,7 @@ pub struct ForecastingConfig {
 pub struct Forecasting {
     table: Arc<Table>,
     understood: Understood,
+    unseen: Vec<UnseenNames>,
 }
 
 /// The sequences, their parts, and how their numbers are seen.
@@ -201,12 +203,16 @@ impl Forecasting {
         };
         // Later files go on with sequences, and names have got their numbers.
         Series::fill_leads(&mut gathered.series, &leads)?;
-        let season = if config.season == 0 { usual_season(&gathered.series) } else { config.season };
+        let paces = Paces::of(&gathered.series);
+        let season = if config.season == 0 { paces.season() } else { config.season };
+        let mixture = if config.season == 0 { paces.mixture() } else { None };
+        let told = [understood.clone(), config.blindness(), mixture, paces.gaps(season, config.division.missing)];
+        let understood = told.into_iter().flatten().reduce(|all, sentence| all + "\n" + &sentence);
         // What comes when is settled.
         gathered.series.iter_mut().for_each(|series| series.times = Values::default());
         let config = &ForecastingConfig { season, ..config.clone() };
         let task = Self::new(gathered.series.into(), bounds, config, time, categories).map_err(|error| error.in_file(path))?;
-        let task = Self { understood: understood.clone(), ..task };
+        let task = Self { understood, ..task };
         task.table.expect_all_readable(|| {
             let known = Names::known(&task.table.forecaster.columns, &task.table.forecaster.categories);
             let wanted = Wanted { categories: known, ..config.wanted() };
@@ -261,7 +267,7 @@ impl Forecasting {
         let validates = config.division.validates || config.division.validation.is_some();
         let parts = [Some(Part::Training), Some(Part::Validation).filter(|_| validates), Some(Part::Test)];
         parts.into_iter().flatten().try_for_each(|part| table.expect_scored(part, config))?;
-        Ok(Self { table: Arc::new(table), understood: None })
+        Ok(Self { table: Arc::new(table), understood: None, unseen: Vec::new() })
     }
 
     /// The task of a trained model on another table, all of which is to be scored.
@@ -305,17 +311,11 @@ impl Forecasting {
             let table = Table::new(series.into(), bounds, predicted, forecaster.clone(), 1, true);
             table.expect_readable(&frame)?;
             check(&table, &config)?;
-            Ok(Self { table: Arc::new(table), understood: None })
+            let understood = paces::gaps(&table.series, forecaster);
+            Ok(Self { table: Arc::new(table), understood, unseen: frame.unseen.clone() })
         };
         found().map_err(|error: Error| error.in_file(path))
     }
-}
-
-/// The season that is usual at the pace of most series.
-fn usual_season(series: &[Series]) -> usize {
-    let mut seasons: Vec<usize> = series.iter().filter_map(Series::time_step).map(Step::season).collect();
-    seasons.sort_unstable();
-    seasons.get(seasons.len() / 2).copied().unwrap_or(0)
 }
 
 impl ForecastingConfig {
@@ -378,6 +378,18 @@ impl ForecastingConfig {
     /// The values at the next steps of the columns that are known ahead.
     fn leads(&self) -> Vec<String> {
         self.known_ahead.iter().flat_map(|column| leads::names(column, self.horizon)).collect()
+    }
+
+    /// That nothing is read of what is forecast, if so, as a sentence.
+    fn blindness(&self) -> Understood {
+        let unread: Vec<&str> = self.target.iter().filter(|target| !self.read().contains(target)).map(String::as_str).collect();
+        let targets = unread.join("', '");
+        (!unread.is_empty()).then(|| {
+            format!(
+                "'{targets}' is not among the columns that are read: it is forecast without its own values of before; add it to columns if these \
+                 should count"
+            )
+        })
     }
 
     fn read(&self) -> &[String] {
@@ -606,12 +618,17 @@ impl SequenceTask for Forecasting {
         let bounds: Vec<Bounds> = self.table.bounds.iter().map(|bounds| bounds.trained_to(self.table.end_of_all(bounds))).collect();
         let is_more = bounds != self.table.bounds;
         is_more.then(|| {
-            Box::new(Self { table: Arc::new(Table { bounds, ..Table::clone(&self.table) }), understood: None }) as Box<dyn SequenceTask>
+            let table = Arc::new(Table { bounds, ..Table::clone(&self.table) });
+            Box::new(Self { table, understood: None, unseen: Vec::new() }) as Box<dyn SequenceTask>
         })
     }
 
     fn understood(&self) -> Option<&str> {
         self.understood.as_deref()
+    }
+
+    fn unseen_names(&self) -> &[UnseenNames] {
+        &self.unseen
     }
 
     fn has_test_file(&self) -> bool {

@@ -1,7 +1,7 @@
 //! What the numbers of a series are seen relative to, decided by what is trained on.
 
 use minrnn_kernels::choices;
-use minrnn_model::{Category, Forecaster, MAX_REACH, Normalization, Scaling, Transform};
+use minrnn_model::{Category, FILLED, Forecaster, MAX_REACH, Normalization, Scaling, Transform};
 
 use super::super::series::Series;
 use super::super::{categories, normalization};
@@ -167,12 +167,14 @@ fn deviations(
             *sum = [sum[0] + x * x, sum[1] + size * size, sum[2] + 1.0];
         }
     };
+    // As far as a model sees: behind a gap a level is that of before.
+    let reach = scaling.reach().max(FILLED);
     let (mut steps, mut before) = (one_of_each(stride).peekable(), 0);
     for (series, bounds) in series.iter().zip(bounds) {
         let end = before + bounds.training;
         while let Some(step) = steps.next_if(|&step| step < end) {
             let t = step - before;
-            let recent = &series.values[(t + 1).saturating_sub(scaling.reach()) * width..(t + 1) * width];
+            let recent = &series.values[(t + 1).saturating_sub(reach) * width..(t + 1) * width];
             let relative = |column: usize, x: f64| {
                 let level = scaling.level(recent, width, column, of_table.mean[column]).expect("numbers are seen relative to a level");
                 let x = level.transform.apply(x);
@@ -205,7 +207,8 @@ mod tests {
     use crate::data::table::{Clock, Values};
 
     fn series(values: &[f64]) -> Vec<Series> {
-        vec![Series { name: "a".to_owned(), values: values.to_vec().into(), width: 1, times: Values::default(), clock: Clock::Number }]
+        let (times, to_come) = (Values::default(), Values::default());
+        vec![Series { name: "a".to_owned(), values: values.to_vec().into(), width: 1, times, clock: Clock::Number, to_come }]
     }
 
     fn fit(choice: ScalingChoice, values: &[f64]) -> Result<Seen> {

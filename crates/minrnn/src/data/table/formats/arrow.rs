@@ -317,7 +317,8 @@ fn is_utc(zone: &str) -> bool {
 /// A day of another zone begins at another time.
 fn of_zone(name: &str, zone: &str) -> Error {
     Error::Data(format!(
-        "the column '{name}' holds times of the zone '{zone}', expected UTC or times without a zone; convert them, or drop the zone and keep local times"
+        "the column '{name}' holds times of the zone '{zone}', expected UTC or times without a zone; convert them to UTC (of local times an hour is there \
+         twice each autumn), or keep the dates alone"
     ))
 }
 

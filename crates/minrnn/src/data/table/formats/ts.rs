@@ -345,7 +345,7 @@ mod tests {
         assert!(refusal("1,2:3,4:god\n").contains("did you mean 'good'?"));
         assert_eq!(refusal("1,2:3,4:good\n1,2:good\n"), "line 9 has 1 dimension, expected 2 as in the first sequence");
         assert_eq!(refusal("1,2:3,4,5:good\n"), "line 8, dimension 2: it has 3 steps, expected 2 as the first one");
-        assert_eq!(refusal("1,2:3,x:good\n"), "line 8, column 'dim_1': expected a finite number, found 'x'");
+        assert!(refusal("1,2:3,x:good\n").starts_with("line 8, column 'dim_1': expected a finite number, found 'x'"));
         assert!(refusal("1,2:3,4:\n").contains("line 8 ends without a class"));
         assert!(refusal("good\n").contains("line 8 has a class and no dimension"));
         let told = |tags: &str| read(&format!("{tags}\n{HEAD}1,2:3,4:good\n")).unwrap_err().to_string();

@@ -36,7 +36,8 @@ impl ClassWeights {
             let read = entry.rsplit_once('=').and_then(|(class, weight)| Some((class.trim(), weight.trim().parse::<f64>().ok()?)));
             let Some((class, weight)) = read.filter(|&(_, weight)| weight > 0.0 && weight <= MOST) else {
                 return Err(Error::Config(format!(
-                    "class_weights must be balanced, or a class with a weight above 0 and at most {MOST:e}, such as worn=5; found '{entry}'"
+                    "class_weights must be balanced, or a class with a weight above 0 and at most {MOST:e}, such as worn=5; found '{entry}'; where a \
+                     class has a comma in its name, give them as a list: class_weights = [\"worn, badly=5\"]"
                 )));
             };
             if named.iter().any(|(known, _)| known == class) {

@@ -5,14 +5,19 @@ use std::sync::Arc;
 use super::super::WholeSeries;
 use super::super::example::{self, Example};
 use super::super::measure::{Cases, Comparison, Measure};
-use super::{Labels, Table};
+use super::{Labels, Regressor, Table, TableTask};
 use crate::data::Batch;
 use crate::rng::Purpose;
 
+/// What the baseline is called where training is known.
+const OF_TRAINING: &str = "median of training";
+
 /// Collects absolute errors.
 pub(super) struct NumberErrors {
-    /// The median of the numbers in training: the constant with the smallest absolute errors.
+    /// The constant with the smallest absolute errors, of the numbers in training or, where a model of before did not keep it, of those that are scored.
     median: f64,
+    /// What it is the median of.
+    baseline: &'static str,
     table: Arc<Table>,
     purpose: Purpose,
     /// How the sequences lie in the batches.
@@ -39,15 +44,22 @@ impl NumberErrors {
     /// Of the part for `purpose`, of which nothing is known yet; none where there are no numbers.
     pub fn new(table: Arc<Table>, purpose: Purpose) -> Option<Self> {
         let Labels::Numbers(numbers) = &*table.labels else { return None };
-        let test = table.parts.of(purpose);
-        // A table that was not trained on tells itself what lies in the middle.
-        let training = if table.parts.training.is_empty() { test } else { &table.parts.training[..] };
-        let mut sorted: Vec<f64> = training.iter().map(|&at| numbers[at]).collect();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let (low, high) = (sorted.get(sorted.len().saturating_sub(1) / 2)?, sorted.get(sorted.len() / 2)?);
-        let median = 0.5 * low + 0.5 * high;
-        Some(Self { median, table, purpose, whole: None, found: Vec::new(), numbers: Vec::new() })
+        let (median, baseline) = match (&table.parts.training[..], &table.task) {
+            ([], TableTask::Regress(Regressor { target_median: Some(median), .. })) => (*median, OF_TRAINING),
+            // What was trained on is not known: no constant does better on what is scored than this one.
+            ([], _) => (median(numbers, table.parts.of(purpose))?, "median of what is scored"),
+            (training, _) => (median(numbers, training)?, OF_TRAINING),
+        };
+        Some(Self { median, baseline, table, purpose, whole: None, found: Vec::new(), numbers: Vec::new() })
     }
+}
+
+/// The median of the `numbers` at the places `of`; none where there is no place.
+pub(super) fn median(numbers: &[f64], of: &[usize]) -> Option<f64> {
+    let mut sorted: Vec<f64> = of.iter().map(|&at| numbers[at]).collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let (low, high) = (sorted.get(sorted.len().saturating_sub(1) / 2)?, sorted.get(sorted.len() / 2)?);
+    Some(0.5 * low + 0.5 * high)
 }
 
 impl Comparison for NumberErrors {
@@ -64,7 +76,7 @@ impl Comparison for NumberErrors {
     fn measures(&self) -> Vec<Measure> {
         let pairs: Vec<[f64; 2]> = self.found.iter().map(|found| [found.error(), (self.median - found.number).abs()]).collect();
         let name = format!("mean absolute error of {}", self.table.task.targets()[0]);
-        vec![Measure::of_errors(name, Cases::Sequences, &pairs, "median of training")]
+        vec![Measure::of_errors(name, Cases::Sequences, &pairs, self.baseline)]
     }
 
     fn examples(&self) -> Vec<Example> {
@@ -72,12 +84,13 @@ impl Comparison for NumberErrors {
         worst.sort_by(|a, b| b.error().total_cmp(&a.error()));
         worst.truncate(example::MOST);
         let of = |found: Found| {
-            let series = &self.table.series[found.series];
+            let (column, values) = self.table.shown(found.series);
             Example::Measured {
-                name: series.name.clone(),
+                name: self.table.series[found.series].name.clone(),
                 number: found.number,
                 predicted: found.predicted,
-                values: example::values_of(series),
+                column,
+                values,
             }
         };
         worst.into_iter().map(of).collect()

@@ -70,13 +70,14 @@ impl Comparison for ClassHits {
     fn examples(&self) -> Vec<Example> {
         let names = self.confusion.names();
         let of = |miss: &Miss| {
-            let series = &self.table.series[miss.series];
+            let (column, values) = self.table.shown(miss.series);
             Example::Classified {
-                name: series.name.clone(),
+                name: self.table.series[miss.series].name.clone(),
                 class: names[miss.class].clone(),
                 predicted: names[miss.predicted].clone(),
                 probability: miss.probability,
-                values: example::values_of(series),
+                column,
+                values,
             }
         };
         self.misses.iter().map(of).collect()

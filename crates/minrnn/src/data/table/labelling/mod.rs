@@ -17,15 +17,17 @@ use minrnn_model::{Category, Classifier, Normalization, Regressor, TableTask};
 
 pub use self::class_weights::ClassWeights;
 use self::drawn::DrawnSequences;
-use self::errors::NumberErrors;
+use self::errors::{NumberErrors, median};
 use self::hits::ClassHits;
 use self::parts::Parts;
 use super::categories;
+use super::example;
 use super::label::Label;
 use super::layout::VALUE;
 use super::measure::Comparison;
 use super::roles::{Roles, Understood};
 use super::series::{Series, labels};
+use super::unseen_names::UnseenNames;
 use super::{Chunk, Division, Frame, Names, Opened, TimeColumn, Wanted, WholeSeries, normalization, other_columns, read_table};
 use crate::data::batch::{check_shape, expect_index};
 use crate::data::{Batch, BatchSource, EvaluationSet, Extent, IoKind, SequenceTask, Sequences};
@@ -59,6 +61,7 @@ pub struct LabellingConfig {
 pub struct Labelling {
     table: Arc<Table>,
     understood: Understood,
+    unseen: Vec<UnseenNames>,
 }
 
 /// The sequences with their labels.
@@ -209,11 +212,12 @@ impl Labelling {
             Labels::Classes(_) => TableTask::Classify(config.classifier(columns, names, normalization, categories)),
             Labels::Numbers(numbers) => {
                 let of_target = target_normalization(numbers, &parts.training, &config).map_err(|error| error.in_file(path))?;
+                let of_target = (of_target, median(numbers, &parts.training));
                 TableTask::Regress(config.regressor(columns, of_target, normalization, categories))
             }
         };
         let table = Table { series: series.into(), labels: Arc::new(labels), task, config, parts };
-        Ok(Self { table: Arc::new(table), understood })
+        Ok(Self { table: Arc::new(table), understood, unseen: Vec::new() })
     }
 
     /// The task of a trained model on another table, all of which is to be scored.
@@ -245,7 +249,7 @@ impl Labelling {
         let parts = Parts { test: found.map_err(|error| error.in_file(path))?, ..Parts::default() };
         let Gathered { series, labels } = gathered;
         let table = Table { series: series.into(), labels: Arc::new(labels), task: task.clone(), config, parts };
-        Ok(Self { table: Arc::new(table), understood: None })
+        Ok(Self { table: Arc::new(table), understood: None, unseen: frame.unseen })
     }
 }
 
@@ -309,13 +313,13 @@ impl LabellingConfig {
     fn regressor(
         &self,
         columns: Vec<String>,
-        target_normalization: Normalization,
+        (target_normalization, target_median): (Normalization, Option<f64>),
         normalization: Normalization,
         categories: Vec<Category>,
     ) -> Regressor {
         let (group, target, time) = (self.group.clone(), self.target.clone(), self.time());
         let (layout, missing) = (self.division.layout(), self.division.missing);
-        Regressor { columns, group, target, time, target_normalization, normalization, missing, layout, categories }
+        Regressor { columns, group, target, time, target_normalization, target_median, normalization, missing, layout, categories }
     }
 
     fn texts(&self) -> Vec<String> {
@@ -338,6 +342,14 @@ impl Table {
         let mut lengths = vec![0; self.series.len()];
         self.parts.of(purpose).iter().for_each(|&at| lengths[at] = self.series[at].len());
         WholeSeries::new(lengths, batch_size, CHUNK_LEN)
+    }
+
+    /// What is shown of a sequence: the first column that is read and holds no names, else the first one, with its name.
+    fn shown(&self, series: usize) -> (String, Vec<f64>) {
+        let (columns, categories) = (self.task.columns(), self.task.categories());
+        let holds_names = |column: usize| categories.iter().any(|category| category.column == column);
+        let column = (0..columns.len()).find(|&column| !holds_names(column)).unwrap_or(0);
+        (columns[column].clone(), example::values_of(&self.series[series], column))
     }
 
     /// A batch whose rows read these steps of sequences; the label stands at the last step of a sequence.
@@ -441,11 +453,15 @@ impl SequenceTask for Labelling {
             training.append(test);
         }
         let is_more = training.len() > before;
-        is_more.then(|| Box::new(Self { table: Arc::new(table), understood: None }) as Box<dyn SequenceTask>)
+        is_more.then(|| Box::new(Self { table: Arc::new(table), understood: None, unseen: Vec::new() }) as Box<dyn SequenceTask>)
     }
 
     fn understood(&self) -> Option<&str> {
         self.understood.as_deref()
+    }
+
+    fn unseen_names(&self) -> &[UnseenNames] {
+        &self.unseen
     }
 
     fn has_test_file(&self) -> bool {

@@ -1,0 +1,145 @@
+//! What the times of series tell of their steps: which season is usual, and where rows are missing.
+
+use minrnn_model::{Forecaster, Missing};
+
+use super::series::Series;
+use super::times::Pace;
+
+/// The paces of series.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Paces {
+    /// Of each series with times, its pace and its rows.
+    all: Vec<(Pace, usize)>,
+}
+
+impl Paces {
+    pub fn of(series: &[Series]) -> Self {
+        Self { all: series.iter().filter_map(|series| Some((series.clock.pace(&series.times)?, series.len()))).collect() }
+    }
+
+    /// The season that is usual for most rows, of two for as many the shorter one; 0 where nothing tells times.
+    pub fn season(&self) -> usize {
+        let mut seasons: Vec<usize> = self.all.iter().map(|(pace, _)| pace.step.season()).collect();
+        seasons.sort_unstable();
+        seasons.dedup();
+        seasons.into_iter().rev().max_by_key(|&season| self.rows_of(season)).unwrap_or(0)
+    }
+
+    fn rows_of(&self, season: usize) -> usize {
+        self.all.iter().filter(|(pace, _)| pace.step.season() == season).map(|(_, rows)| rows).sum()
+    }
+
+    /// That the season is not the usual one of all series, if so, as a sentence.
+    pub fn mixture(&self) -> Option<String> {
+        let season = self.season();
+        let mut others: Vec<usize> = self.all.iter().map(|(pace, _)| pace.step.season()).filter(|&other| other != season).collect();
+        let (n, n_own) = (self.all.len(), self.all.len() - others.len());
+        others.sort_unstable();
+        others.dedup();
+        let all: usize = self.all.iter().map(|(_, rows)| rows).sum();
+        let share = 100.0 * self.rows_of(season) as f64 / all.max(1) as f64;
+        let others = others.iter().map(|other| if *other < 2 { "none".to_owned() } else { format!("{other} steps") });
+        let others = others.reduce(|others, other| others + ", " + &other)?;
+        let taken = if season < 2 { "no season".to_owned() } else { format!("a season of {season} steps") };
+        Some(format!(
+            "sequences of different paces: {taken} is taken for all, the usual one of {n_own} of {n} sequences with {share:.0} % of the rows, \
+             and that of others is {others}; learn each pace from a table of its own, or choose the season"
+        ))
+    }
+
+    /// Where steps are longer than usual or of no usual length, if some are, and what that means to a model of this season, as sentences.
+    pub fn gaps(&self, season: usize, missing: Missing) -> Option<String> {
+        let [even, uneven] = [true, false].map(|is_usual| self.all.iter().filter(move |(pace, _)| pace.is_usual == is_usual));
+        let (longer, all) = even.clone().fold((0usize, 0usize), |(longer, all), (pace, rows)| (longer + pace.n_longer, all + rows - 1));
+        let mut names = even.filter(|(pace, _)| pace.n_longer > 0).map(|(pace, _)| pace.step.name());
+        let in_season = if season < 2 { String::new() } else { format!(", and a season of {season} steps is {season} rows") };
+        let with_gaps = names.next().map(|name| {
+            let usual = if names.all(|other| other == name) { format!("than the usual {name}") } else { "than usual".to_owned() };
+            let are = if longer == 1 { "is" } else { "are" };
+            let and = if missing.is_error() { ", with missing = mask," } else { "" };
+            format!(
+                "{longer} of {all} steps {are} longer {usual}: rows are read one after the other{in_season}; insert rows with an empty \
+                 target{and} where time should pass"
+            )
+        });
+        let n_uneven = uneven.count();
+        let without_pace = (n_uneven > 0).then(|| {
+            let n = self.all.len();
+            format!("the steps of {n_uneven} of {n} sequences have no usual length: rows are read one after the other{in_season}")
+        });
+        with_gaps.into_iter().chain(without_pace).reduce(|all, sentence| all + "\n" + &sentence)
+    }
+}
+
+/// Where steps of the sequences of a table are longer than usual, or have no usual length, and what that means to the model of `forecaster`, a
+/// sentence on each line; none where all follow each other evenly, or no column tells.
+pub fn gaps(series: &[Series], forecaster: &Forecaster) -> Option<String> {
+    Paces::of(series).gaps(forecaster.season, forecaster.missing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::table::{Clock, Values};
+
+    const DAY: f64 = 86_400_000.0;
+
+    /// A series at these times, written by `clock`.
+    fn series(clock: Clock, times: &[f64]) -> Series {
+        let (values, to_come) = (vec![1.0; times.len()].into(), Values::default());
+        Series { name: "a".to_owned(), values, width: 1, times: times.to_vec().into(), clock, to_come }
+    }
+
+    /// `n` steps of so many days, without those of `gaps`.
+    fn days(n: usize, step: f64, gaps: &[usize]) -> Series {
+        let times: Vec<f64> = (0..n).filter(|at| !gaps.contains(at)).map(|at| at as f64 * step * DAY).collect();
+        series(Clock::DATE, &times)
+    }
+
+    #[test]
+    fn the_season_is_that_of_most_rows() {
+        let of = |n_daily: usize, n_weekly: usize| {
+            let mut all = vec![days(365, 1.0, &[]); n_daily];
+            all.resize(n_daily + n_weekly, days(110, 7.0, &[]));
+            let paces = Paces::of(&all);
+            (paces.season(), paces.mixture())
+        };
+        let (season, told) = of(30, 30);
+        assert_eq!(season, 7);
+        assert_eq!(
+            told.unwrap(),
+            "sequences of different paces: a season of 7 steps is taken for all, the usual one of 30 of 60 sequences with 77 % of the rows, and \
+             that of others is 52 steps; learn each pace from a table of its own, or choose the season"
+        );
+        assert_eq!((of(1, 8).0, of(3, 0), of(0, 2), of(0, 0)), (52, (7, None), (52, None), (0, None)));
+        // Of as many rows the shorter season, and none at all is one.
+        assert_eq!(Paces::of(&[days(100, 7.0, &[]), days(100, 1.0, &[])]).season(), 7);
+        let none = Paces::of(&[days(100, 2.0, &[]), days(10, 1.0, &[])]);
+        assert!(none.season() == 0 && none.mixture().unwrap().contains("no season is taken for all"));
+    }
+
+    #[test]
+    fn gaps_are_counted_and_named() {
+        let of = |all: &[Series], season, missing| Paces::of(all).gaps(season, missing);
+        assert_eq!(of(&[days(60, 1.0, &[]), days(20, 7.0, &[])], 7, Missing::Error), None);
+        assert_eq!(
+            of(&[days(60, 1.0, &[5, 30, 31]), days(40, 1.0, &[])], 7, Missing::Error).unwrap(),
+            "2 of 95 steps are longer than the usual day: rows are read one after the other, and a season of 7 steps is 7 rows; insert rows with an \
+             empty target, with missing = mask, where time should pass"
+        );
+        let told = of(&[days(60, 1.0, &[5]), days(40, 7.0, &[])], 0, Missing::Mask).unwrap();
+        assert_eq!(
+            told,
+            "1 of 97 steps is longer than the usual day: rows are read one after the other; insert rows with an empty target where time should pass"
+        );
+        assert!(
+            of(&[days(60, 1.0, &[5]), days(40, 7.0, &[5])], 0, Missing::Mask).unwrap().contains("2 of 96 steps are longer than usual:")
+        );
+        let uneven = series(Clock::Number, &[1.0, 2.0, 5.0, 11.0, 30.0]);
+        assert_eq!(
+            of(&[uneven], 0, Missing::Mask).unwrap(),
+            "the steps of 1 of 1 sequences have no usual length: rows are read one after the other"
+        );
+        assert_eq!(of(&[series(Clock::Number, &[])], 0, Missing::Error), None);
+    }
+}

@@ -1,0 +1,55 @@
+//! Names of a table that a training never saw.
+
+use std::fmt;
+
+/// Names that are told in a sentence.
+const MOST_TOLD: usize = 8;
+
+/// A column of a table some of whose names training never saw, so that a model takes them for none of those that it knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnseenNames {
+    /// The column.
+    pub column: String,
+    /// The first of these names.
+    pub first: String,
+    /// Rows with such a name.
+    pub n: u64,
+    /// Rows with a name.
+    pub of: u64,
+    /// The names that training saw.
+    pub known: Vec<String>,
+}
+
+impl fmt::Display for UnseenNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { column, first, n, of, known } = self;
+        let told: Vec<String> = known.iter().take(MOST_TOLD).map(|name| format!("'{name}'")).collect();
+        write!(f, "column '{column}': the names in {n} of {of} rows were not seen in training, such as '{first}'; ")?;
+        write!(f, "they are read as none of those that were: {}", told.join(", "))?;
+        match known.len().saturating_sub(MOST_TOLD) {
+            0 => Ok(()),
+            others => write!(f, " and {others} more"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_not_known_are_told_with_some_that_are() {
+        let mut unseen = UnseenNames {
+            column: "mode".to_owned(),
+            first: "RUN".to_owned(),
+            n: 2,
+            of: 9,
+            known: ["idle", "run"].map(str::to_owned).into(),
+        };
+        let sentence = "column 'mode': the names in 2 of 9 rows were not seen in training, such as 'RUN'; they are read as none of those that \
+                        were: 'idle', 'run'";
+        assert_eq!(unseen.to_string(), sentence);
+        unseen.known = (0..10).map(|name| name.to_string()).collect();
+        assert!(unseen.to_string().ends_with("'6', '7' and 2 more"), "{unseen}");
+    }
+}

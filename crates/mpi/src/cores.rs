@@ -1,0 +1,35 @@
+//! The cores that this process may run on.
+
+/// As many words of 64 cores as the largest machine needs.
+#[cfg(target_os = "linux")]
+const WORDS: usize = 128;
+/// Where nobody is bound to cores.
+#[cfg(not(target_os = "linux"))]
+const WORDS: usize = 1;
+
+/// One bit for each core, set for those that this thread is bound to.
+pub type Cores = [u64; WORDS];
+
+/// Those of the calling thread; no bit is set where the system does not tell.
+pub fn own() -> Cores {
+    #[cfg_attr(not(target_os = "linux"), expect(unused_mut, reason = "nothing is told"))]
+    let mut cores: Cores = [0; WORDS];
+    // SAFETY: the call writes no more than the size it is told, into words that are aligned at least as its own set of cores.
+    #[cfg(target_os = "linux")]
+    unsafe {
+        libc::sched_getaffinity(0, size_of_val(&cores), cores.as_mut_ptr().cast());
+    }
+    cores
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cores_are_told_and_there_are_as_many_as_threads_can_run_on() {
+        let bound: u32 = own().iter().map(|word| word.count_ones()).sum();
+        // A group of processes may be held to less time than these have.
+        assert!(bound as usize >= std::thread::available_parallelism().unwrap().get(), "{bound}");
+    }
+}
