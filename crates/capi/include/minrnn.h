@@ -14,14 +14,15 @@
  * Errors. A function that answers minrnn_status gives MINRNN_OK or says why
  * not; one that answers a value gives 0, NULL or NaN where it is refused. Then
  * minrnn_last_error() is a sentence about it. A call that is refused has
- * changed nothing, unless it is said here.
+ * changed nothing, unless it is said here: minrnn_table_step() with a model
+ * that predicts what is no number has read its rows.
  *
  * Handles are names, not addresses: one that is NULL, was freed, or is of
  * another kind is refused. Memory checkers see what is never freed as still
  * reachable.
  *
  * Buffers are the caller's, with their length in elements. They must not
- * overlap. NULL is good where there are no elements. A pointer that is not
+ * overlap, nor must places of results lie in them. NULL is good where there are no elements. A pointer that is not
  * NULL and does not lead to as many elements cannot be told from a good one.
  *
  * Threads. All functions may be called from any thread. A model may be used by
@@ -66,11 +67,11 @@ enum {
     MINRNN_HANDLE = 2,   /* a handle that was freed, or is of another kind */
     MINRNN_BUSY = 3,     /* another thread uses the handle */
     MINRNN_LENGTH = 4,   /* a buffer has another length than is needed */
-    MINRNN_INPUT = 5,    /* a number, token, text, row or setting that cannot be used */
+    MINRNN_INPUT = 5,    /* a number, logit, token, text, row or setting that cannot be used */
     MINRNN_KIND = 6,     /* the model does not do such a thing */
     MINRNN_FILE = 7,     /* a file could not be read */
     MINRNN_MODEL = 8,    /* the packed model is damaged or of an unknown version, or gives what is no number */
-    MINRNN_STATE = 9,    /* a saved session that is damaged or of another model */
+    MINRNN_STATE = 9,    /* a saved session that is damaged or of another model, or one that cannot be saved */
     MINRNN_MEMORY = 10,  /* memory cannot hold it */
     MINRNN_INTERNAL = 11 /* a flaw of the library */
 };
@@ -127,7 +128,9 @@ enum {
 MINRNN_API const char *minrnn_version(void);
 
 /* The sentence of the last call of this thread that was refused, "" before the
- * first. It stays until the next one that is. */
+ * first. Its text lives until this thread's next call: copy what is kept for
+ * longer, and do not ask for it beside another call in one expression, where
+ * either may come first. */
 MINRNN_API const char *minrnn_last_error(void);
 
 /* --- Models ------------------------------------------------------------ */
@@ -140,7 +143,8 @@ MINRNN_API minrnn_status minrnn_model_open(const char *path, minrnn_model **out)
  * go as soon as this returns. */
 MINRNN_API minrnn_status minrnn_model_from_memory(const uint8_t *bytes, size_t len, minrnn_model **out);
 
-/* Frees a model. Sessions and texts of it go on; its memory goes with the last
+/* Frees a model. Sessions and texts of it go on, and so do calls of other
+ * threads that use it: it is never MINRNN_BUSY. Its memory goes with the last
  * of them. Nothing happens to NULL, here and with all that free. */
 MINRNN_API minrnn_status minrnn_model_free(minrnn_model *model);
 
@@ -158,6 +162,20 @@ MINRNN_API size_t minrnn_model_session_bytes(const minrnn_model *model, size_t s
  * from 0; NULL where it is refused. It stays as long as the model. */
 MINRNN_API const char *minrnn_model_name(const minrnn_model *model, int32_t what, size_t index);
 
+/* How many names the column `column` of the MINRNN_SIZE_COLUMNS tells apart; 0
+ * where it holds numbers, or where it is refused. */
+MINRNN_API size_t minrnn_column_names(const minrnn_model *model, size_t column);
+
+/* The name that `code` stands for in a column of names, counted from 0; NULL
+ * where it is refused. It stays as long as the model. */
+MINRNN_API const char *minrnn_column_name(const minrnn_model *model, size_t column, size_t code);
+
+/* What stands for `name` in a column of names, for minrnn_table_step(): a whole
+ * number from 0, or -1 where training never saw the name. The names of a column
+ * made of times, such as "date.month", are its numbers: "1" is January, or
+ * Monday. */
+MINRNN_API minrnn_status minrnn_column_code(const minrnn_model *model, size_t column, const char *name, double *code);
+
 /* The level of a quantile, between 0 and 1, rising; NaN where it is refused. */
 MINRNN_API double minrnn_model_quantile(const minrnn_model *model, size_t index);
 
@@ -174,7 +192,8 @@ MINRNN_API minrnn_status minrnn_session_free(minrnn_session *session);
 /* Begins a row anew, or MINRNN_ALL_ROWS. */
 MINRNN_API minrnn_status minrnn_session_reset(minrnn_session *session, size_t row);
 
-/* Replaces a row by a row of `source`, which may be the same session. */
+/* Replaces a row by a row of `source`, which may be the same session. Where
+ * memory cannot hold the copy the row stays as it was. */
 MINRNN_API minrnn_status minrnn_session_copy_row(minrnn_session *session, size_t row, const minrnn_session *source,
                                                  size_t source_row);
 
@@ -183,12 +202,17 @@ MINRNN_API size_t minrnn_session_size(const minrnn_session *session, int32_t wha
 
 /* Lets steps take up to `threads` threads; 0: as many as there are cores. With
  * more than one, threads are started at the first step that is worth it, and a
- * step allocates a little. They do not survive fork(). */
+ * step allocates a little. Where the system starts none, and in a child of
+ * fork(), where those of the parent are not there, steps take the calling
+ * thread alone. */
 MINRNN_API minrnn_status minrnn_session_threads(minrnn_session *session, size_t threads);
 
 /* Writes all that a session remembers. `*len` is the number of bytes, also
- * where `capacity` is 0 or too small. `minrnn stream --load-state` reads them,
- * too. */
+ * where `capacity` is 0 or too small. A row that has come to what is no number
+ * cannot be saved: MINRNN_STATE, with a sentence that names it; reset it.
+ * `minrnn stream --load-state` reads the bytes, too: those of one row of a
+ * table without a MINRNN_SIZE_GROUPS as its only sequence; rows of other tables
+ * are the sequences "0", "1" and so on there. */
 MINRNN_API minrnn_status minrnn_session_save(const minrnn_session *session, uint8_t *buffer, size_t capacity, size_t *len);
 
 /* A session that goes on from such bytes, which must be of this very model. */
@@ -199,7 +223,12 @@ MINRNN_API minrnn_status minrnn_session_restore(const minrnn_model *model, const
 
 /* Where `rows` are given, they rise and the others stay as they are; NULL and 0
  * stand for all. Buffers have what belongs to the first row, then to the second
- * and so on. */
+ * and so on.
+ *
+ * What minrnn_step_, minrnn_prefill_ and minrnn_forward_ write is what the model
+ * gives, whatever it is: weights or numbers that are too large may lead to NaN
+ * or infinities with MINRNN_OK. A row that has come to such gives no numbers any
+ * more, and cannot be saved, until it is reset. */
 
 /* Reads a token of each row; writes MINRNN_SIZE_OUTPUTS logits for each. */
 MINRNN_API minrnn_status minrnn_step_tokens(minrnn_session *session, const size_t *rows, size_t n_rows, const uint32_t *tokens,
@@ -231,10 +260,16 @@ MINRNN_API minrnn_status minrnn_forward_values(minrnn_session *session, const fl
 /* --- Tables ------------------------------------------------------------ */
 
 /* Reads the next row of the table of each row of the session: a number for each
- * of the MINRNN_SIZE_COLUMNS, in the units of the table. Writes
+ * of the MINRNN_SIZE_COLUMNS, in the units of the table; in a column of names,
+ * which has minrnn_column_names(), what minrnn_column_code() says of the name;
+ * NaN where it is missing and MINRNN_SIZE_MAY_MISS. Writes
  * MINRNN_SIZE_PREDICTIONS numbers for each: the probability of each class; or
  * [steps ahead, targets, quantiles] values in the units of the table. What it
- * says is what `minrnn stream` says. */
+ * says is what `minrnn stream` says.
+ *
+ * Where the model predicts what is no number the answer is MINRNN_MODEL, and all
+ * rows have been read nevertheless: the predictions of such a row are NaN, those
+ * of the others are there. The sentence names the first; reset it. */
 MINRNN_API minrnn_status minrnn_table_step(minrnn_session *session, const size_t *rows, size_t n_rows, const double *values,
                                            size_t n_values, double *predictions, size_t n_predictions);
 
@@ -276,9 +311,14 @@ MINRNN_API minrnn_status minrnn_text_new(const minrnn_model *model, minrnn_text 
 
 MINRNN_API minrnn_status minrnn_text_free(minrnn_text *text);
 
+/* Begins both anew: forgets what waits of the one and of the other. */
+MINRNN_API minrnn_status minrnn_text_reset(minrnn_text *text);
+
 /* The tokens that the next bytes complete, wherever these are cut: what cannot
  * be encoded yet waits, unless these are the `last` ones (not 0). Where it is
- * refused, as with too little room, the bytes were not taken. */
+ * refused, as with too little room, the bytes were not taken; where those that
+ * waited before are in the way, which a later call can complete to what the
+ * vocabulary does not have, minrnn_text_reset() forgets them. */
 MINRNN_API minrnn_status minrnn_text_encode(minrnn_text *text, const char *bytes, size_t len, int32_t last, uint32_t *tokens,
                                             size_t capacity, size_t *n_tokens);
 

@@ -34,6 +34,7 @@ impl From<Error> for Failure {
             ErrorKind::Input => Status::Input,
             ErrorKind::Kind => Status::Kind,
             ErrorKind::State => Status::State,
+            ErrorKind::Memory => Status::Memory,
         };
         Self::of(status, error)
     }
@@ -81,7 +82,7 @@ fn guarded_or<T>(_: T, call: impl FnOnce() -> Result<T>) -> std::result::Result<
 
 /// The sentence of the last call of this thread that was refused; empty before the first.
 ///
-/// It stays until the next call of this thread that is refused.
+/// Its text lives until the next call of this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn minrnn_last_error() -> *const c_char {
     LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())

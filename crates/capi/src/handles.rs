@@ -116,13 +116,24 @@ impl<T: Named> Table<T> {
 
     /// Takes the object of this name away.
     pub fn remove(&self, name: usize) -> Result<T> {
-        let (wanted, slot) = self.named(name)?;
-        let mut held = match slot.object.try_write() {
+        let (_, slot) = self.named(name)?;
+        let held = match slot.object.try_write() {
             Ok(held) => held,
             // Whatever happened to it, it can go.
             Err(TryLockError::Poisoned(held)) => held.into_inner(),
             Err(TryLockError::WouldBlock) => return Err(busy::<T>()),
         };
+        self.take(name, slot, held)
+    }
+
+    /// The same of what nobody uses for long: waits until they are done.
+    pub fn remove_after_use(&self, name: usize) -> Result<T> {
+        let (_, slot) = self.named(name)?;
+        self.take(name, slot, slot.object.write().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn take(&self, name: usize, slot: &Slot<T>, mut held: RwLockWriteGuard<'_, Option<T>>) -> Result<T> {
+        let (wanted, at) = parts(name);
         if !slot.is(wanted) {
             return Err(unknown::<T>(name));
         }
@@ -132,7 +143,7 @@ impl<T: Named> Table<T> {
         slot.generation.store(next, Ordering::Release);
         drop(held);
         slot.object.clear_poison();
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).slots.push_back(parts(name).1);
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).slots.push_back(at);
         Ok(object)
     }
 

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![deny(missing_docs)]
 
+mod columns;
 mod constants;
 mod failure;
 mod handles;
@@ -15,6 +16,7 @@ mod text;
 #[cfg(target_arch = "wasm32")]
 mod web;
 
+pub use columns::{minrnn_column_code, minrnn_column_name, minrnn_column_names};
 pub use failure::minrnn_last_error;
 #[cfg(feature = "std")]
 pub use model::minrnn_model_open;
@@ -33,7 +35,8 @@ pub use steps::{
 };
 pub use table::minrnn_table_step;
 pub use text::{
-    TextHandle, minrnn_decode, minrnn_encode, minrnn_start_token, minrnn_text_decode, minrnn_text_encode, minrnn_text_free, minrnn_text_new,
+    TextHandle, minrnn_decode, minrnn_encode, minrnn_start_token, minrnn_text_decode, minrnn_text_encode, minrnn_text_free,
+    minrnn_text_new, minrnn_text_reset,
 };
 #[cfg(target_arch = "wasm32")]
 pub use web::{minrnn_alloc, minrnn_dealloc};

@@ -24,6 +24,8 @@ pub(crate) struct Loaded {
     bytes: AlignedBytes,
     identity: OnceLock<String>,
     names: [Vec<CString>; 4],
+    /// Of each column the names that it tells apart; none where it holds numbers.
+    categories: Vec<Vec<CString>>,
 }
 
 impl Named for Arc<Loaded> {
@@ -47,12 +49,16 @@ impl Loaded {
         if let Some(tokenizer) = &tokenizer {
             tokenizer.expect_known(model.vocab_size())?;
         }
-        let names = table.as_ref().map_or_else(Default::default, |table| {
+        let names: [Vec<CString>; 4] = table.as_ref().map_or_else(Default::default, |table| {
             let [columns, classes, targets] =
                 [table.columns(), table.classes(), table.targets()].map(|names| names.iter().map(|name| in_c(name)).collect());
             [columns, classes, targets, table.group().map(in_c).into_iter().collect()]
         });
-        Ok(Self { model, table, tokenizer, refused_tokenizer, bytes, identity: OnceLock::new(), names })
+        let mut categories = vec![Vec::new(); names[0].len()];
+        for category in table.iter().flat_map(TableTask::categories) {
+            categories[category.column] = category.values.iter().map(|name| in_c(name)).collect();
+        }
+        Ok(Self { model, table, tokenizer, refused_tokenizer, bytes, identity: OnceLock::new(), names, categories })
     }
 
     /// What a saved session must have been made with.
@@ -71,6 +77,14 @@ impl Loaded {
     /// The task on tables, where the model was trained on one.
     pub fn table(&self) -> Result<&TableTask> {
         self.table.as_ref().ok_or_else(|| Failure::new(Status::Kind, "the model was not trained on a table: it has no rows to read"))
+    }
+
+    /// The names that a column tells apart, each at the place that stands for it in a row; none where it holds numbers.
+    pub fn names_of(&self, column: usize) -> Result<&[CString]> {
+        self.table()?;
+        let names = self.categories.get(column).map(Vec::as_slice);
+        let among = self.categories.len();
+        names.ok_or_else(|| Failure::new(Status::Input, format!("there is no column {column} among {among} (counted from 0)")))
     }
 
     fn kind(&self) -> i32 {
@@ -148,6 +162,7 @@ pub unsafe extern "C" fn minrnn_model_open(path: *const c_char, out: *mut *mut M
         pointers::expect_place("out", out)?;
         // SAFETY: the caller's promise.
         let path = unsafe { pointers::text("path", path) }?;
+        pointers::expect_apart(["path", "out"], (path.as_ptr(), path.count_bytes() + 1), (out, 1))?;
         let path = file_path(path)?;
         let named = |failure: Failure| Failure::new(failure.status, format!("'{}': {}", path.display(), failure.sentence));
         let bytes = minrnn_stream::read_aligned(path)?;
@@ -175,7 +190,7 @@ fn file_path(path: &std::ffi::CStr) -> Result<&std::path::Path> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn minrnn_model_from_memory(bytes: *const u8, len: usize, out: *mut *mut ModelHandle) -> Status {
     guarded(|| {
-        pointers::expect_place("out", out)?;
+        pointers::expect_apart(["bytes", "out"], (bytes, len), (out, 1))?;
         // SAFETY: the caller's promise.
         let bytes = unsafe { pointers::read("bytes", bytes, len) }?;
         let copied = AlignedBytes::copied(bytes);
@@ -183,10 +198,10 @@ pub unsafe extern "C" fn minrnn_model_from_memory(bytes: *const u8, len: usize, 
     })
 }
 
-/// Frees a model; its sessions may go on. Null is nothing to free.
+/// Frees a model; its sessions may go on, and calls that use it. Null is nothing to free.
 #[unsafe(no_mangle)]
 pub extern "C" fn minrnn_model_free(model: *mut ModelHandle) -> Status {
-    guarded(|| if model.is_null() { Ok(()) } else { MODELS.remove(model.addr()).map(drop) })
+    guarded(|| if model.is_null() { Ok(()) } else { MODELS.remove_after_use(model.addr()).map(drop) })
 }
 
 /// What the model is for, a `MINRNN_KIND_`; 0 where it is refused.

@@ -49,15 +49,17 @@ pub(crate) fn expect_place<T>(name: &str, place: *mut T) -> Result<()> {
 ///
 /// # Safety
 /// Where it is not null, there is such a text.
-#[cfg(feature = "std")]
 pub(crate) unsafe fn text<'a>(name: &str, pointer: *const std::ffi::c_char) -> Result<&'a std::ffi::CStr> {
     check(name, pointer, 1)?;
     // SAFETY: it is not null, and the caller promises the rest.
     Ok(unsafe { std::ffi::CStr::from_ptr(pointer) })
 }
 
-/// Checks that what is read and what is written lie apart.
+/// Checks two buffers, and that what is read, or written first, and what is written lie apart.
 pub(crate) fn expect_apart<A, B>([name, other]: [&str; 2], read: (*const A, usize), written: (*mut B, usize)) -> Result<()> {
+    check(name, read.0, read.1)?;
+    check(other, written.0, written.1)?;
+    // They end inside memory now.
     let start = read.0.addr();
     let written_start = written.0.addr();
     let overlap = start < written_start + written.1 * size_of::<B>() && written_start < start + read.1 * size_of::<A>();
@@ -93,18 +95,34 @@ fn check<T>(name: &str, pointer: *const T, len: usize) -> Result<()> {
     Ok(())
 }
 
-/// Copies `found` into `buffer` and tells in `len` how many there are. A buffer without any room only asks for that.
+/// Tells in `len` that there are `needed` elements, and gives the place for them in `buffer`: none where it has no room at all, which only asks
+/// how many there are.
 ///
 /// # Safety
-/// `len` is null or has room for a number.
-pub(crate) unsafe fn fill<T: Copy>([name, len_name]: [&str; 2], buffer: &mut [T], found: &[T], len: *mut usize) -> Result<()> {
+/// `len` is null or has room for a number, outside of `buffer`.
+pub(crate) unsafe fn place<'a, T>(
+    [name, len_name]: [&str; 2],
+    buffer: &'a mut [T],
+    needed: usize,
+    len: *mut usize,
+) -> Result<Option<&'a mut [T]>> {
     // SAFETY: the caller's promise.
-    unsafe { give(len_name, len, found.len()) }?;
-    if let Some(room) = buffer.get_mut(..found.len()) {
-        room.copy_from_slice(found);
-    } else if !buffer.is_empty() {
-        let (room, needed) = (buffer.len(), found.len());
-        return Err(Failure::new(Status::Length, format!("{name} has room for {room}, expected at least {needed}")));
+    unsafe { give(len_name, len, needed) }?;
+    let room = buffer.len();
+    match buffer.get_mut(..needed) {
+        None if room > 0 => Err(Failure::new(Status::Length, format!("{name} has room for {room}, expected at least {needed}"))),
+        place => Ok(place),
+    }
+}
+
+/// Copies `found` to its [`place`].
+///
+/// # Safety
+/// As [`place`].
+pub(crate) unsafe fn fill<T: Copy>(names: [&str; 2], buffer: &mut [T], found: &[T], len: *mut usize) -> Result<()> {
+    // SAFETY: the caller's promise.
+    if let Some(place) = unsafe { place(names, buffer, found.len(), len) }? {
+        place.copy_from_slice(found);
     }
     Ok(())
 }

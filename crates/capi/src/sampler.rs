@@ -1,6 +1,6 @@
 //! Choosing a token from logits.
 
-use minrnn_stream::{Sampler, Sampling};
+use minrnn_stream::{Error, Sampler, Sampling};
 
 use crate::constants::*;
 use crate::failure::{Failure, guarded};
@@ -78,10 +78,15 @@ pub unsafe extern "C" fn minrnn_sampler_sample(
 ) -> Status {
     guarded(|| {
         expect_apart(["recent", "logits"], (recent, n_recent), (logits, n_logits))?;
-        pointers::expect_place("token", token)?;
+        expect_apart(["recent", "token"], (recent, n_recent), (token, 1))?;
+        expect_apart(["logits", "token"], (logits.cast_const(), n_logits), (token, 1))?;
         // SAFETY: the caller's promise, and they lie apart.
         let (logits, recent) = unsafe { (pointers::write("logits", logits, n_logits)?, pointers::read("recent", recent, n_recent)?) };
-        let chosen = SAMPLERS.exclusive(sampler.addr())?.sample(logits, recent)?;
+        let chosen = SAMPLERS.exclusive(sampler.addr())?.sample(logits, recent).map_err(|error| match error {
+            // They are the caller's.
+            error @ Error::Logit { .. } => Failure::of(Status::Input, error),
+            error => error.into(),
+        })?;
         // SAFETY: the caller's promise.
         unsafe { pointers::give("token", token, chosen) }
     })

@@ -8,7 +8,7 @@ use crate::constants::{ALL_ROWS, SESSION_BYTES, SESSION_ROWS};
 use crate::failure::{Failure, Result, guarded, valued};
 use crate::handles::{Named, Opaque, Table};
 use crate::model::{Loaded, MODELS, ModelHandle};
-use crate::pointers;
+use crate::pointers::{self, expect_apart};
 use crate::status::Status;
 
 /// Rows of a session, and the model that they belong to.
@@ -71,10 +71,6 @@ impl Session {
             return Err(Failure::new(Status::State, "the rows belong to sessions of different models"));
         }
         Ok(self.memory.copy_row(row, &source.memory, source_row)?)
-    }
-
-    fn saved(&self) -> Result<Vec<u8>> {
-        Ok(self.memory.to_bytes(self.model.identity())?)
     }
 
     fn restored(model: Arc<Loaded>, bytes: &[u8]) -> Result<Self> {
@@ -184,12 +180,16 @@ pub extern "C" fn minrnn_session_threads(session: *mut SessionHandle, threads: u
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn minrnn_session_save(session: *const SessionHandle, buffer: *mut u8, capacity: usize, len: *mut usize) -> Status {
     guarded(|| {
-        // SAFETY: the caller's promise.
+        expect_apart(["buffer", "len"], (buffer.cast_const(), capacity), (len, 1))?;
+        // SAFETY: the caller's promise, and they lie apart.
         let buffer = unsafe { pointers::write("buffer", buffer, capacity) }?;
-        pointers::expect_place("len", len)?;
-        let bytes = SESSIONS.shared(session.addr())?.saved()?;
-        // SAFETY: the caller's promise.
-        unsafe { pointers::fill(["buffer", "len"], buffer, &bytes, len) }
+        let session = SESSIONS.shared(session.addr())?;
+        let saving = session.memory.saving(session.model.identity())?;
+        // SAFETY: the caller's promise, and they lie apart.
+        if let Some(place) = unsafe { pointers::place(["buffer", "len"], buffer, saving.size(), len) }? {
+            saving.write(place);
+        }
+        Ok(())
     })
 }
 
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn minrnn_session_restore(
     out: *mut *mut SessionHandle,
 ) -> Status {
     guarded(|| {
-        pointers::expect_place("out", out)?;
+        expect_apart(["bytes", "out"], (bytes, len), (out, 1))?;
         // SAFETY: the caller's promise.
         let bytes = unsafe { pointers::read("bytes", bytes, len) }?;
         let model = MODELS.shared(model.addr())?.clone();

@@ -1,6 +1,6 @@
 //! Tokens or numbers in, outputs of the model out.
 
-use minrnn_stream::{Model, State, Workspace};
+use minrnn_stream::{Model, Reads, State, Workspace};
 
 use crate::failure::{Failure, Result, guarded};
 use crate::pointers::{self, expect_apart, expect_len};
@@ -45,10 +45,13 @@ impl<T> Call<T> {
     }
 }
 
-/// Runs `step` of the session's rows.
+/// Runs `step` of the session's rows. `width` tells how many elements of the buffer `name` a row reads, unless the model reads other ones, which
+/// the step refuses.
 fn stepped<T>(
     session: *mut SessionHandle,
+    name: &str,
     Buffers { rows, read, outputs }: Buffers<'_, T>,
+    width: impl FnOnce(Reads) -> Option<usize>,
     step: impl FnOnce(&Model, &[usize], &[T], &mut State, &mut [f32], &mut Workspace) -> minrnn_stream::Result<()>,
 ) -> Result<()> {
     let mut session = SESSIONS.exclusive(session.addr())?;
@@ -56,6 +59,9 @@ fn stepped<T>(
     let model = &loaded.model;
     let needed = rows.len().saturating_mul(model.outputs());
     expect_len("outputs", outputs.len(), needed, "the outputs of the model for each row")?;
+    if let Some(width) = width(model.reads()) {
+        expect_len(name, read.len(), rows.len().saturating_mul(width), "what a step reads, for each row")?;
+    }
     let (state, workspace) = memory.parts_mut();
     Ok(step(model, rows, read, state, outputs, workspace)?)
 }
@@ -77,7 +83,8 @@ pub unsafe extern "C" fn minrnn_step_tokens(
     guarded(|| {
         // SAFETY: the caller's promise.
         let buffers = unsafe { Call { rows, n_rows, read: tokens, n_read: n_tokens, outputs, n_outputs }.checked("tokens") }?;
-        stepped(session, buffers, Model::step_rows)
+        let width = |reads| matches!(reads, Reads::Tokens { .. }).then_some(1);
+        stepped(session, "tokens", buffers, width, Model::step_rows)
     })
 }
 
@@ -98,7 +105,11 @@ pub unsafe extern "C" fn minrnn_step_values(
     guarded(|| {
         // SAFETY: the caller's promise.
         let buffers = unsafe { Call { rows, n_rows, read: values, n_read: n_values, outputs, n_outputs }.checked("values") }?;
-        stepped(session, buffers, Model::step_rows_values)
+        let width = |reads| match reads {
+            Reads::Values { width } => Some(width),
+            Reads::Tokens { .. } => None,
+        };
+        stepped(session, "values", buffers, width, Model::step_rows_values)
     })
 }
 

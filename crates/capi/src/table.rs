@@ -8,7 +8,8 @@ use crate::session::{SESSIONS, SessionHandle};
 use crate::status::Status;
 
 /// Reads the next row of the table for each of `rows`, which ascend, and writes what it lets expect: the probability of each class, or the
-/// values of the next steps. Without rows, for all.
+/// values of the next steps. Without rows, for all. Where the model predicts what is no number, the call is refused although all has been read:
+/// NaN is written for such a row, and for the others what is predicted.
 ///
 /// # Safety
 /// The pointers are null or have as many elements as is said of them.
@@ -42,12 +43,16 @@ pub unsafe extern "C" fn minrnn_table_step(
         expect_len("values", values.len(), rows.len().saturating_mul(width), "a number for each column that is read, for each row")?;
         let needed = rows.len().saturating_mul(model.outputs());
         expect_len("predictions", predictions.len(), needed, "the predictions of the model for each row")?;
-        let numbers = sessions.step(model, task, rows, values)?;
-        if let Some(found) = numbers.iter().find(|number| !number.is_finite()) {
-            let sentence = format!("the model predicts {found}, which is no number; train it anew, and begin the row anew");
-            return Err(Failure::new(Status::Model, sentence));
+        predictions.copy_from_slice(sessions.step(model, task, rows, values)?);
+        let mut flaw = None;
+        for (&row, predicted) in rows.iter().zip(predictions.chunks_exact_mut(model.outputs())) {
+            if let Some(&found) = predicted.iter().find(|number| !number.is_finite()) {
+                flaw.get_or_insert((row, found));
+                predicted.fill(f64::NAN);
+            }
         }
-        predictions.copy_from_slice(numbers);
-        Ok(())
+        let Some((row, found)) = flaw else { return Ok(()) };
+        let sentence = format!("the model predicts {found} for row {row}, which is no number; train it anew, and begin the row anew");
+        Err(Failure::new(Status::Model, sentence))
     })
 }

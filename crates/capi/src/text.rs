@@ -37,7 +37,8 @@ pub type TextHandle = Opaque<TextStream>;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn minrnn_start_token(model: *const ModelHandle, token: *mut u32) -> Status {
     guarded(|| {
-        let start = MODELS.shared(model.addr())?.tokenizer()?.start_token();
+        let model = MODELS.shared(model.addr())?.clone();
+        let start = model.tokenizer()?.start_token();
         // SAFETY: the caller's promise.
         unsafe { pointers::give("token", token, start) }
     })
@@ -58,11 +59,17 @@ pub unsafe extern "C" fn minrnn_encode(
 ) -> Status {
     guarded(|| {
         expect_apart(["text", "tokens"], (text, len), (tokens, capacity))?;
-        pointers::expect_place("n_tokens", n_tokens)?;
+        expect_apart(["text", "n_tokens"], (text, len), (n_tokens, 1))?;
+        expect_apart(["tokens", "n_tokens"], (tokens.cast_const(), capacity), (n_tokens, 1))?;
         // SAFETY: the caller's promise, and they lie apart.
         let (text, tokens) = unsafe { (pointers::read("text", text.cast::<u8>(), len)?, pointers::write("tokens", tokens, capacity)?) };
+        // Held no longer than that, so that others may free it meanwhile.
+        let model = MODELS.shared(model.addr())?.clone();
+        let tokenizer = model.tokenizer()?;
         let mut found = Vec::new();
-        MODELS.shared(model.addr())?.tokenizer()?.encode_bytes_into(text, 0, &mut found)?;
+        let refused = |_| Failure::new(Status::Memory, format!("memory cannot hold the tokens of {len} bytes; encode fewer at once"));
+        found.try_reserve(len).map_err(refused)?;
+        tokenizer.encode_bytes_into(text, 0, &mut found)?;
         // SAFETY: the caller's promise.
         unsafe { pointers::fill(["tokens", "n_tokens"], tokens, &found, n_tokens) }
     })
@@ -83,12 +90,13 @@ pub unsafe extern "C" fn minrnn_decode(
 ) -> Status {
     guarded(|| {
         expect_apart(["tokens", "text"], (tokens, n_tokens), (text, capacity))?;
-        pointers::expect_place("len", len)?;
+        expect_apart(["tokens", "len"], (tokens, n_tokens), (len, 1))?;
+        expect_apart(["text", "len"], (text.cast_const(), capacity), (len, 1))?;
         // SAFETY: the caller's promise, and they lie apart.
         let (tokens, text) =
             unsafe { (pointers::read("tokens", tokens, n_tokens)?, pointers::write("text", text.cast::<u8>(), capacity)?) };
         let mut found = Vec::new();
-        let model = MODELS.shared(model.addr())?;
+        let model = MODELS.shared(model.addr())?.clone();
         let tokenizer = model.tokenizer()?;
         tokens.iter().try_for_each(|&token| tokenizer.append_bytes(token, &mut found))?;
         // SAFETY: the caller's promise.
@@ -118,6 +126,16 @@ pub extern "C" fn minrnn_text_free(text: *mut TextHandle) -> Status {
     guarded(|| if text.is_null() { Ok(()) } else { TEXTS.remove(text.addr()).map(drop) })
 }
 
+/// Forgets what waits of the text that arrives, and of the one that is given.
+#[unsafe(no_mangle)]
+pub extern "C" fn minrnn_text_reset(text: *mut TextHandle) -> Status {
+    guarded(|| {
+        let mut text = TEXTS.exclusive(text.addr())?;
+        (text.input, text.characters, text.output) = (TextInput::new(), 0, TextStream::new());
+        Ok(())
+    })
+}
+
 /// The tokens that the next `len` bytes of a text complete; all that wait where they are the `last` ones. Where it is refused, the bytes
 /// were not taken.
 ///
@@ -135,19 +153,25 @@ pub unsafe extern "C" fn minrnn_text_encode(
 ) -> Status {
     guarded(|| {
         expect_apart(["bytes", "tokens"], (bytes, len), (tokens, capacity))?;
-        pointers::expect_place("n_tokens", n_tokens)?;
+        expect_apart(["bytes", "n_tokens"], (bytes, len), (n_tokens, 1))?;
+        expect_apart(["tokens", "n_tokens"], (tokens.cast_const(), capacity), (n_tokens, 1))?;
         // SAFETY: the caller's promise, and they lie apart.
         let (bytes, tokens) = unsafe { (pointers::read("bytes", bytes.cast::<u8>(), len)?, pointers::write("tokens", tokens, capacity)?) };
         let mut text = TEXTS.exclusive(text.addr())?;
-        let tokenizer = text.model.tokenizer()?;
-        let mut input = text.input.clone();
+        let Text { model, input, characters, .. } = &mut *text;
+        let tokenizer = model.tokenizer()?;
+        let waiting = input.pending().len();
         let mut ready = input.push(tokenizer, bytes);
         if last != 0 {
             ready.extend(input.finish());
         }
         let mut found = Vec::new();
-        tokenizer.encode_bytes_into(&ready, text.characters, &mut found)?;
+        if let Err(error) = tokenizer.encode_bytes_into(&ready, *characters, &mut found) {
+            input.take_back(ready, waiting);
+            return Err(error.into());
+        }
         if found.len() > tokens.len() {
+            input.take_back(ready, waiting);
             // SAFETY: the caller's promise.
             unsafe { pointers::give("n_tokens", n_tokens, found.len()) }?;
             let (room, needed) = (tokens.len(), found.len());
@@ -155,8 +179,7 @@ pub unsafe extern "C" fn minrnn_text_encode(
         }
         // SAFETY: the caller's promise.
         unsafe { pointers::fill(["tokens", "n_tokens"], tokens, &found, n_tokens) }?;
-        text.characters += String::from_utf8_lossy(&ready).chars().count() as u64;
-        text.input = input;
+        *characters += String::from_utf8_lossy(&ready).chars().count() as u64;
         Ok(())
     })
 }
@@ -175,8 +198,8 @@ pub unsafe extern "C" fn minrnn_text_decode(
     len: *mut usize,
 ) -> Status {
     guarded(|| {
-        pointers::expect_place("len", len)?;
-        // SAFETY: the caller's promise.
+        expect_apart(["bytes", "len"], (bytes.cast_const(), capacity), (len, 1))?;
+        // SAFETY: the caller's promise, and they lie apart.
         let bytes = unsafe { pointers::write("bytes", bytes.cast::<u8>(), capacity) }?;
         let mut text = TEXTS.exclusive(text.addr())?;
         let mut output = text.output.clone();

@@ -3,13 +3,14 @@
 mod common;
 
 use common::{
-    ALPHABET, classifier, forecaster, forked, ok, pieces_model, prefill, regressor, restore, saved, session, step_tokens, step_values,
-    table_step, text_model, value_model,
+    ALPHABET, classifier, column_code, column_name, forecaster, forked, ok, pieces_model, prefill, regressor, restore, saved, session,
+    site_classifier, step_tokens, step_values, table_step, text_model, value_model,
 };
 use minrnn_capi::*;
 use minrnn_model::MixerKind;
-use minrnn_stream::{TableSessions, Workspace};
+use minrnn_stream::{SavedSessions, TableSessions, Workspace};
 use proptest::prelude::*;
+use sha2::{Digest, Sha256};
 
 fn bits(numbers: &[f32]) -> Vec<u32> {
     numbers.iter().map(|x| x.to_bits()).collect()
@@ -212,6 +213,81 @@ fn pieces_are_read_and_written() {
     }
     assert_eq!(tokenizer.vocab_size(), minrnn_model_size(model, 0));
     ok(minrnn_model_free(model));
+}
+
+#[test]
+fn a_line_of_pieces_that_comes_byte_by_byte_is_read_as_the_whole() {
+    let packed = pieces_model(2);
+    let model = packed.in_c();
+    let text = "abba cab 日ab\nabab";
+    let (mut whole, mut n, mut stream) = ([0u32; 64], 0, std::ptr::null_mut());
+    // SAFETY: buffers and their lengths.
+    ok(unsafe { minrnn_encode(model, text.as_ptr().cast(), text.len(), whole.as_mut_ptr(), whole.len(), &mut n) });
+    let whole = &whole[..n];
+    // SAFETY: there is room for a pointer.
+    ok(unsafe { minrnn_text_new(model, &mut stream) });
+    let mut found = Vec::new();
+    for (at, byte) in text.bytes().enumerate() {
+        let last = i32::from(at + 1 == text.len());
+        let (mut tokens, mut n) = ([0u32; 64], 0);
+        // SAFETY: buffers and their lengths.
+        let mut push = |room| unsafe { minrnn_text_encode(stream, [byte].as_ptr().cast(), 1, last, tokens.as_mut_ptr(), room, &mut n) };
+        // What is refused was not taken.
+        if byte == b'\n' || last == 1 {
+            assert_eq!([push(0), push(1)], [Status::Length; 2]);
+        }
+        ok(push(64));
+        found.extend_from_slice(&tokens[..n]);
+    }
+    assert_eq!(found, whole);
+    ok(minrnn_text_free(stream));
+    ok(minrnn_model_free(model));
+}
+
+#[test]
+fn names_stand_in_a_row_as_the_numbers_that_are_told() {
+    let packed = site_classifier(4);
+    let (rust, model) = (packed.in_rust(), packed.in_c());
+    assert_eq!([minrnn_column_names(model, 0), minrnn_column_names(model, 1)], [0, 3]);
+    let names: Vec<_> = (0..3).map(|code| column_name(model, 1, code).unwrap()).collect();
+    assert_eq!(names, ["east", "süd", "west"]);
+    let codes = [c"east", c"süd", c"west", c"north", c""].map(|name| column_code(model, 1, name));
+    assert_eq!(codes, [0.0, 1.0, 2.0, -1.0, -1.0].map(|code| (Status::Ok, code)));
+    let task = rust.table.unwrap();
+    let mut sessions = TableSessions::new(&rust.model, &task, 1).unwrap();
+    let (here, mut predictions) = (session(model, 1), [0.0; 3]);
+    let mut different = std::collections::BTreeSet::new();
+    for (_, code) in codes {
+        ok(minrnn_session_reset(here, 0));
+        sessions.restart(&rust.model, 0).unwrap();
+        ok(table_step(here, &[], &[21.0, code], &mut predictions));
+        assert_eq!(predictions[..], *sessions.step(&rust.model, &task, &[0], &[21.0, code]).unwrap());
+        different.insert(bits_of(&predictions));
+    }
+    assert_eq!(different.len(), 4, "each name counts, and those that training never saw count alike");
+    ok(minrnn_session_free(here));
+    ok(minrnn_model_free(model));
+}
+
+#[test]
+fn the_only_row_of_a_table_without_sequences_is_saved_without_a_name() {
+    let (one, named) = (forecaster(3), classifier(3));
+    for (packed, rows, expected) in [(&one, 1, &[""][..]), (&one, 2, &["0", "1"]), (&named, 1, &["0"])] {
+        let (rust, model) = (packed.in_rust().model, packed.in_c());
+        let identity = minrnn_model::hex(Sha256::digest(&packed.bytes).as_slice());
+        let here = session(model, rows);
+        let saved = SavedSessions::from_bytes(&saved(here), &rust, &identity).unwrap();
+        assert_eq!(saved.names, expected);
+        // Any names are read.
+        let names = (5..5 + rows).map(|name| name.to_string()).collect();
+        let (status, again) = restore(model, &SavedSessions { names, ..saved }.to_bytes(&identity).unwrap());
+        ok(status);
+        assert_eq!(minrnn_session_size(again, 0), rows);
+        for session in [here, again] {
+            ok(minrnn_session_free(session));
+        }
+        ok(minrnn_model_free(model));
+    }
 }
 
 #[test]

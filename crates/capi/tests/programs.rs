@@ -138,6 +138,70 @@ fn in_six(x: f64) -> String {
     String::from_utf8(text).unwrap()
 }
 
+/// A session that may take threads beside one that may not, where there are none: `PROGRAM MODEL refused` after the system stops giving memory to
+/// them, `PROGRAM MODEL forked` in a child of a process that has some.
+const ALONE: &str = r#"
+#include <minrnn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { ROWS = 512, MOST = 64 };
+static uint32_t tokens[ROWS];
+static float expected[ROWS * MOST], found[ROWS * MOST];
+
+static int is_refused(minrnn_status status) {
+    if (status != MINRNN_OK) fprintf(stderr, "error %d: %s\n", (int)status, minrnn_last_error());
+    return status != MINRNN_OK;
+}
+
+static int differ(minrnn_session *alone, minrnn_session *together, size_t n) {
+    return is_refused(minrnn_step_tokens(alone, NULL, 0, tokens, ROWS, expected, n))
+        || is_refused(minrnn_step_tokens(together, NULL, 0, tokens, ROWS, found, n))
+        || memcmp(expected, found, n * sizeof *found) != 0;
+}
+
+int main(int argc, char **argv) {
+    minrnn_model *model;
+    minrnn_session *alone, *together;
+    if (argc != 3 || is_refused(minrnn_model_open(argv[1], &model)) || is_refused(minrnn_session_new(model, ROWS, &alone))
+        || is_refused(minrnn_session_new(model, ROWS, &together)) || is_refused(minrnn_session_threads(together, 0)))
+        return 1;
+    size_t n = ROWS * minrnn_model_size(model, MINRNN_SIZE_OUTPUTS);
+    if (strcmp(argv[2], "refused") == 0) {
+        struct rlimit limit = {768u << 20, 768u << 20};
+        if (setrlimit(RLIMIT_AS, &limit) != 0) return 2;
+    } else {
+        int status;
+        if (differ(alone, together, n)) return 3;
+        pid_t child = fork();
+        if (child < 0) return 4;
+        if (child > 0) return waitpid(child, &status, 0) != child || !WIFEXITED(status) ? 5 : WEXITSTATUS(status);
+        alarm(60);
+    }
+    return differ(alone, together, n) || differ(alone, together, n);
+}
+"#;
+
+#[test]
+fn where_there_are_no_threads_a_session_goes_on_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("alone.c"), folder.path().join("alone"));
+    std::fs::write(&source, ALONE).unwrap();
+    let archive = built("libminrnn_capi.a");
+    compile("cc", &["-std=gnu11", source.to_str().unwrap(), archive.to_str().unwrap(), "-lpthread", "-ldl", "-lm"], &program);
+    let model = text_model(MixerKind::MinGru, 6);
+    let gone_on = |how: &str, stack: &str| {
+        let mut command = Command::new(&program);
+        run(command.arg(model.path()).arg(how).env("RAYON_NUM_THREADS", "3").env("RUST_MIN_STACK", stack))
+    };
+    // A stack of 1 GiB is more than the program lets itself have.
+    assert_eq!(gone_on("refused", "1073741824").stderr, b"");
+    assert_eq!(gone_on("forked", "2097152").stderr, b"");
+}
+
 #[test]
 fn the_header_is_good_c_and_good_cpp() {
     let folder = tempfile::tempdir().unwrap();

@@ -9,8 +9,8 @@ use std::ptr::{null, null_mut, without_provenance_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{
-    Packed, byte_model, classifier, forecaster, ok, prefill, refused, restore, saved, sentence, session, step_tokens, step_values,
-    table_step, text_model, value_model,
+    Packed, byte_model, classifier, column_code, column_name, forecaster, forked, ok, overflowing_forecaster, prefill, refused, restore,
+    saved, sentence, session, site_classifier, step_tokens, step_values, table_step, text_model, value_model,
 };
 use minrnn_capi::*;
 use minrnn_model::{MixerKind, PackedFile};
@@ -144,6 +144,30 @@ fn handles_that_are_none_are_refused() {
 }
 
 #[test]
+fn a_model_is_freed_while_others_use_it() {
+    let packed = byte_model(1);
+    let text = vec![b'a'; 1 << 16];
+    for _ in 0..20 {
+        let model = packed.in_c();
+        let (address, is_begun) = (model.addr(), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut n = 0;
+                let mut encode =
+                    || unsafe { minrnn_encode(without_provenance_mut(address), text.as_ptr().cast(), text.len(), null_mut(), 0, &mut n) };
+                while encode() == Status::Ok {
+                    is_begun.store(true, Ordering::Relaxed);
+                }
+            });
+            while !is_begun.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+            ok(minrnn_model_free(model));
+        });
+    }
+}
+
+#[test]
 fn a_handle_in_use_is_told() {
     let model = text_model(MixerKind::MinGru, 1).in_c();
     let here = session(model, 1);
@@ -181,8 +205,8 @@ fn buffers_of_other_lengths_are_refused() {
         Status::Length,
         &format!("outputs has room for {}, expected {}", 2 * v - 1, 2 * v),
     );
-    refused(step_tokens(here, &[], &[1], &mut outputs), Status::Input, "expected one step for each of 2 sessions, found 1");
-    refused(step_tokens(here, &[1, 0], &[1, 2], &mut outputs), Status::Input, "ascending");
+    refused(step_tokens(here, &[], &[1], &mut outputs), Status::Length, "tokens has room for 1, expected 2: what a step reads");
+    refused(step_tokens(here, &[1, 0], &[1, 2], &mut outputs), Status::Input, "ascending sessions below 2, found 0 behind 1");
     refused(step_tokens(here, &[0, 2], &[1, 2], &mut outputs), Status::Input, "ascending sessions below 2");
     refused(step_tokens(here, &[], &[1, 99], &mut outputs), Status::Input, "token id 99 is not known");
     refused(step_values(here, &[], &[1.0, 2.0], &mut outputs), Status::Kind, "the model reads tokens below");
@@ -200,6 +224,12 @@ fn buffers_of_other_lengths_are_refused() {
     refused(crooked, Status::Pointer, "outputs is not aligned");
     let same = unsafe { minrnn_step_tokens(here, null(), 0, outputs.as_ptr().cast(), 2, outputs.as_mut_ptr(), 2 * v) };
     refused(same, Status::Pointer, "tokens and outputs overlap");
+    let wide = unsafe { minrnn_step_tokens(here, null(), 0, [1].as_ptr(), usize::MAX, outputs.as_mut_ptr(), 2 * v) };
+    refused(wide, Status::Length, "tokens is said to have");
+    let rows: Vec<usize> = (0..1000).rev().collect();
+    let mut room = vec![0.0; rows.len() * v];
+    refused(step_tokens(here, &rows, &vec![1; rows.len()], &mut room), Status::Input, "found 998 behind 999");
+    assert!(sentence().len() < 100, "{}", sentence());
     let many = unsafe { minrnn_forward_tokens(here, [1].as_ptr(), 1, outputs.as_mut_ptr(), v) };
     refused(many, Status::Input, "the session has 2 rows, expected 1");
     assert_eq!(saved(here), before, "what is refused changes nothing");
@@ -248,6 +278,100 @@ fn rows_that_cannot_be_read_are_refused() {
     for model in [model, far] {
         ok(minrnn_model_free(model));
     }
+}
+
+#[test]
+fn a_bad_number_is_named_with_its_row() {
+    let model = classifier(1).in_c();
+    let here = session(model, 3);
+    let mut predictions = [0.0; 6];
+    let status = table_step(here, &[0, 2], &[20.0, 0.5, f64::NAN, 0.5], &mut predictions);
+    refused(status, Status::Input, "row 2, column 'heat': found NaN, expected a finite number");
+    ok(minrnn_session_free(here));
+    ok(minrnn_model_free(model));
+}
+
+#[test]
+fn what_stands_for_no_name_is_refused() {
+    let (model, numbers, text) = (site_classifier(1).in_c(), classifier(1).in_c(), text_model(MixerKind::MinGru, 1).in_c());
+    let here = session(model, 1);
+    let before = saved(here);
+    for code in [3.0, 0.5, -2.0, 1e9] {
+        let status = table_step(here, &[], &[20.0, code], &mut [0.0; 3]);
+        refused(status, Status::Input, "expected the number of a name (0 is 'east', 1 is 'süd', 2 is 'west'), or -1");
+        assert!(sentence().starts_with(&format!("column 'site': found {code:?}")), "{}", sentence());
+    }
+    assert_eq!(saved(here), before, "what is refused changes nothing");
+    for code in [0.0, 2.0, -1.0, f64::NAN] {
+        ok(table_step(here, &[], &[20.0, code], &mut [0.0; 3]));
+    }
+    refused(column_code(model, 0, c"east").0, Status::Kind, "column 0 holds numbers");
+    refused(column_code(numbers, 1, c"east").0, Status::Kind, "column 1 holds numbers");
+    refused(column_code(model, 2, c"east").0, Status::Input, "there is no column 2 among 2");
+    refused(column_code(text, 0, c"east").0, Status::Kind, "not trained on a table");
+    refused(unsafe { minrnn_column_code(model, 1, null(), &mut 0.0) }, Status::Pointer, "name is a null pointer");
+    refused(unsafe { minrnn_column_code(model, 1, c"east".as_ptr(), null_mut()) }, Status::Pointer, "code is a null pointer");
+    assert_eq!((minrnn_column_names(model, 2), minrnn_column_names(text, 0), minrnn_column_names(null(), 0)), (0, 0, 0));
+    assert_eq!((column_name(model, 1, 3), column_name(model, 0, 0), column_name(model, 2, 0)), (None, None, None));
+    ok(minrnn_session_free(here));
+    for model in [model, numbers, text] {
+        ok(minrnn_model_free(model));
+    }
+}
+
+#[test]
+fn a_row_that_comes_to_no_number_costs_the_others_nothing() {
+    let model = overflowing_forecaster(1).in_c();
+    let here = session(model, 2);
+    ok(table_step(here, &[], &[20.0, 20.0], &mut [0.0; 24]));
+    let other = forked(here);
+    let (mut predictions, mut alone) = ([0.0; 24], [0.0; 12]);
+    refused(table_step(here, &[], &[1e7, 20.0], &mut predictions), Status::Model, "for row 0, which is no number");
+    ok(table_step(other, &[1], &[20.0], &mut alone));
+    assert!(predictions[..12].iter().all(|x| x.is_nan()), "{predictions:?}");
+    assert_eq!(predictions[12..], alone);
+    // It has been read, and is not saved before it begins anew.
+    let mut len = 7;
+    refused(unsafe { minrnn_session_save(here, null_mut(), 0, &mut len) }, Status::State, "in session 0, expected finite numbers");
+    assert_eq!(len, 7);
+    ok(minrnn_session_reset(here, 0));
+    let (status, again) = restore(model, &saved(here));
+    ok(status);
+    ok(table_step(here, &[], &[20.0, 20.0], &mut predictions));
+    for session in [here, other, again] {
+        ok(minrnn_session_free(session));
+    }
+    ok(minrnn_model_free(model));
+}
+
+#[test]
+fn places_of_results_lie_apart() {
+    let model = text_model(MixerKind::MinGru, 1).in_c();
+    let (here, mut sampler, mut text) = (session(model, 1), null_mut(), null_mut());
+    ok(unsafe { minrnn_sampler_new(1, &mut sampler) });
+    ok(unsafe { minrnn_text_new(model, &mut text) });
+    let mut room = [0usize; 4096];
+    let bytes = size_of_val(&room);
+    let at = room.as_mut_ptr();
+    let overlap = |status, names: &str| refused(status, Status::Pointer, &format!("{names} overlap"));
+    overlap(unsafe { minrnn_encode(model, c"abcd".as_ptr(), 4, at.cast(), 16, at) }, "tokens and n_tokens");
+    overlap(unsafe { minrnn_encode(model, at.cast(), 4, null_mut(), 0, at) }, "text and n_tokens");
+    overlap(unsafe { minrnn_decode(model, [1].as_ptr(), 1, at.cast(), 16, at) }, "text and len");
+    overlap(unsafe { minrnn_decode(model, at.cast(), 1, null_mut(), 0, at) }, "tokens and len");
+    overlap(unsafe { minrnn_text_encode(text, c"abcd".as_ptr(), 4, 1, at.cast(), 16, at) }, "tokens and n_tokens");
+    overlap(unsafe { minrnn_text_encode(text, at.cast(), 4, 1, null_mut(), 0, at) }, "bytes and n_tokens");
+    overlap(unsafe { minrnn_text_decode(text, 1, at.cast(), 16, at) }, "bytes and len");
+    overlap(unsafe { minrnn_sampler_sample(sampler, at.cast(), 4, null(), 0, at.cast()) }, "logits and token");
+    overlap(unsafe { minrnn_sampler_sample(sampler, [0.0f32; 4].as_mut_ptr(), 4, at.cast(), 2, at.cast()) }, "recent and token");
+    overlap(unsafe { minrnn_session_save(here, at.cast(), bytes, at.wrapping_add(4095)) }, "buffer and len");
+    overlap(unsafe { minrnn_session_restore(model, at.cast(), bytes, at.cast()) }, "bytes and out");
+    overlap(unsafe { minrnn_model_from_memory(at.cast(), bytes, at.cast()) }, "bytes and out");
+    overlap(unsafe { minrnn_model_open(at.cast(), at.cast()) }, "path and out");
+    assert_eq!(room, [0; 4096]);
+    ok(minrnn_text_free(text));
+    ok(minrnn_sampler_free(sampler));
+    ok(minrnn_session_free(here));
+    ok(minrnn_model_free(model));
 }
 
 #[test]
@@ -306,6 +430,11 @@ fn text_that_a_model_does_not_know_is_refused() {
     assert_eq!(push("日a".as_bytes().split_at(2).1, 0, 16), (Status::Ok, 2));
     assert_eq!(push(b"\xe6", 0, 16), (Status::Ok, 0));
     refused(push(b"", 1, 16).0, Status::Input, "not UTF-8");
+    // What waits is in the way of all that follows, until it is forgotten.
+    refused(push(b"a", 0, 16).0, Status::Input, "not UTF-8");
+    ok(minrnn_text_reset(stream));
+    assert_eq!(push(b"ab", 1, 16), (Status::Ok, 2));
+    refused(minrnn_text_reset(null_mut()), Status::Pointer, "the text is a null pointer");
     ok(minrnn_text_free(stream));
 
     let mut sampler = null_mut();
@@ -326,7 +455,7 @@ fn text_that_a_model_does_not_know_is_refused() {
     let mut logits = [f32::NAN, 0.0];
     refused(
         unsafe { minrnn_sampler_sample(sampler, logits.as_mut_ptr(), 2, null(), 0, &mut token) },
-        Status::State,
+        Status::Input,
         "the logit of token 0 is NaN",
     );
     refused(unsafe { minrnn_sampler_sample(sampler, null_mut(), 0, null(), 0, &mut token) }, Status::Input, "no token to choose from");

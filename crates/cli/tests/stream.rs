@@ -5,10 +5,12 @@ mod common;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use common::{Finished, Random, Scratch, Training, minrnn, shown, signal, wait_until, words};
+use minrnn::generate::ModelIdentity;
+use minrnn_stream::{PackedModel, SavedSessions, Sessions};
 use serde_json::Value;
 
 /// Steps of machines whose pressure rises or falls, in rows that lie between each other: machine, pressure, humidity, state.
@@ -271,6 +273,43 @@ fn rows_of_a_sequence_come_in_the_order_of_time() {
     stream(&[&model], "id,sold\na,1\na,1\n").ok();
     // Whoever sends JSON is told what is read.
     stream(&[&model], "{\"id\": \"a\", \"sold\": 1}\n").refused(&["the rows begin with '{\"id\": \"a\"' as JSON does, expected CSV"]);
+}
+
+#[test]
+fn a_session_of_the_library_goes_on_in_the_command_and_comes_back() {
+    let scratch = Scratch::new();
+    let load = |t: usize| 100.0 + (t % 13) as f64;
+    let table = |range: std::ops::Range<usize>| range.fold(String::from("t,load\n"), |table, t| format!("{table}{t},{}\n", load(t)));
+    let data = shown(&scratch.write("wave.csv", table(0..200)));
+    let args = ["--task", "forecast", "--data", &data, "--target", "load", "--horizon", "3"];
+    let file = packed(&scratch, &trained(&scratch, &args, &["max_iterations=4"]));
+    let PackedModel { model, table: task, .. } = PackedModel::read(&file).unwrap();
+    let (task, identity) = (task.unwrap(), ModelIdentity::of_files(&[Path::new(&file)]).unwrap());
+    let step = |sessions: &mut Sessions, t: usize| {
+        let row: Vec<f64> = task.columns().iter().map(|column| if column == "t" { t as f64 } else { load(t) }).collect();
+        let Sessions::Table(sessions) = sessions else { panic!("it reads a table") };
+        sessions.step(&model, &task, &[0], &row).unwrap().to_vec()
+    };
+    let mut sessions = Sessions::new(&model, Some(&task), 1).unwrap();
+    (0..20).for_each(|t| _ = step(&mut sessions, t));
+    let state = shown(&scratch.write("state", sessions.to_bytes(identity.as_str()).unwrap()));
+    let answers = |text: &str| text.lines().skip(1).map(|line| line.split_once(',').unwrap().1.to_owned()).collect::<Vec<_>>();
+    let whole = stream(&[&file], &table(0..40)).ok().stdout;
+    let rest = stream(&[&file, "--load-state", &state, "--save-state", &state], &table(20..40)).ok().stdout;
+    assert_eq!(answers(&rest), answers(&whole)[20..]);
+    let mut back = Sessions::from_bytes(&fs::read(&state).unwrap(), &model, Some(&task), identity.as_str()).unwrap();
+    (20..40).for_each(|t| _ = step(&mut sessions, t));
+    assert_eq!(step(&mut back, 40), step(&mut sessions, 40));
+
+    // Rows with names, as the library named its only one before.
+    let Sessions::Table(inner) = &sessions else { panic!("it reads a table") };
+    let histories = inner.histories().map(<[f64]>::to_vec).collect();
+    let saved = SavedSessions { names: vec!["0".into()], logits: Vec::new(), histories, state: inner.state().clone() };
+    let named = saved.to_bytes(identity.as_str()).unwrap();
+    let mut back = Sessions::from_bytes(&named, &model, Some(&task), identity.as_str()).unwrap();
+    assert_eq!(step(&mut back, 41), step(&mut sessions, 41));
+    let named = shown(&scratch.write("named", named));
+    stream(&[&file, "--load-state", &named], &table(20..40)).refused(&["none of its 1 sequences, such as '0'", "without a name"]);
 }
 
 #[test]

@@ -69,7 +69,7 @@ impl From<ErrorKind> for Mistake {
         match kind {
             ErrorKind::File => Self::File,
             ErrorKind::Model => Self::Model,
-            ErrorKind::Input => Self::Input,
+            ErrorKind::Input | ErrorKind::Memory => Self::Input,
             ErrorKind::Kind => Self::Kind,
             ErrorKind::State => Self::State,
         }

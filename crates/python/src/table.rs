@@ -1,6 +1,6 @@
 //! Rows of a table in its units in, predictions in its units out.
 
-use minrnn_model::{TableTask, UNSEEN};
+use minrnn_model::TableTask;
 use minrnn_stream::{Error, Model, Sessions, TableSessions};
 use numpy::PyArrayDyn;
 use pyo3::prelude::*;
@@ -69,10 +69,7 @@ fn named(task: &TableTask, row: &Bound<'_, PyDict>) -> Result<Vec<f64>> {
         let category = task.categories().iter().find(|category| category.column == at);
         match (category, value.cast::<PyString>(), value.is_none()) {
             (_, _, true) => Ok(f64::NAN),
-            (Some(category), Ok(name), _) => {
-                let name = name.to_string();
-                Ok(category.values.iter().position(|known| *known == name).map_or(UNSEEN, |place| place as f64))
-            }
+            (Some(category), Ok(name), _) => Ok(category.code(&name.to_string())),
             _ => {
                 let array = arrays::read::<f64>(&value, column)?;
                 array.values.first().copied().filter(|_| array.values.len() == 1).ok_or_else(|| {

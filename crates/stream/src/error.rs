@@ -58,9 +58,12 @@ pub enum Error {
     /// Steps, outputs or rows that do not fit the state or the model they are given to.
     #[error("{0}")]
     Input(String),
-    /// A saved state that is damaged or belongs to another model.
+    /// A saved state that is damaged or belongs to another model, or one that cannot be saved.
     #[error("the saved state {0}")]
     State(String),
+    /// There is not enough memory for what was asked for.
+    #[error("{0}")]
+    Memory(String),
 }
 
 /// What kind of mistake an error tells of; a binding has a status or a class for each.
@@ -76,6 +79,8 @@ pub enum ErrorKind {
     Kind,
     /// A saved state is damaged or belongs to another model, or the state has come to what is no number.
     State,
+    /// Memory cannot hold it.
+    Memory,
 }
 
 impl Error {
@@ -88,6 +93,7 @@ impl Error {
             Self::Model(_) | Self::Unsupported(_) => ErrorKind::Model,
             Self::Reads { .. } => ErrorKind::Kind,
             Self::State(_) | Self::Logit { .. } => ErrorKind::State,
+            Self::Memory(_) => ErrorKind::Memory,
             Self::Sampling(_) | Self::UnknownToken { .. } | Self::NotFinite { .. } | Self::Input(_) => ErrorKind::Input,
         }
     }

@@ -4,8 +4,6 @@
 //! magic (8 bytes) | length of the header u32 | header (JSON) | numbers … | CRC-32C of all before (u32)
 //! ```
 
-use alloc::vec::Vec;
-
 use minrnn_model::crc32c;
 use serde::de::DeserializeOwned;
 
@@ -27,16 +25,35 @@ pub(crate) enum Flaw {
     Header(serde_json::Error),
 }
 
-/// The bytes with the JSON `header` and what `write` appends, for which there is `room`; none where the header takes more than 4 GiB.
-pub(crate) fn to_bytes(magic: [u8; 8], header: &[u8], room: usize, write: impl FnOnce(&mut Vec<u8>)) -> Option<Vec<u8>> {
-    let length = u32::try_from(header.len()).ok()?;
-    let mut bytes = Vec::with_capacity(FRAME + header.len() + room + CHECKSUM);
-    bytes.extend(magic);
-    bytes.extend(length.to_le_bytes());
-    bytes.extend(header);
-    write(&mut bytes);
-    bytes.extend(crc32c(&bytes).to_le_bytes());
-    Some(bytes)
+/// How many bytes a frame takes with the JSON `header` and numbers of `numbers` bytes; none where the header takes more than 4 GiB.
+pub(crate) fn len(header: &[u8], numbers: usize) -> Option<usize> {
+    u32::try_from(header.len()).ok()?;
+    (FRAME + CHECKSUM).checked_add(header.len())?.checked_add(numbers)
+}
+
+/// Writes the frame into `bytes`, which are as many as [`len`] says; `write` does it for the numbers.
+///
+/// # Panics
+/// When there are fewer bytes than a frame has with this header.
+pub(crate) fn write(magic: [u8; 8], header: &[u8], bytes: &mut [u8], write: impl FnOnce(&mut [u8])) {
+    let (body, checksum) = bytes.split_at_mut(bytes.len() - CHECKSUM);
+    let (frame, rest) = body.split_at_mut(FRAME);
+    let (place, numbers) = rest.split_at_mut(header.len());
+    let (begin, length) = frame.split_at_mut(magic.len());
+    begin.copy_from_slice(&magic);
+    length.copy_from_slice(&(header.len() as u32).to_le_bytes());
+    place.copy_from_slice(header);
+    write(numbers);
+    checksum.copy_from_slice(&crc32c(body).to_le_bytes());
+}
+
+/// Takes the bytes of `numbers` off the beginning of `bytes` and writes them there.
+///
+/// # Panics
+/// When there are fewer bytes.
+pub(crate) fn put<const N: usize, T: Copy>(bytes: &mut &mut [u8], numbers: &[T], in_bytes: impl Fn(T) -> [u8; N]) {
+    let room = bytes.split_off_mut(..numbers.len() * N).expect("there is a place for every number");
+    room.as_chunks_mut::<N>().0.iter_mut().zip(numbers).for_each(|(room, &number)| *room = in_bytes(number));
 }
 
 /// The header in `bytes`, and the bytes of the numbers behind it.

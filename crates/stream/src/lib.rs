@@ -68,7 +68,7 @@ pub use packed::read_aligned;
 pub use reads::Reads;
 pub use sampler::Sampler;
 pub use sampling::Sampling;
-pub use saved_sessions::SavedSessions;
+pub use saved_sessions::{SavedSessions, Saving};
 pub use sessions::Sessions;
 pub use state::State;
 pub use stop::StopStrings;

@@ -426,10 +426,7 @@ impl Model {
         if rows.len() != found {
             return input(format!("expected one step for each of {} sessions, found {found}", rows.len()));
         }
-        if rows.windows(2).any(|pair| pair[0] >= pair[1]) || rows.last().is_some_and(|&row| row >= state.rows()) {
-            return input(format!("expected ascending sessions below {}, found {rows:?}", state.rows()));
-        }
-        Ok(())
+        state.expect_rows(rows)
     }
 
     fn step_spans(

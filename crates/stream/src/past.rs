@@ -98,12 +98,16 @@ impl Past {
         Ok(copy)
     }
 
-    /// Becomes a copy of what is seen of `source`.
+    /// Makes room for a copy of what is seen of `source`, and stays as it is.
+    pub(crate) fn reserve_copy(&mut self, source: &Self, shape: &PastShape) -> Result<(), TryReserveError> {
+        self.values.try_reserve_exact(source.seen(shape).len().saturating_sub(self.values.len()))
+    }
+
+    /// Becomes a copy of what is seen of `source`, unless there is no room for it.
     pub(crate) fn copy_from(&mut self, source: &Self, shape: &PastShape) -> Result<(), TryReserveError> {
-        let seen = source.seen(shape);
+        self.reserve_copy(source, shape)?;
         self.values.clear();
-        self.values.try_reserve_exact(seen.len())?;
-        self.values.extend_from_slice(seen);
+        self.values.extend_from_slice(source.seen(shape));
         Ok(())
     }
 }
@@ -138,6 +142,19 @@ mod tests {
                     assert!(past.values.capacity() <= 2 * (tokens + (tokens / 4).max(64)), "{} of {tokens}", past.values.capacity());
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_copy_takes_the_place_of_whatever_was_there() {
+        let shape = PastShape { block: 0, width: 2, tokens: 3 };
+        let numbers = |n: u8| (0..2 * n).map(f32::from).collect::<Vec<_>>();
+        for (there, other) in [(0, 2), (2, 0), (1, 9), (9, 1)] {
+            let (mut past, source) = (Past::of(numbers(there)), Past::of(numbers(other)));
+            past.reserve_copy(&source, &shape).unwrap();
+            assert_eq!(past.values(), numbers(there));
+            past.copy_from(&source, &shape).unwrap();
+            assert_eq!(past.values(), source.seen(&shape));
         }
     }
 

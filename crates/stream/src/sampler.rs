@@ -104,12 +104,13 @@ impl Sampler {
     /// The penalty is written into `logits`.
     ///
     /// # Errors
-    /// When a logit is NaN or +∞, or when there is no token to choose from.
+    /// When a logit is NaN or +∞, when there is no token to choose from, or when memory cannot hold what is chosen from.
     pub fn sample(&mut self, logits: &mut [f32], recent: &[u32]) -> Result<u32> {
         check(logits)?;
+        self.reserve(logits.len(), recent.len())?;
         self.penalise(logits, recent);
         let best = arg_max(logits)?;
-        if self.sampling.temperature == 0.0 || self.sampling.top_k == 1 {
+        if self.is_greedy() {
             return Ok(best);
         }
         self.choose_among(logits, f64::from(logits[best as usize]));
@@ -125,6 +126,21 @@ impl Sampler {
         }
         // Rounding used up the weights: the last token of weight above 0 is the one the sum ended in.
         Ok(choices.iter().rev().find(|choice| choice.weight > 0.0).map_or(best, |choice| choice.token))
+    }
+
+    /// Whether the likeliest token is chosen, without a draw.
+    fn is_greedy(&self) -> bool {
+        self.sampling.temperature == 0.0 || self.sampling.top_k == 1
+    }
+
+    /// Makes room for what a choice needs.
+    fn reserve(&mut self, choices: usize, recent: usize) -> Result<()> {
+        let choices = if self.is_greedy() { 0 } else { choices };
+        self.choices.clear();
+        self.penalised.clear();
+        let reserved = self.choices.try_reserve(choices).and_then(|()| self.penalised.try_reserve(recent));
+        reserved
+            .map_err(|_| Error::Memory(format!("memory cannot hold {choices} tokens to choose from and {recent} recent ones; give fewer")))
     }
 
     fn penalise(&mut self, logits: &mut [f32], recent: &[u32]) {

@@ -15,6 +15,71 @@ const VERSION: u64 = 2;
 /// Of those without, as versions before had them.
 const WITHOUT_HISTORIES: u64 = 1;
 
+/// Sessions on their way into the bytes of a file, of which it is known how many there will be before any is written.
+#[derive(Debug)]
+pub struct Saving<'a> {
+    header: Vec<u8>,
+    logits: &'a [f32],
+    histories: Vec<&'a [f64]>,
+    state_header: Vec<u8>,
+    state: &'a State,
+    size: usize,
+}
+
+impl<'a> Saving<'a> {
+    /// What [`SavedSessions`] of these parts are.
+    pub(crate) fn new(model: &str, names: &[String], logits: &'a [f32], histories: Vec<&'a [f64]>, state: &'a State) -> Result<Self> {
+        state.expect_finite()?;
+        if let Some(found) = logits.iter().find(|x| !x.is_finite()) {
+            return Err(Error::State(format!("holds the logit {found}, expected finite numbers; begin anew")));
+        }
+        let header = Header {
+            version: if histories.is_empty() { WITHOUT_HISTORIES } else { VERSION },
+            model: Cow::Borrowed(model),
+            names: Cow::Borrowed(names),
+            logits: logits.len(),
+            histories: histories.iter().map(|rows| rows.len()).collect(),
+        };
+        let header = serde_json::to_vec(&header).map_err(|error| Error::State(format!("cannot be written: {error}")))?;
+        let state_header = state.header();
+        let numbers = size_of_val(logits) + histories.iter().map(|rows| size_of_val(*rows)).sum::<usize>();
+        let size = state.len_with(&state_header).and_then(|state| framed::len(&header, numbers.checked_add(state)?));
+        let size = size.ok_or_else(|| Error::State("would have names of more than 4 GiB".into()))?;
+        Ok(Self { header, logits, histories, state_header, state, size })
+    }
+
+    /// How many bytes there will be.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Writes them into `bytes`.
+    ///
+    /// # Panics
+    /// When these are not [`size`](Self::size).
+    pub fn write(&self, bytes: &mut [u8]) {
+        assert_eq!(bytes.len(), self.size, "a place for every byte");
+        framed::write(SavedSessions::MAGIC, &self.header, bytes, |mut bytes| {
+            framed::put(&mut bytes, self.logits, f32::to_le_bytes);
+            self.histories.iter().for_each(|&rows| framed::put(&mut bytes, rows, f64::to_le_bytes));
+            self.state.write(&self.state_header, bytes);
+        });
+    }
+
+    /// The bytes.
+    ///
+    /// # Errors
+    /// When memory cannot hold them.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let refused = |_| Error::Memory(format!("memory cannot hold the {} bytes of saved sessions; save fewer at once", self.size));
+        bytes.try_reserve_exact(self.size).map_err(refused)?;
+        bytes.resize(self.size, 0);
+        self.write(&mut bytes);
+        Ok(bytes)
+    }
+}
+
 /// Sessions and their names, to go on from later.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SavedSessions {
@@ -48,23 +113,11 @@ impl SavedSessions {
     /// The bytes of a file. `model` tells the model from all others: the SHA-256 of its files, in hexadecimal digits.
     ///
     /// # Errors
-    /// When the names take more than 4 GiB.
+    /// When a number is NaN or infinite, which [`from_bytes`](Self::from_bytes) would refuse, the names take more than 4 GiB, or memory cannot hold
+    /// the bytes.
     pub fn to_bytes(&self, model: &str) -> Result<Vec<u8>> {
         let Self { names, logits, histories, state } = self;
-        let header = Header {
-            version: if histories.is_empty() { WITHOUT_HISTORIES } else { VERSION },
-            model: Cow::Borrowed(model),
-            names: Cow::Borrowed(names),
-            logits: logits.len(),
-            histories: histories.iter().map(Vec::len).collect(),
-        };
-        let header = serde_json::to_vec(&header).map_err(|error| Error::State(format!("cannot be written: {error}")))?;
-        let bytes = framed::to_bytes(Self::MAGIC, &header, state.bytes(), |bytes| {
-            bytes.extend(logits.iter().flat_map(|x| x.to_le_bytes()));
-            bytes.extend(histories.iter().flatten().flat_map(|x| x.to_le_bytes()));
-            bytes.extend(state.to_bytes());
-        });
-        bytes.ok_or_else(|| Error::State("would have names of more than 4 GiB".into()))
+        Saving::new(model, names, logits, histories.iter().map(Vec::as_slice).collect(), state)?.to_bytes()
     }
 
     /// The sessions that [`to_bytes`](Self::to_bytes) made the bytes of, for the `model` that is `identity`.

@@ -1,10 +1,14 @@
 //! Sessions of any model behind one interface: those that read rows of a table, and those that read what the model itself reads.
 
-use alloc::{string::ToString, vec::Vec};
+use alloc::{
+    string::{String, ToString},
+    vec,
+    vec::Vec,
+};
 
 use minrnn_model::TableTask;
 
-use crate::{Error, Model, Result, SavedSessions, State, TableSessions, Workspace};
+use crate::{Error, Model, Result, SavedSessions, Saving, State, TableSessions, Workspace};
 
 /// What a model remembers of one or many sequences, each a row, with the memory of a step. A door to another language keeps one of these for each
 /// session that it hands out.
@@ -104,17 +108,29 @@ impl Sessions {
         }
     }
 
-    /// All that is remembered, as [`SavedSessions`] named by their numbers, to go on from with the model that is `identity`.
+    /// All that is remembered, as [`SavedSessions`], to go on from with the model that is `identity`. The rows are named by their numbers, but the
+    /// only one of a table without a column that names sequences as that sequence is: not at all.
     ///
     /// # Errors
     /// As [`SavedSessions::to_bytes`].
     pub fn to_bytes(&self, identity: &str) -> Result<Vec<u8>> {
-        let names = (0..self.rows()).map(|row| row.to_string()).collect();
-        let histories = match self {
-            Self::Table(sessions) => sessions.histories().map(<[f64]>::to_vec).collect(),
-            Self::Plain(..) => Vec::new(),
+        self.saving(identity)?.to_bytes()
+    }
+
+    /// The same where the bytes go to a place that is there already.
+    ///
+    /// # Errors
+    /// As [`SavedSessions::to_bytes`].
+    pub fn saving(&self, identity: &str) -> Result<Saving<'_>> {
+        let (has_groups, histories) = match self {
+            Self::Table(sessions) => (sessions.has_groups(), sessions.histories().collect()),
+            Self::Plain(..) => (true, Vec::new()),
         };
-        SavedSessions { names, logits: Vec::new(), histories, state: self.state().clone() }.to_bytes(identity)
+        let names: Vec<String> = match self.rows() {
+            1 if !has_groups => vec![String::new()],
+            rows => (0..rows).map(|row| row.to_string()).collect(),
+        };
+        Saving::new(identity, &names, &[], histories, self.state())
     }
 
     /// Sessions that go on from what was saved of the model that is `identity`.

@@ -215,14 +215,16 @@ impl State {
     /// Replaces session `row` by session `source_row` of `source`.
     ///
     /// # Errors
-    /// When there is no such row, the states belong to models of different sizes, or memory cannot hold the past tokens.
+    /// When there is no such row, the states belong to models of different sizes, or memory cannot hold the past tokens; the row is then as it was.
     pub fn copy_row(&mut self, row: usize, source: &State, source_row: usize) -> Result<()> {
         self.expect_shape(&source.shape)?;
         self.row(row)?;
         let (len, values, lists) = (self.shape.row_len(), source.row(source_row)?, self.shape.pasts.len());
-        for (at, shape) in self.shape.pasts.iter().enumerate() {
-            let copied = self.pasts[row * lists + at].copy_from(&source.pasts[source_row * lists + at], shape);
-            copied.map_err(|_| no_room_for_past())?;
+        let sources = &source.pasts[source_row * lists..][..lists];
+        // All of them have room before one is replaced.
+        for copy in [Past::reserve_copy, Past::copy_from] {
+            let mut pasts = self.pasts[row * lists..][..lists].iter_mut().zip(sources).zip(&self.shape.pasts);
+            pasts.try_for_each(|((past, source), shape)| copy(past, source, shape)).map_err(|_| no_room_for_past())?;
         }
         self.values[row * len..][..len].copy_from_slice(values);
         Ok(())
@@ -256,15 +258,15 @@ impl State {
         Ok(())
     }
 
-    fn expect_finite(&self) -> Result<()> {
+    pub(crate) fn expect_finite(&self) -> Result<()> {
         let refused = |row: usize, value: f32| {
             Err(Error::State(format!("holds {value} in session {row}, expected finite numbers; begin that session anew")))
         };
         if let Some(at) = self.values.iter().position(|value| !value.is_finite()) {
             return refused(at / self.shape.row_len(), self.values[at]);
         }
-        let flawed = |(list, past): (usize, &Past)| Some((list, *past.values().iter().find(|value| !value.is_finite())?));
-        match self.pasts.iter().enumerate().find_map(flawed) {
+        let flawed = |(list, seen): (usize, &[f32])| Some((list, *seen.iter().find(|value| !value.is_finite())?));
+        match self.seen().enumerate().find_map(flawed) {
             None => Ok(()),
             Some((list, value)) => refused(list / self.shape.pasts.len(), value),
         }
@@ -277,6 +279,19 @@ impl State {
         }
         let len = self.shape.row_len();
         Ok(&self.values[row * len..][..len])
+    }
+
+    /// Checks that `rows` ascend, and are all there.
+    pub(crate) fn expect_rows(&self, rows: &[usize]) -> Result<()> {
+        let sessions = self.rows;
+        if let Some(at) = rows.windows(2).position(|pair| pair[0] >= pair[1]) {
+            let (row, before) = (rows[at + 1], rows[at]);
+            return Err(Error::Input(format!("expected ascending sessions below {sessions}, found {row} behind {before}")));
+        }
+        match rows.iter().find(|&&row| row >= sessions) {
+            None => Ok(()),
+            Some(row) => Err(Error::Input(format!("expected ascending sessions below {sessions}, found {row}"))),
+        }
     }
 
     /// Checks that the numbers are those of a model of this shape.
@@ -300,11 +315,11 @@ fn room_for(rows: usize, row_len: usize) -> Result<Vec<f32>> {
 
 fn too_large(rows: usize, row_len: usize) -> Error {
     let bytes = row_len.saturating_mul(size_of::<f32>());
-    Error::Input(format!("memory cannot hold {rows} sessions of {bytes} bytes each; ask for fewer"))
+    Error::Memory(format!("memory cannot hold {rows} sessions of {bytes} bytes each; ask for fewer"))
 }
 
 fn no_room_for_past() -> Error {
-    Error::Input("memory cannot hold the past tokens that the sessions see; keep fewer sessions".into())
+    Error::Memory("memory cannot hold the past tokens that the sessions see; keep fewer sessions".into())
 }
 
 /// Rows of `row_len` numbers with zeros put in, so that they stand at `gaps` of the longer rows.

@@ -11,6 +11,8 @@ use crate::{Error, Model, Result, State, Workspace};
 #[derive(Debug, Clone)]
 pub struct TableSessions {
     state: State,
+    /// Whether the table has a column that says which sequence a row belongs to.
+    has_groups: bool,
     /// One for each session, or none where a row alone decides.
     histories: Vec<History>,
     workspace: Workspace,
@@ -25,7 +27,7 @@ impl TableSessions {
     /// # Errors
     /// When memory cannot hold so many.
     pub fn new(model: &Model, task: &TableTask, rows: usize) -> Result<Self> {
-        let mut sessions = Self::of_state(model.init_state(rows)?);
+        let mut sessions = Self::of_state(model.init_state(rows)?, task.group().is_some());
         sessions.begin_histories(task)?;
         Ok(sessions)
     }
@@ -36,7 +38,7 @@ impl TableSessions {
     /// When there is not one history for each session, or one does not fit the task.
     pub fn of_parts(task: &TableTask, state: State, histories: &[Vec<f64>]) -> Result<Self> {
         let misfit = || Error::State("has no rows that fit the model; it is damaged, begin without it".into());
-        let mut sessions = Self::of_state(state);
+        let mut sessions = Self::of_state(state, task.group().is_some());
         if task.reach() > 1 {
             if histories.len() != sessions.rows() {
                 return Err(misfit());
@@ -47,9 +49,9 @@ impl TableSessions {
         Ok(sessions)
     }
 
-    fn of_state(state: State) -> Self {
+    fn of_state(state: State, has_groups: bool) -> Self {
         let (inputs, outputs, numbers) = (Vec::new(), Vec::new(), Vec::new());
-        Self { state, histories: Vec::new(), workspace: Workspace::new(), inputs, outputs, numbers }
+        Self { state, has_groups, histories: Vec::new(), workspace: Workspace::new(), inputs, outputs, numbers }
     }
 
     /// Lets the sessions behind those that have histories begin with empty ones.
@@ -58,7 +60,7 @@ impl TableSessions {
             return Ok(());
         }
         let more = self.state.rows() - self.histories.len();
-        let refused = |_| Error::Input(format!("memory cannot hold the rows that {more} more sessions look back on; keep fewer sessions"));
+        let refused = |_| Error::Memory(format!("memory cannot hold the rows that {more} more sessions look back on; keep fewer sessions"));
         self.histories.try_reserve_exact(more).map_err(refused)?;
         self.histories.extend((0..more).map(|_| History::new(task.columns().len(), task.reach())));
         Ok(())
@@ -72,6 +74,11 @@ impl TableSessions {
     /// Number of sessions.
     pub fn rows(&self) -> usize {
         self.state.rows()
+    }
+
+    /// Whether the table that the model was trained on has a column that says which sequence a row belongs to.
+    pub fn has_groups(&self) -> bool {
+        self.has_groups
     }
 
     /// What the model remembers.
@@ -99,7 +106,7 @@ impl TableSessions {
     /// # Errors
     /// As [`State::select`].
     pub fn select(&self, rows: &[usize]) -> Result<Self> {
-        let mut selected = Self::of_state(self.state.select(rows)?);
+        let mut selected = Self::of_state(self.state.select(rows)?, self.has_groups);
         selected.workspace.most_threads = self.workspace.most_threads;
         selected.histories = rows.iter().filter_map(|&row| self.histories.get(row).cloned()).collect();
         Ok(selected)
@@ -152,7 +159,7 @@ impl TableSessions {
         values.chunks_exact(width).try_for_each(|row| task.expect_readable(row))?;
         let mut inputs = Vec::new();
         let n_inputs = task.n_inputs();
-        let refused = |_| Error::Input("memory cannot hold what the model reads of so many rows; give fewer at once".into());
+        let refused = |_| Error::Memory("memory cannot hold what the model reads of so many rows; give fewer at once".into());
         inputs.try_reserve_exact((values.len() / width).saturating_mul(n_inputs)).map_err(refused)?;
         for values in values.chunks_exact(width) {
             inputs.resize(inputs.len() + n_inputs, 0.0);
@@ -184,11 +191,15 @@ impl TableSessions {
             let (found, n) = (values.len(), rows.len());
             return Err(Error::Input(format!("{n} rows have {found} numbers, expected {width} in each, one for each column that is read")));
         }
-        values.chunks_exact(width.max(1)).try_for_each(|row| task.expect_readable(row))?;
-        if rows.windows(2).any(|pair| pair[0] >= pair[1]) || rows.last().is_some_and(|&row| row >= self.rows()) {
-            return Err(Error::Input(format!("expected ascending sessions below {}, found {rows:?}", self.rows())));
-        }
+        let mut each = rows.iter().zip(values.chunks_exact(width.max(1)));
+        each.try_for_each(|(&row, values)| task.expect_readable(values).map_err(|flaw| of_row(rows, row, flaw)))?;
+        self.state.expect_rows(rows)?;
         let (n_inputs, n_outputs) = (task.n_inputs(), model.outputs());
+        let refused = |_| Error::Memory(format!("memory cannot hold what a step of {} rows reads and predicts; step fewer", rows.len()));
+        let room = |held: usize, each: usize| rows.len().saturating_mul(each).saturating_sub(held);
+        self.inputs.try_reserve(room(self.inputs.len(), n_inputs)).map_err(refused)?;
+        self.outputs.try_reserve(room(self.outputs.len(), n_outputs)).map_err(refused)?;
+        self.numbers.try_reserve(room(self.numbers.len(), n_outputs)).map_err(refused)?;
         self.inputs.resize(rows.len() * n_inputs, 0.0);
         self.outputs.resize(rows.len() * n_outputs, 0.0);
         for ((&row, values), inputs) in rows.iter().zip(values.chunks_exact(width)).zip(self.inputs.chunks_exact_mut(n_inputs)) {
@@ -212,5 +223,13 @@ impl TableSessions {
             task.extend_predictions(recent, outputs, &mut self.numbers);
         }
         Ok(&self.numbers)
+    }
+}
+
+/// What is wrong with the row of one of the sessions `rows`, which is named where there are several.
+fn of_row(rows: &[usize], row: usize, flaw: minrnn_model::Error) -> Error {
+    match flaw {
+        minrnn_model::Error::Row(flaw) if rows.len() > 1 => minrnn_model::Error::Row(format!("row {row}, {flaw}")).into(),
+        flaw => flaw.into(),
     }
 }

@@ -75,7 +75,7 @@ impl Workers<'_> {
 pub(crate) fn fork_join<R: Send>(cost: usize, most: usize, pass: impl FnOnce(&Workers<'_>) -> R + Send) -> R {
     #[cfg(feature = "std")]
     if cost >= PASS && most != 1 {
-        let members = rayon::current_num_threads().min(if most == 0 { usize::MAX } else { most });
+        let members = team::ambient_threads().min(if most == 0 { usize::MAX } else { most });
         if members > 1 {
             return team::fork_join(members, pass);
         }
@@ -88,6 +88,8 @@ pub(crate) fn fork_join<R: Send>(cost: usize, most: usize, pass: impl FnOnce(&Wo
 pub(crate) mod team {
     use super::Workers;
     use std::cell::UnsafeCell;
+    use std::error::Error;
+    use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
     /// Turns in a spin loop before the processor is offered to others: some tens of microseconds.
@@ -96,6 +98,26 @@ pub(crate) mod team {
     const LEAVE: u64 = u64::MAX;
 
     type Task = dyn Fn(usize) + Sync;
+
+    /// Threads of the ambient pool, 1 where there is none: the system may refuse to start them, and those of a process are not there in its
+    /// children, where a pass would wait for them for ever.
+    pub(crate) fn ambient_threads() -> usize {
+        /// The threads of the global pool, and the process that they are of.
+        static GLOBAL: OnceLock<Option<(usize, u32)>> = OnceLock::new();
+        if rayon::current_thread_index().is_some() {
+            return rayon::current_num_threads();
+        }
+        let global = GLOBAL.get_or_init(|| match rayon::ThreadPoolBuilder::new().build_global() {
+            // Only what the system said has a source; to ask for threads after that would panic.
+            Err(error) if error.source().is_some() => None,
+            // It is there now, by this call or an earlier one.
+            _ => Some((rayon::current_num_threads(), std::process::id())),
+        });
+        match *global {
+            Some((threads, process)) if process == std::process::id() => threads,
+            _ => 1,
+        }
+    }
 
     pub(crate) struct Team {
         members: usize,

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use minrnn_capi::*;
 use minrnn_model::{
-    Classifier, Forecaster, Missing, MixerKind, ModelConfig, Normalization, Regressor, Scaling, Section, TableTask, Tokenizer, Transform,
-    WeightFormat, Weights, write_safetensors,
+    Category, Classifier, Forecaster, Missing, MixerKind, ModelConfig, Normalization, Regressor, Scaling, Section, TableTask, Tokenizer,
+    Transform, WeightFormat, Weights, write_safetensors,
 };
 use minrnn_stream::PackedModel;
 
@@ -38,9 +38,14 @@ pub struct Packed {
 
 impl Packed {
     pub fn new(config: &ModelConfig, sections: &[Section<'_>], seed: u64) -> Self {
+        Self::of(config, sections, seed, |_, weight| weight)
+    }
+
+    /// The same with what `change` makes of each number of the tensor that it is told.
+    fn of(config: &ModelConfig, sections: &[Section<'_>], seed: u64, change: impl Fn(&str, f32) -> f32) -> Self {
         let (folder, mut numbers) = (tempfile::tempdir().unwrap(), Numbers::new(seed));
         let tensors = config.checked().unwrap().tensors().into_iter().map(|tensor| {
-            let values: Vec<f32> = (0..tensor.elements()).map(|_| numbers.next() * 0.7).collect();
+            let values: Vec<f32> = (0..tensor.elements()).map(|_| change(&tensor.name, numbers.next() * 0.7)).collect();
             (tensor.name, tensor.shape, values.into())
         });
         let weights = folder.path().join("drawn.safetensors");
@@ -71,6 +76,13 @@ impl Packed {
 pub fn text_model(mixer: MixerKind, seed: u64) -> Packed {
     let tokenizer = Tokenizer::characters_of(ALPHABET);
     let config = ModelConfig { mixer, ..text_config(tokenizer.vocab_size()) };
+    Packed::new(&config, &[Section::tokenizer(tokenizer.to_json().unwrap().as_bytes())], seed)
+}
+
+/// Characters, read by attention that sees 400 of them.
+pub fn attention_model(seed: u64) -> Packed {
+    let tokenizer = Tokenizer::characters_of(ALPHABET);
+    let config = ModelConfig { mixer: MixerKind::Attention, max_seq_len: 400, ..text_config(tokenizer.vocab_size()) };
     Packed::new(&config, &[Section::tokenizer(tokenizer.to_json().unwrap().as_bytes())], seed)
 }
 
@@ -120,6 +132,23 @@ pub fn classifier(seed: u64) -> Packed {
     Packed::new(&values_config(2, 3), &[Section::table(&serde_json_bytes(&task))], seed)
 }
 
+/// The same of a number and of a name, which may be missing.
+pub fn site_classifier(seed: u64) -> Packed {
+    let task = TableTask::Classify(Classifier {
+        columns: vec!["heat".into(), "site".into()],
+        group: "machine".into(),
+        target: "state".into(),
+        time: None,
+        classes: vec!["good".into(), "worn".into(), "broken".into()],
+        normalization: Normalization { mean: vec![20.0, 0.0], deviation: vec![5.0, 1.0] },
+        missing: Missing::Mask,
+        layout: Default::default(),
+        categories: vec![Category { column: 1, values: vec!["east".into(), "süd".into(), "west".into()] }],
+    });
+    // Each column has an input that tells what is missing.
+    Packed::new(&values_config(1 + 1 + 3 + 1, 3), &[Section::table(&serde_json_bytes(&task))], seed)
+}
+
 /// One number for the sequence of a machine, of two columns.
 pub fn regressor(seed: u64) -> Packed {
     let task = TableTask::Regress(Regressor {
@@ -139,6 +168,15 @@ pub fn regressor(seed: u64) -> Packed {
 
 /// Two quantiles and the median of the next four values, relative to the level of the series; numbers may be missing.
 pub fn forecaster(seed: u64) -> Packed {
+    forecaster_of(seed, |_, weight| weight)
+}
+
+/// The same with weights so large that what is not at the level of the series leads to NaN.
+pub fn overflowing_forecaster(seed: u64) -> Packed {
+    forecaster_of(seed, |name, weight| if name == "input.weight" { 3e38 } else { weight })
+}
+
+fn forecaster_of(seed: u64, change: impl Fn(&str, f32) -> f32) -> Packed {
     let one = || Normalization { mean: vec![0.0], deviation: vec![1.0] };
     let task = TableTask::Forecast(Forecaster {
         columns: vec!["load".into()],
@@ -156,7 +194,7 @@ pub fn forecaster(seed: u64) -> Packed {
         of_table: Some(Normalization { mean: vec![50.0], deviation: vec![20.0] }),
         quantiles: vec![0.1, 0.5, 0.9],
     });
-    Packed::new(&values_config(3, 12), &[Section::table(&serde_json_bytes(&task))], seed)
+    Packed::of(&values_config(3, 12), &[Section::table(&serde_json_bytes(&task))], seed, change)
 }
 
 fn serde_json_bytes(task: &TableTask) -> Vec<u8> {
@@ -202,6 +240,20 @@ pub fn saved(session: *const SessionHandle) -> Vec<u8> {
     // SAFETY: a buffer and its length.
     ok(unsafe { minrnn_session_save(session, bytes.as_mut_ptr(), len, &mut len) });
     bytes
+}
+
+/// The name that stands for `code` in a column of names.
+pub fn column_name(model: *const ModelHandle, column: usize, code: usize) -> Option<String> {
+    let name = minrnn_column_name(model, column, code);
+    // SAFETY: the library's own text.
+    (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_str().unwrap().to_owned())
+}
+
+/// What stands for `name` in a column of names.
+pub fn column_code(model: *const ModelHandle, column: usize, name: &CStr) -> (Status, f64) {
+    let mut code = f64::NAN;
+    // SAFETY: a text, and room for a number.
+    (unsafe { minrnn_column_code(model, column, name.as_ptr(), &mut code) }, code)
 }
 
 pub fn restore(model: *const ModelHandle, bytes: &[u8]) -> (Status, *mut SessionHandle) {

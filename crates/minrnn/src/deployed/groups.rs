@@ -67,6 +67,16 @@ impl<'m> Groups<'m> {
         self.places.is_empty()
     }
 
+    /// Whether there is a session of the sequence `name`.
+    pub fn knows(&self, name: &str) -> bool {
+        self.rows.contains_key(name)
+    }
+
+    /// The names of all sequences, in no order.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.places.iter().map(|place| &*place.name)
+    }
+
     /// Reads the next row `[columns]` of the sequence `name`, in the units of the table, and replaces `numbers` by what is predicted after it
     /// ([`TableTask::predict_into`]). The name that was forgotten for it, if any.
     ///

@@ -1,5 +1,6 @@
 //! Columns that hold names in place of numbers.
 
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -19,6 +20,30 @@ pub struct Category {
     pub column: usize,
     /// The names that are told apart, in the order of the model's inputs.
     pub values: Vec<String>,
+}
+
+/// Names that are told in a sentence.
+const MOST_TOLD: usize = 8;
+
+impl Category {
+    /// What stands in a row for `name`: its number, or [`UNSEEN`] where it is none of those that are told apart.
+    pub fn code(&self, name: &str) -> f64 {
+        self.values.iter().position(|known| known == name).map_or(UNSEEN, |at| at as f64)
+    }
+
+    /// Whether `x` stands for a name, one that training saw or any other.
+    pub(super) fn reads(&self, x: f64) -> bool {
+        x == UNSEEN || (0..self.values.len()).any(|code| x == code as f64)
+    }
+
+    /// The names and what stands for them, as a sentence tells them.
+    pub(super) fn told(&self) -> String {
+        let told: Vec<String> = self.values.iter().take(MOST_TOLD).enumerate().map(|(code, name)| format!("{code} is '{name}'")).collect();
+        match self.values.len().saturating_sub(MOST_TOLD) {
+            0 => told.join(", "),
+            others => format!("{}, and so on with {others} more", told.join(", ")),
+        }
+    }
 }
 
 /// Whether these describe columns of a table of `width`.

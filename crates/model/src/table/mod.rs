@@ -298,7 +298,8 @@ impl TableTask {
     }
 
     /// Checks that the model can read a row, one number for each column in the units of the table: finite numbers at most
-    /// [`MAX_DEVIATIONS`] deviations from the mean of the table, none below 0 where logarithms are read, or NaN where numbers may be missing.
+    /// [`MAX_DEVIATIONS`] deviations from the mean of the table, none below 0 where logarithms are read, or NaN where numbers may be missing; of a
+    /// column that holds names the number of one of them, or [`UNSEEN`].
     ///
     /// # Errors
     /// A sentence that names the column.
@@ -308,10 +309,19 @@ impl TableTask {
             let (found, expected) = (values.len(), columns.len());
             return Err(Error::Row(format!("a row has {found} numbers, expected {expected}, one for each column that is read")));
         }
-        for (column, &x) in values.iter().enumerate() {
+        for ((column, &x), category) in values.iter().enumerate().zip(self.kinds()) {
             let name = &columns[column];
             if x.is_infinite() || x.is_nan() && !may_miss {
                 return Err(Error::Row(format!("column '{name}': found {x}, expected a finite number")));
+            }
+            if let Some(category) = category {
+                if !x.is_nan() && !category.reads(x) {
+                    return Err(Error::Row(format!(
+                        "column '{name}': found {x:?}, expected the number of a name ({}), or {UNSEEN} for one that training never saw",
+                        category.told()
+                    )));
+                }
+                continue;
             }
             if !x.is_nan() && !of_table.is_near(column, x) {
                 return Err(Error::Row(format!(
@@ -605,6 +615,27 @@ mod tests {
         let none = r#"{"task": "classify", "columns": [], "group": "id", "target": "class", "classes": ["a", "b"], "normalization": {"mean": [], "deviation": []}}"#;
         let refused = TableTask::from_bytes(none.as_bytes(), 0, 2).unwrap_err().to_string();
         assert!(refused.contains("it reads no column, expected at least one"), "{refused}");
+    }
+
+    #[test]
+    fn a_number_that_stands_for_no_name_is_refused() {
+        let TableTask::Classify(classifier) = classifier() else { panic!() };
+        let category = Category { column: 1, values: (1..=10).map(|name| name.to_string()).collect() };
+        assert_eq!(["1", "10", "11", ""].map(|name| category.code(name)), [0.0, 9.0, UNSEEN, UNSEEN]);
+        let mut task = Classifier { categories: vec![category], ..classifier };
+        let read = |task: &Classifier, code: f64| TableTask::Classify(task.clone()).expect_readable(&[1.0, code]);
+        assert!([-0.0, 0.0, 9.0, UNSEEN].iter().all(|&code| read(&task, code).is_ok()));
+        for code in [10.0, 0.5, -2.0, 1e300, f64::INFINITY, f64::NAN] {
+            let refused = read(&task, code).unwrap_err().to_string();
+            assert!(refused.contains(&format!("column 'y': found {code:?}, expected")), "{refused}");
+        }
+        let refused = read(&task, 10.0).unwrap_err().to_string();
+        assert!(
+            refused.contains("(0 is '1', 1 is '2', ") && refused.contains("7 is '8', and so on with 2 more), or -1 for one"),
+            "{refused}"
+        );
+        task.missing = Missing::Mask;
+        assert!(read(&task, f64::NAN).is_ok() && read(&task, 0.5).is_err());
     }
 
     #[test]

@@ -29,10 +29,12 @@ impl TextInput {
 
     /// Takes `bytes`, the next ones of the text, and gives those that can be encoded.
     pub fn push(&mut self, tokenizer: &Tokenizer, bytes: &[u8]) -> Vec<u8> {
+        let waiting = self.pending.len();
         self.pending.extend_from_slice(bytes);
         let complete = self.pending.len() - incomplete(&self.pending);
         let ready = match tokenizer.kind() {
-            TokenizerKind::Bpe if complete < LONGEST_LINE => self.pending.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1),
+            // What waits has no end of a line.
+            TokenizerKind::Bpe if complete < LONGEST_LINE => bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| waiting + at + 1),
             _ => complete,
         };
         self.pending.drain(..ready).collect()
@@ -41,6 +43,16 @@ impl TextInput {
     /// What waits, since nothing follows.
     pub fn finish(&mut self) -> Vec<u8> {
         core::mem::take(&mut self.pending)
+    }
+
+    /// Undoes the last [`push`](Self::push), and [`finish`](Self::finish) after it: `given` is all that they gave, and `waiting` how many bytes
+    /// waited before.
+    pub fn take_back(&mut self, mut given: Vec<u8>, waiting: usize) {
+        if !given.is_empty() {
+            given.append(&mut self.pending);
+            self.pending = given;
+        }
+        self.pending.truncate(waiting);
     }
 }
 
@@ -73,6 +85,25 @@ mod tests {
         assert_eq!(incomplete(b""), 0);
         assert_eq!(incomplete(b"\x80\x80\x80"), 0);
         assert_eq!(incomplete(b"\xc3a"), 0);
+    }
+
+    #[test]
+    fn what_is_taken_back_was_never_there() {
+        let text = "a日é🦀\nb日";
+        for tokenizer in [Tokenizer::characters_of(text), Tokenizer::Byte] {
+            for (cut, is_last) in (0..=text.len()).flat_map(|cut| [(cut, false), (cut, true)]) {
+                let (front, rest) = text.as_bytes().split_at(cut);
+                let mut input = TextInput::new();
+                input.push(&tokenizer, front);
+                let before = input.clone();
+                let mut given = input.push(&tokenizer, rest);
+                if is_last {
+                    given.extend(input.finish());
+                }
+                input.take_back(given, before.pending().len());
+                assert_eq!(input, before, "{cut}");
+            }
+        }
     }
 
     #[test]

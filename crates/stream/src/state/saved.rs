@@ -1,6 +1,6 @@
 //! States taken apart and made again, as numbers or bytes, for the model that they belong to.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{format, string::String, vec, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
@@ -68,12 +68,29 @@ impl State {
     /// # Panics
     /// When there are so many sessions that how many tokens each has kept takes 4 GiB to say.
     pub fn to_bytes(&self) -> Vec<u8> {
+        let header = self.header();
+        let mut bytes = vec![0; self.len_with(&header).expect("a header is shorter than 4 GiB")];
+        self.write(&header, &mut bytes);
+        bytes
+    }
+
+    /// What the numbers are, as [`to_bytes`](State::to_bytes) says it.
+    pub(crate) fn header(&self) -> Vec<u8> {
         let kept = self.seen().zip(self.shape.pasts.iter().cycle()).map(|(seen, shape)| seen.len() / shape.width).collect();
         let header = Header { version: VERSION, rows: self.rows, shape: self.shape.clone(), kept };
-        let header = serde_json::to_vec(&header).expect("numbers and names serialise");
-        let numbers = core::iter::once(&self.values[..]).chain(self.seen()).flatten();
-        let bytes = framed::to_bytes(MAGIC, &header, self.bytes(), |bytes| bytes.extend(numbers.flat_map(|value| value.to_le_bytes())));
-        bytes.expect("a header is shorter than 4 GiB")
+        serde_json::to_vec(&header).expect("numbers and names serialise")
+    }
+
+    /// How many bytes there are with this header; none where it takes more than 4 GiB.
+    pub(crate) fn len_with(&self, header: &[u8]) -> Option<usize> {
+        framed::len(header, self.bytes())
+    }
+
+    /// Writes everything into `bytes`, which are as many as [`len_with`](State::len_with) says of the `header`.
+    pub(crate) fn write(&self, header: &[u8], bytes: &mut [u8]) {
+        framed::write(MAGIC, header, bytes, |mut bytes| {
+            core::iter::once(&self.values[..]).chain(self.seen()).for_each(|numbers| framed::put(&mut bytes, numbers, f32::to_le_bytes));
+        });
     }
 
     /// The state that [`to_bytes`](State::to_bytes) made the bytes of, for `model`. That the weights are those it was made with is not

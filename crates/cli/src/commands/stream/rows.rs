@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use minrnn::Error;
@@ -28,12 +29,28 @@ pub fn answer(args: &Args, deployed: &Deployed, task: &TableTask, input: Arrivin
         true => None,
         false => args.group.as_deref().or(task.group()),
     };
-    let answered = Answers { args, task, group, out, stop }.write(&mut groups, input);
-    if let Some(path) = &args.save_state {
-        // What was read until now is kept, whatever ended it.
-        groups.save(path, &identity)?;
+    if let (Some(path), None) = (&args.load_state, group) {
+        expect_alone(path, &groups)?;
     }
-    finish(answered, out)
+    let answered = Answers { args, task, group, out, stop }.write(&mut groups, input);
+    // What was read until now is kept, whatever ended it.
+    let saved = args.save_state.as_ref().map_or(Ok(()), |path| groups.save(path, &identity));
+    finish(answered, out)?;
+    Ok(saved?)
+}
+
+/// Checks that what was saved has the sequence without a name, which all rows belong to.
+fn expect_alone(path: &Path, groups: &Groups<'_>) -> anyhow::Result<()> {
+    match groups.names().min() {
+        Some(first) if !groups.knows("") => Err(WrongInput(format!(
+            "'{}': none of its {} sequences, such as '{first}', is the one without a name that all rows belong to; name the column of the \
+             sequences by --group, or begin without --load-state",
+            path.display(),
+            groups.len()
+        ))
+        .into()),
+        _ => Ok(()),
+    }
 }
 
 /// What is answered, and where.

@@ -36,10 +36,9 @@ pub fn answer(
         None => Surprise::new(&deployed.model, tokenizer)?,
     };
     let answered = read(args, tokenizer, &mut text, input, out, stop);
-    if let Some(path) = &args.save_state {
-        text.save(path, &identity)?;
-    }
-    finish(answered, out)
+    let saved = args.save_state.as_ref().map_or(Ok(()), |path| text.save(path, &identity));
+    finish(answered, out)?;
+    Ok(saved?)
 }
 
 fn read(

@@ -1,0 +1,50 @@
+//! Columns that hold names: what stands for these in a row.
+
+use std::ffi::c_char;
+
+use minrnn_model::UNSEEN;
+
+use crate::failure::{Failure, guarded, valued};
+use crate::model::{MODELS, ModelHandle};
+use crate::pointers::{self, expect_apart};
+use crate::status::Status;
+
+/// How many names column `column` tells apart; 0 where it holds numbers, or where it is refused.
+#[unsafe(no_mangle)]
+pub extern "C" fn minrnn_column_names(model: *const ModelHandle, column: usize) -> usize {
+    valued(0, || Ok(MODELS.shared(model.addr())?.names_of(column)?.len()))
+}
+
+/// The name that `code` stands for in column `column`; null where it is refused. It stays as long as the model.
+#[unsafe(no_mangle)]
+pub extern "C" fn minrnn_column_name(model: *const ModelHandle, column: usize, code: usize) -> *const c_char {
+    valued(std::ptr::null(), || {
+        let model = MODELS.shared(model.addr())?;
+        let names = model.names_of(column)?;
+        let name = names.get(code).map(|name| name.as_ptr());
+        let among = names.len();
+        name.ok_or_else(|| Failure::new(Status::Input, format!("column {column} has no name {code} among {among} (counted from 0)")))
+    })
+}
+
+/// What stands for `name` in column `column` of a row: −1 where training never saw it.
+///
+/// # Safety
+/// `name` is null or a text that ends with a zero byte; `code` is null or has room for a number.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn minrnn_column_code(model: *const ModelHandle, column: usize, name: *const c_char, code: *mut f64) -> Status {
+    guarded(|| {
+        pointers::expect_place("code", code)?;
+        // SAFETY: the caller's promise.
+        let name = unsafe { pointers::text("name", name) }?;
+        expect_apart(["name", "code"], (name.as_ptr(), name.count_bytes() + 1), (code, 1))?;
+        let model = MODELS.shared(model.addr())?;
+        let names = model.names_of(column)?;
+        if names.is_empty() {
+            return Err(Failure::new(Status::Kind, format!("column {column} holds numbers, there is none for a name")));
+        }
+        let found = names.iter().position(|known| known.as_c_str() == name).map_or(UNSEEN, |at| at as f64);
+        // SAFETY: the caller's promise.
+        unsafe { pointers::give("code", code, found) }
+    })
+}
