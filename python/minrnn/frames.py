@@ -93,7 +93,10 @@ class Predictions:
         columns = {} if self.names is None and n == 1 else {task.get("group") or "sequence": np.repeat(np.array(names, dtype=object), horizon)}
         if self.times is not None:
             columns[task.get("time") or "time"] = np.array([time for times in self.times for time in times], dtype=object)
-        columns["step"] = np.tile(np.arange(1, horizon + 1), n)
+        step = "step"
+        while step in columns or step in self.targets:
+            step += "_ahead"
+        columns[step] = np.tile(np.arange(1, horizon + 1), n)
         for at, target in enumerate(self.targets):
             values = self.values[:, :, at]
             if not self.quantiles:

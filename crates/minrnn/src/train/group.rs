@@ -101,7 +101,7 @@ impl Group {
         }
     }
 
-    /// The `values` of all processes, as many of each, in the order of ranks, on the first of them; nothing on the others. All get there bit by bit.
+    /// The `values` of all processes, as many of each, in the order of ranks, on the first of them; nothing on the others. All arrive with the same bits.
     pub fn collect_first(&self, values: &[f32]) -> Vec<Vec<f32>> {
         let n = if self.is_first() { self.size() } else { 0 };
         let mut found: Vec<Vec<f32>> = (0..n).map(|_| Vec::with_capacity(values.len())).collect();
@@ -174,7 +174,7 @@ impl Group {
     }
 
     /// An outcome that follows from what all processes have, and is the same on all of them; a machine that computes wrongly may have an error alone,
-    /// which is seen by that the others do not come to the end.
+    /// which shows in that the others do not come to the end.
     ///
     /// # Errors
     /// When it is one.

@@ -157,25 +157,29 @@ impl Clock {
             }
             let (_, &mut step, _) = first.select_nth_unstable_by(middle, f64::total_cmp);
             // Numbers such as 0.1, 0.2, … are not quite even.
-            let n_longer = differences().filter(|difference| *difference > step + NEAR * step).count();
-            let n_usual = differences().filter(|difference| (difference - step).abs() <= NEAR * step).count();
+            let is_near = |difference: f64, step: f64, usual: f64| (difference - step).abs() <= NEAR * usual;
+            // A month of 31 days after one of 28, or an hour more of a clock that is put back, is no gap.
+            let n_longer = differences().filter(|difference| *difference > 1.5 * step).count();
+            let n_usual = differences().filter(|&difference| is_near(difference, step, step)).count();
             let is_usual = 2 * n_usual >= times.len();
-            Some(Pace { step: if self == Self::Number { Step::Number(step) } else { Step::Time(step) }, n_longer, is_usual })
+            let is_even = is_usual && differences().all(|difference| is_near(difference, (difference / step).round() * step, step));
+            let step = if self == Self::Number { Step::Number(step) } else { Step::Time(step) };
+            Some(Pace { step, n_longer, is_usual, is_even })
         };
         // What is as long as most is in the middle of all.
         pace(FIRST).filter(|pace| pace.is_usual).or_else(|| pace(times.len()))
     }
 
-    /// Whether `next` are times that follow `times`, both of which rise: at their pace where most steps of `times` are alike, of days with holidays
-    /// on open days and without a longer gap than any in `times`, and else without one that is twice as long. What does not, if something does.
+    /// Whether `next` are times that follow `times`, both of which rise: at their pace where the steps of `times` are alike but for gaps of whole
+    /// steps, of days with holidays on open days and without a longer gap than any in `times`, and else without one that is twice as long. What does not, if something does.
     pub fn break_in(self, times: &[f64], next: &[f64]) -> Option<Break> {
-        let (Pace { step, n_longer, is_usual }, &last) = (self.pace(times)?, times.last()?);
+        let (Pace { step, n_longer, is_even, .. }, &last) = (self.pace(times)?, times.last()?);
         let open = match step {
             // What is no row among open days may be a holiday.
             Step::OpenDays(open) if n_longer > 0 => Some(open),
             _ => None,
         };
-        if is_usual && open.is_none() {
+        if is_even && open.is_none() {
             let near = NEAR * step.shortest();
             let expected = self.go_on(last, step, next.len());
             let mut places = next.iter().copied().zip(expected).map(|(found, expected)| Break { found, expected, is_latest: false });
@@ -185,7 +189,7 @@ impl Clock {
         let longest = if open.is_some() { longest } else { 2.0 * longest };
         let before = std::iter::once(last).chain(next.iter().copied());
         before.zip(next).find_map(|(before, &found)| {
-            if open.is_some_and(|open| !open[weekday(found)]) {
+            if open.is_some_and(|open| !open[weekday(found)] || (found - before) % DAY != 0.0) {
                 return Some(Break { found, expected: self.go_on(before, step, 1)[0], is_latest: false });
             }
             let expected = before + longest;
@@ -218,7 +222,7 @@ impl Clock {
         // The 28th of some Februaries may be any later day of the others.
         let day = if all_last { 31 } else { day };
         let is_there = |&time: &f64| date(time).is_some_and(|date| date.day() == day.min(last_day(date.date())));
-        times.iter().all(is_there).then_some(Pace { step: Step::Months { months, day }, n_longer, is_usual: true })
+        times.iter().all(is_there).then_some(Pace { step: Step::Months { months, day }, n_longer, is_usual: true, is_even: true })
     }
 
     /// A day that passes over some days of the week: where `times` are of the days from Monday to Friday, of most of these, over a weekend or more,
@@ -244,7 +248,7 @@ impl Clock {
         }
         let to_next: [f64; 7] = std::array::from_fn(|of| (1..=7).find(|days| open[(of + days) % 7]).unwrap_or(7) as f64 * DAY);
         let n_longer = times.windows(2).filter(|pair| pair[1] - pair[0] > to_next[weekday(pair[0])]).count();
-        Some(Pace { step: Step::OpenDays(open), n_longer, is_usual: true })
+        Some(Pace { step: Step::OpenDays(open), n_longer, is_usual: true, is_even: true })
     }
 
     /// The next `n` times after `last`.
@@ -300,6 +304,8 @@ pub(super) struct Pace {
     pub n_longer: usize,
     /// Whether most steps are as long.
     pub is_usual: bool,
+    /// Whether all are that long, or whole numbers of such steps.
+    pub is_even: bool,
 }
 
 /// A time that does not follow those before it.
@@ -547,6 +553,26 @@ mod tests {
         let open = days(256, |day| day % 7 < 5 && day != 100);
         assert_eq!(found(&open, &["2024-09-13", "2024-09-17"]), expected("2024-09-16", true));
         assert_eq!(found(&open, &["2024-09-16", "2024-09-17"]), expected("2024-09-15", true));
+        // Not at noon of the same day.
+        let open = of_days(&open);
+        let noon = open[open.len() - 1] + DAY / 2.0;
+        assert!(Clock::DATE.break_in(&open, &[noon]).is_some_and(|place| place.expected == noon + DAY / 2.0));
+    }
+
+    #[test]
+    fn steps_that_are_nearly_alike_have_no_gaps_and_bind_nobody() {
+        let lengths = [31.0, 28.0, 31.0, 30.0, 31.0, 30.0, 31.0, 31.0, 30.0, 31.0, 30.0, 31.0];
+        let month = |at: usize| (0..at).map(|month| lengths[month % 12]).sum::<f64>();
+        let year = |at: usize| (1e4 * (2000.0 + at as f64 / 12.0)).round() / 1e4;
+        // Local midnights, at another hour of the world's clock in summer.
+        let midnight = |at: usize| at as f64 * DAY - if (90..300).contains(&(at % 365)) { 3_600_000.0 } else { 0.0 };
+        let cases: [(Clock, &dyn Fn(usize) -> f64); 3] = [(Clock::Number, &month), (Clock::Number, &year), (Clock::DATE, &midnight)];
+        for (clock, at) in cases {
+            let times: Vec<f64> = (0..365).map(at).collect();
+            let next: Vec<f64> = (365..365 + 120).map(at).collect();
+            assert_eq!((clock.pace(&times).unwrap().n_longer, clock.break_in(&times, &next)), (0, None), "{}", at(7));
+            assert!(clock.break_in(&times, &[at(365 + 3)]).is_some());
+        }
     }
 
     #[test]
