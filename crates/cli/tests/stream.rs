@@ -212,6 +212,10 @@ fn a_saved_state_goes_on_where_it_was() {
     stream(&[&other, "--load-state", &state], "").refused(&["saved with another model"]);
     stream(&[&model, "--load-state", "nowhere"], "").refused(&["nowhere"]);
     stream(&[&model, "--save-state", &model], "").refused(&["is the input"]);
+    // What cannot be saved is said beside what ended the rows.
+    let nowhere = shown(&scratch.path("nowhere/state"));
+    let both = stream(&[&model, "--save-state", &nowhere], &(without_states(&rows[..3]) + "a,none,none\n"));
+    assert!(both.stderr.contains("nowhere") && both.stderr.contains("line 5"), "{both:?}");
 }
 
 #[test]

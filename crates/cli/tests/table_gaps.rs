@@ -121,7 +121,7 @@ fn rows_to_come_follow_the_history_or_are_refused() {
     // Where no step is usual, the times are those of the rows to come.
     let (uneven, to_come) = shop(&(0..204).map(|at| at * at).collect::<Vec<usize>>());
     let predicted = with(&uneven, &to_come).ok();
-    assert!(predicted.stderr.contains("the steps of 1 of 1 sequences have no usual length"), "{predicted:?}");
+    assert!(predicted.stderr.contains("the steps have no usual length"), "{predicted:?}");
     let times: Vec<&str> = predicted.stdout.lines().skip(1).map(|line| line.split(',').nth(1).unwrap()).collect();
     assert_eq!(times, ["40000", "40401", "40804", "41209"]);
 }

@@ -95,12 +95,17 @@ fn is_closed(error: &anyhow::Error) -> bool {
 }
 
 /// Writes what is left to write, however it `ended`.
-fn finish(ended: anyhow::Result<()>, out: &Out) -> anyhow::Result<()> {
-    match ended {
+fn finish(ended: anyhow::Result<()>, saved: minrnn::Result<()>, out: &Out) -> anyhow::Result<()> {
+    let ended = match ended {
         Err(error) if is_closed(&error) => Ok(()),
         // That nothing can be printed may have been noticed where more was to be read.
         ended => goes_on(out.borrow_mut().flush()).and(ended),
+    };
+    if let (Err(_), Err(error)) = (&ended, &saved) {
+        say(error);
     }
+    ended?;
+    Ok(saved?)
 }
 
 impl Args {

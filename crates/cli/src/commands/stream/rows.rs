@@ -35,8 +35,7 @@ pub fn answer(args: &Args, deployed: &Deployed, task: &TableTask, input: Arrivin
     let answered = Answers { args, task, group, out, stop }.write(&mut groups, input);
     // What was read until now is kept, whatever ended it.
     let saved = args.save_state.as_ref().map_or(Ok(()), |path| groups.save(path, &identity));
-    finish(answered, out)?;
-    Ok(saved?)
+    finish(answered, saved, out)
 }
 
 /// Checks that what was saved has the sequence without a name, which all rows belong to.

@@ -37,8 +37,7 @@ pub fn answer(
     };
     let answered = read(args, tokenizer, &mut text, input, out, stop);
     let saved = args.save_state.as_ref().map_or(Ok(()), |path| text.save(path, &identity));
-    finish(answered, out)?;
-    Ok(saved?)
+    finish(answered, saved, out)
 }
 
 fn read(

@@ -65,7 +65,8 @@ impl Paces {
         let n_uneven = uneven.count();
         let without_pace = (n_uneven > 0).then(|| {
             let n = self.all.len();
-            format!("the steps of {n_uneven} of {n} sequences have no usual length: rows are read one after the other{in_season}")
+            let of = if n == 1 { String::new() } else { format!(" of {n_uneven} of {n} sequences") };
+            format!("the steps{of} have no usual length: rows are read one after the other{in_season}")
         });
         with_gaps.into_iter().chain(without_pace).reduce(|all, sentence| all + "\n" + &sentence)
     }
@@ -136,10 +137,7 @@ mod tests {
             of(&[days(60, 1.0, &[5]), days(40, 7.0, &[5])], 0, Missing::Mask).unwrap().contains("2 of 96 steps are longer than usual:")
         );
         let uneven = series(Clock::Number, &[1.0, 2.0, 5.0, 11.0, 30.0]);
-        assert_eq!(
-            of(&[uneven], 0, Missing::Mask).unwrap(),
-            "the steps of 1 of 1 sequences have no usual length: rows are read one after the other"
-        );
+        assert_eq!(of(&[uneven], 0, Missing::Mask).unwrap(), "the steps have no usual length: rows are read one after the other");
         assert_eq!(of(&[series(Clock::Number, &[])], 0, Missing::Error), None);
     }
 }
