@@ -2,7 +2,7 @@
 
 use std::ffi::c_char;
 
-use minrnn_model::UNSEEN;
+use minrnn_model::{Category, UNSEEN};
 
 use crate::failure::{Failure, guarded, valued};
 use crate::model::{MODELS, ModelHandle};
@@ -27,7 +27,8 @@ pub extern "C" fn minrnn_column_name(model: *const ModelHandle, column: usize, c
     })
 }
 
-/// What stands for `name` in column `column` of a row: −1 where training never saw it.
+/// What stands for `name` in column `column` of a row: −1 where training never saw it. A name with a zero byte in it cannot be asked for; what
+/// stands for it is its place among the names.
 ///
 /// # Safety
 /// `name` is null or a text that ends with a zero byte; `code` is null or has room for a number.
@@ -39,11 +40,12 @@ pub unsafe extern "C" fn minrnn_column_code(model: *const ModelHandle, column: u
         let name = unsafe { pointers::text("name", name) }?;
         expect_apart(["name", "code"], (name.as_ptr(), name.count_bytes() + 1), (code, 1))?;
         let model = MODELS.shared(model.addr())?;
-        let names = model.names_of(column)?;
-        if names.is_empty() {
-            return Err(Failure::new(Status::Kind, format!("column {column} holds numbers, there is none for a name")));
-        }
-        let found = names.iter().position(|known| known.as_c_str() == name).map_or(UNSEEN, |at| at as f64);
+        model.names_of(column)?;
+        let category: Option<&Category> = model.table()?.categories().iter().find(|category| category.column == column);
+        let numbers = || Failure::new(Status::Kind, format!("column {column} holds numbers, there is none for a name"));
+        let category = category.ok_or_else(numbers)?;
+        // Names of tables are UTF-8.
+        let found = name.to_str().map_or(UNSEEN, |name| category.code(name));
         // SAFETY: the caller's promise.
         unsafe { pointers::give("code", code, found) }
     })

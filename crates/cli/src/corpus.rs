@@ -8,8 +8,8 @@ use minrnn::data::shakespeare;
 use minrnn::train::Corpus;
 use minrnn_model::write_atomic;
 
-use crate::display::say;
 use crate::failure::WrongInput;
+use crate::say::say;
 
 /// The local file of `corpus`: from the cache, else downloaded into it.
 pub fn fetch(corpus: Corpus) -> anyhow::Result<PathBuf> {

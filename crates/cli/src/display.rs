@@ -1,24 +1,19 @@
 //! What a training run shows: a live bar on a terminal, plain lines elsewhere, and the closing words.
 
-use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use minrnn::checkpoint::parameter_count;
-use minrnn::data::table::Confusion;
 use minrnn::report::REPORT_FILE;
 use minrnn::train::{Data, Ending, Evaluation, Event, FINAL_BATCHES, FinalReport, Trainer, Update, duration};
 
 use crate::input;
+use crate::say::say;
+use crate::text_table::confusion_table;
 
 /// At most one plain line of progress in this time.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(10);
-
-/// Prints a line on stderr; that nobody can read it is no reason to end a run.
-pub fn say(line: impl fmt::Display) {
-    let _ = writeln!(io::stderr(), "{line}");
-}
 
 /// Shows the events of a run on stderr.
 pub struct Display {
@@ -209,42 +204,6 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         writeln!(out, "expected {} ± {} ({}): {verdict} with {found:.4}", expect.value, expect.tolerance, expect.source)?;
     }
     out.flush()
-}
-
-/// Classes beyond which a table of them fits no terminal.
-const MOST_CLASSES: usize = 24;
-
-/// How well each class is told from the others, and which are taken for which; nothing where they are too many.
-pub fn confusion_table(confusion: &Confusion) -> String {
-    let names = confusion.names();
-    if names.len() > MOST_CLASSES {
-        return String::new();
-    }
-    let share = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.1} %", 100.0 * share));
-    let mut header: Vec<String> = ["class", "n", "recall", "precision"].map(str::to_owned).to_vec();
-    header.extend(names.iter().map(|name| format!("predicted '{name}'")));
-    let mut rows = vec![header];
-    for (class, name) in names.iter().enumerate() {
-        let of = confusion.of_class(class);
-        let mut row = vec![name.clone(), of.n.to_string(), share(of.recall), share(of.precision)];
-        row.extend((0..names.len()).map(|predicted| confusion.count(class, predicted).to_string()));
-        rows.push(row);
-    }
-    aligned(&rows)
-}
-
-/// Rows with their cells below each other, the first column to the left.
-pub fn aligned(rows: &[Vec<String>]) -> String {
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len)).map(width).collect();
-    let line = |row: &Vec<String>| {
-        let cell = |(column, cell): (usize, &String)| {
-            let room = " ".repeat(widths[column] - cell.chars().count());
-            if column == 0 { format!("  {cell}{room}") } else { format!("  {room}{cell}") }
-        };
-        row.iter().enumerate().map(cell).collect::<String>().trim_end().to_owned() + "\n"
-    };
-    rows.iter().map(line).collect()
 }
 
 fn thousands(x: f64) -> String {

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use minrnn::Error;
 
-use crate::display::say;
 use crate::exit::ExitCode;
 use crate::hint;
+use crate::say::say;
 
 /// The run or the check failed.
 pub const FAILED: u8 = 1;

@@ -7,8 +7,8 @@ use minrnn::deployed::{Deployed, InsideFiles, InsideInputs, write_inside};
 use minrnn::output::expect_harmless;
 use minrnn_model::ModelConfig;
 
-use crate::display::say;
 use crate::failure::WrongInput;
+use crate::say::say;
 
 #[derive(clap::Args)]
 pub struct InsideArgs {

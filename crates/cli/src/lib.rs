@@ -24,10 +24,12 @@ mod output;
 mod predicted;
 mod printer;
 mod ranks;
+mod say;
 mod session_size;
 mod sink;
 mod starter;
 mod task_args;
+mod text_table;
 mod threads;
 
 use std::ffi::OsString;

@@ -9,10 +9,10 @@ use clap::error::ErrorKind;
 use minrnn::train::Group;
 
 use crate::device_failure;
-#[cfg(feature = "mpi")]
-use crate::display::say;
 use crate::exit::ExitCode;
 use crate::failure::{self, WrongInput};
+#[cfg(feature = "mpi")]
+use crate::say::say;
 
 /// What starters of processes tell each of them: how many there are.
 const SIZES: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"];

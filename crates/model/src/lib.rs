@@ -27,6 +27,7 @@ mod digests;
 mod error;
 #[cfg(feature = "std")]
 mod files;
+mod first_few;
 #[cfg(feature = "std")]
 mod foreign_weights;
 mod hex;
@@ -57,6 +58,7 @@ pub use error::{Error, Result};
 pub use files::{
     WRITING, create_directories, names_of, put_in_place, read_text, sync_directory, temporary_beside, without_temporary_name, write_atomic,
 };
+pub use first_few::first_few;
 #[cfg(feature = "std")]
 pub use foreign_weights::INDEX_FILE;
 pub use hex::hex;

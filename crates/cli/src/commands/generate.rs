@@ -17,11 +17,11 @@ use minrnn_model::read_text;
 use minrnn_stream::{Model, Sampling};
 
 use crate::device::DeviceArg;
-use crate::display::say;
 use crate::exit::ExitCode;
 use crate::failure::WrongInput;
 use crate::memory::MemoryArg;
 use crate::printer::Printer;
+use crate::say::say;
 use crate::threads::Threads;
 
 const MAX_PROMPT_FILE: u64 = 256 << 20;

@@ -6,10 +6,10 @@ use minrnn::output::expect_harmless;
 use minrnn::plot::{Panel, Series, draw_lines};
 use minrnn::train::{METRICS_FILE, Record, read_metrics};
 
-use crate::display::say;
 use crate::exit::ExitCode;
 use crate::failure::WrongInput;
 use crate::output::print;
+use crate::say::say;
 
 /// More lines would share colours.
 const MOST_RUNS: usize = 10;

@@ -12,12 +12,12 @@ use minrnn::train::find_checkpoint;
 use minrnn_model::{ModelConfig, write_atomic};
 
 use crate::device::DeviceArg;
-use crate::display::say;
 use crate::exit::ExitCode;
 use crate::failure::{FAILED, WrongInput};
 use crate::inside::InsideArgs;
 use crate::memory::MemoryArg;
 use crate::predicted::Predicted;
+use crate::say::say;
 use crate::threads::Threads;
 use crate::{input, inside, interrupt, output};
 

@@ -17,11 +17,11 @@ use minrnn_reproduce::{
 };
 
 use crate::device::DeviceArg;
-use crate::display::say;
 use crate::exit::ExitCode;
 use crate::failure::{FAILED, WrongInput};
 use crate::memory::MemoryArg;
 use crate::output::print;
+use crate::say::say;
 use crate::{interrupt, threads};
 pub use list::list;
 use terminal::Terminal;

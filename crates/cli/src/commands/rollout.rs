@@ -11,10 +11,10 @@ use minrnn::rng::Purpose;
 use minrnn::rollout::{Actor, Memory, Rollout, normalized_score};
 use minrnn_reproduce::Summary;
 
-use crate::display::say;
 use crate::exit::ExitCode;
 use crate::failure::WrongInput;
 use crate::output::print;
+use crate::say::say;
 use crate::threads::Threads;
 
 /// Most steps that a policy is shown again and again; with as many episodes as there may be they take 2 GiB.

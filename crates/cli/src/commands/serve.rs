@@ -16,11 +16,11 @@ use minrnn_serve::{Predictor, ServedModel, ServedTable, Server, Settings, Unpred
 use rayon::ThreadPool;
 use tempfile::NamedTempFile;
 
-use crate::display::say;
 use crate::exit::ExitCode;
 use crate::failure::WrongInput;
 use crate::interrupt;
 use crate::predicted::Predicted;
+use crate::say::say;
 use crate::session_size::session_size;
 use crate::threads::Threads;
 

@@ -7,11 +7,12 @@ use minrnn::output::expect_outside_runs;
 use minrnn::train::{Asked, Experiment, Group, Pointer, Request, RunDir, Told, Trainer, find_data, training_memory};
 
 use crate::device::DeviceArg;
-use crate::display::{self, Display, say};
+use crate::display::{self, Display};
 use crate::exit::ExitCode;
 use crate::failure::NO_STDOUT;
 use crate::memory::MemoryArg;
 use crate::ranks::Together;
+use crate::say::say;
 use crate::task_args::TaskArgs;
 use crate::threads::{self, Threads};
 use crate::{corpus, input, interrupt, memory, ranks};
@@ -121,7 +122,7 @@ fn train(experiment: Experiment, run: RunDir, group: Group) -> anyhow::Result<Ex
     // Until here, where data are read and a vocabulary is learned, a signal ends the process at once.
     let stop = interrupt::stop_flag()?;
     if group.is_first() {
-        display::say(memory::line(trainer.memory(), trainer.experiment().train.memory_limit));
+        say(memory::line(trainer.memory(), trainer.experiment().train.memory_limit));
         if let Some(understood) = trainer.data().understood() {
             say(understood);
         }

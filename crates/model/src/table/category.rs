@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use crate::first_few;
+
 /// Most names of a column that are told apart.
 pub const MAX_CATEGORIES: usize = 64;
 /// What stands in a row for a name that training never saw: none of the inputs is 1.
@@ -22,9 +24,6 @@ pub struct Category {
     pub values: Vec<String>,
 }
 
-/// Names that are told in a sentence.
-const MOST_TOLD: usize = 8;
-
 impl Category {
     /// What stands in a row for `name`: its number, or [`UNSEEN`] where it is none of those that are told apart.
     pub fn code(&self, name: &str) -> f64 {
@@ -38,11 +37,7 @@ impl Category {
 
     /// The names and what stands for them, as a sentence tells them.
     pub(super) fn told(&self) -> String {
-        let told: Vec<String> = self.values.iter().take(MOST_TOLD).enumerate().map(|(code, name)| format!("{code} is '{name}'")).collect();
-        match self.values.len().saturating_sub(MOST_TOLD) {
-            0 => told.join(", "),
-            others => format!("{}, and so on with {others} more", told.join(", ")),
-        }
+        first_few(self.values.iter().enumerate().map(|(code, name)| format!("{code} is '{name}'")))
     }
 }
 

@@ -630,10 +630,7 @@ mod tests {
             assert!(refused.contains(&format!("column 'y': found {code:?}, expected")), "{refused}");
         }
         let refused = read(&task, 10.0).unwrap_err().to_string();
-        assert!(
-            refused.contains("(0 is '1', 1 is '2', ") && refused.contains("7 is '8', and so on with 2 more), or -1 for one"),
-            "{refused}"
-        );
+        assert!(refused.contains("(0 is '1', 1 is '2', ") && refused.contains("7 is '8' and 2 more), or -1 for one"), "{refused}");
         task.missing = Missing::Mask;
         assert!(read(&task, f64::NAN).is_ok() && read(&task, 0.5).is_err());
     }

@@ -12,9 +12,10 @@ use minrnn_model::CheckpointFiles;
 use serde_json::json;
 
 use super::{BATCH_SIZE, expect_finite, print_comparison, print_model, stopped, wanted_inside};
-use crate::display::{aligned, say};
 use crate::exit::ExitCode;
 use crate::failure::{NO_STDOUT, WrongInput};
+use crate::say::say;
+use crate::text_table::aligned;
 use crate::{input, interrupt};
 
 #[derive(clap::Args)]

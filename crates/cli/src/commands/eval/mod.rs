@@ -23,12 +23,13 @@ use minrnn::train::{
 use minrnn_model::ModelConfig;
 
 use crate::device::DeviceArg;
-use crate::display::{confusion_table, say};
 use crate::exit::ExitCode;
 use crate::failure::{FAILED, NO_STDOUT, WrongInput};
 use crate::inside::InsideArgs;
 use crate::memory::MemoryArg;
 use crate::ranks::Together;
+use crate::say::say;
+use crate::text_table::confusion_table;
 use crate::threads::Threads;
 use crate::{input, inside, interrupt, ranks};
 

@@ -7,7 +7,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use minrnn::train::{Ending, Event, duration};
 use minrnn_reproduce::Notice;
 
-use crate::display::say;
+use crate::say::say;
 
 /// At most one plain line of progress in this time.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(30);

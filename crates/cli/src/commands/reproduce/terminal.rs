@@ -8,7 +8,8 @@ use minrnn_reproduce::{Bench, Error, Host, Notice, Result, Scale, Target};
 
 use super::side_by_side::{SideBySide, other_machine};
 use crate::commands::bench::{BUILD, lines_of_own_process};
-use crate::display::{self, Display, say};
+use crate::display::{self, Display};
+use crate::say::say;
 use crate::{corpus, failure};
 
 /// What is shown, and what the flags say.

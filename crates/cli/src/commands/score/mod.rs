@@ -12,9 +12,9 @@ use minrnn::deployed::{Deployed, RowUnit};
 use minrnn::output::expect_harmless;
 use minrnn_model::Calibration;
 
-use crate::display::say;
 use crate::exit::ExitCode;
 use crate::failure::{FAILED, WrongInput};
+use crate::say::say;
 use crate::threads::Threads;
 use crate::{input, interrupt};
 

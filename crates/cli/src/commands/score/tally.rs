@@ -1,6 +1,6 @@
 //! What was marked.
 
-use crate::display::say;
+use crate::say::say;
 
 /// Counts rows, and knows the most surprising of them.
 #[derive(Default)]

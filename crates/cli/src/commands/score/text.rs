@@ -12,7 +12,7 @@ use minrnn_model::Calibration;
 use super::tally::{Tally, mark};
 use super::{Args, threshold};
 use crate::csv::in_a_line;
-use crate::display::say;
+use crate::say::say;
 use crate::sink::Sink;
 use crate::{input, interrupt};
 

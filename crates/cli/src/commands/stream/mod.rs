@@ -16,9 +16,9 @@ use minrnn::deployed::Deployed;
 use minrnn::output::expect_harmless;
 
 use self::arriving::{Arriving, Out};
-use crate::display::say;
 use crate::exit::ExitCode;
 use crate::failure::WrongInput;
+use crate::say::say;
 use crate::threads::Threads;
 use crate::{input, interrupt};
 

@@ -14,8 +14,8 @@ use super::arriving::{Arriving, Out};
 use super::order::Order;
 use super::{Args, finish, goes_on};
 use crate::csv::quoted;
-use crate::display::say;
 use crate::failure::WrongInput;
+use crate::say::say;
 
 /// Predicts after every row that `input` gives.
 pub fn answer(args: &Args, deployed: &Deployed, task: &TableTask, input: Arriving, out: &Out, stop: &AtomicBool) -> anyhow::Result<()> {

@@ -12,8 +12,8 @@ use super::arriving::{Arriving, Out};
 use super::rows::in_json;
 use super::{Args, finish, goes_on};
 use crate::csv::in_a_line;
-use crate::display::say;
 use crate::failure::WrongInput;
+use crate::say::say;
 
 /// Bytes between two looks whether a stop was asked for.
 const PART: usize = 1 << 10;

@@ -3,7 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
-use minrnn_model::{Category, Layout};
+use minrnn_model::{Category, Layout, first_few};
 
 use super::cells::{Kind, Texts};
 use crate::suggestion::suggestion;
@@ -152,7 +152,7 @@ impl Wanted {
         if numbers.is_empty() {
             return Err(Error::Data(format!(
                 "it has no column left to read numbers from; its columns are {}",
-                header.iter().take(24).map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
+                first_few(header.iter().map(|name| format!("'{name}'")))
             )));
         }
         Ok(Positions { numbers, texts, time })
