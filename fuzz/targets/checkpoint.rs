@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use minrnn_fuzz::{configs, file, folder, joined, parts, safetensors_file, seeds, tensors, use_model};
-use minrnn_model::{CONFIG_FILE, CheckpointConfig, WEIGHTS_FILE, WeightFormat, read_checkpoint};
+use minrnn_model::{CONFIG_FILE, CheckpointConfig, Section, WEIGHTS_FILE, WeightFormat, read_checkpoint};
 use minrnn_stream::{Model, PackedModel};
 
 fuzz_target!(
@@ -27,7 +27,8 @@ fuzz_target!(
         let Ok(model) = Model::new(&config.model, &mut weights.clone(), format) else { return };
         use_model(&model);
         let path = folder().join("packed");
-        PackedModel::write(&path, &config.model, &mut weights.clone(), format, &[]).expect("a model that loads is packed");
+        let policy = model.is_policy().then(|| Section::policy(b"{}"));
+        PackedModel::write(&path, &config.model, &mut weights.clone(), format, policy.as_slice()).expect("a model that loads is packed");
         assert_eq!(PackedModel::read(&path).expect("what was written is read").model.parameters(), model.parameters());
     }
 );

@@ -6,6 +6,9 @@ use minrnn_model::{MixerKind, WeightFormat};
 
 use crate::{Error, Result};
 
+/// How many times as wide as a model its recurrence may be: the greatest `expansion`.
+const MOST_TIMES: usize = 64;
+
 /// A bench's own sizes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Defaults {
@@ -41,6 +44,12 @@ impl Case {
         self.batch_size as u128 * self.seq_len as u128
     }
 
+    /// Why its configuration is refused, where it is: in words of the widths that were asked for, not of the ratio that was made of them.
+    pub(crate) fn refused(&self, error: impl Into<Error>) -> Error {
+        let Self { d_model, d_hidden, .. } = *self;
+        if d_hidden > d_model.saturating_mul(MOST_TIMES) { Error::Widths { d_model, d_hidden, most: MOST_TIMES } } else { error.into() }
+    }
+
     /// The precision of training; formats for weights alone are refused.
     pub(crate) fn training_precision(&self) -> Result<minrnn::ops::Precision> {
         match self.precision {
@@ -60,4 +69,21 @@ pub(crate) fn expect_room(floats: u128, device: &Device) -> Result<()> {
     let needed = floats.saturating_mul(4);
     let available = Room::left(None).map_or(1 << 46, |room| u128::from(room.bytes));
     if needed > available { Err(Error::Memory { needed, available }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Bench;
+    use crate::language_model::config;
+
+    #[test]
+    fn the_widest_recurrence_that_is_named_is_one_that_is_taken() {
+        let case = |d_hidden| Case { d_model: 8, d_hidden, ..Bench::Decode.case() };
+        config(&case(8 * MOST_TIMES)).validate().unwrap();
+        let wider = case(8 * MOST_TIMES + 8);
+        let refused = wider.refused(config(&wider).validate().unwrap_err());
+        assert_eq!(refused.to_string(), "a recurrence of width 520 is more than 64 times as wide as a model of width 8");
+        assert!(refused.is_wrong_input());
+    }
 }

@@ -20,6 +20,16 @@ pub enum Error {
         /// What this process may have.
         available: u128,
     },
+    /// The recurrence is too many times as wide as the model.
+    #[error("a recurrence of width {d_hidden} is more than {most} times as wide as a model of width {d_model}")]
+    Widths {
+        /// D.
+        d_model: usize,
+        /// E.
+        d_hidden: usize,
+        /// How many times it may be.
+        most: usize,
+    },
     /// Training has no such number format.
     #[error("{0} is a format of weights for inference; training has f32 and bf16")]
     WeightsOnly(WeightFormat),
@@ -51,7 +61,7 @@ impl Error {
     /// True where what was asked for is at fault, false where the machine failed.
     pub fn is_wrong_input(&self) -> bool {
         match self {
-            Self::Memory { .. } | Self::WeightsOnly(_) => true,
+            Self::Memory { .. } | Self::Widths { .. } | Self::WeightsOnly(_) => true,
             Self::Threads { .. } | Self::Device { .. } | Self::Scratch(_) => false,
             Self::Model(error) => error.is_wrong_input(),
         }

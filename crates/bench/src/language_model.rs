@@ -35,7 +35,7 @@ pub(crate) fn config(case: &Case) -> ModelConfig {
 /// The model on `device`, if there is room for it and for `floats_per_token` numbers a token.
 pub(crate) fn build(case: &Case, floats_per_token: u128, device: &Device) -> Result<SequenceModel> {
     let config = config(case);
-    config.validate()?;
+    config.validate().map_err(|error| case.refused(error))?;
     expect_room(config.cost()?.parameters + case.tokens() * floats_per_token, device)?;
     Ok(SequenceModel::new(&config, 0, device)?)
 }

@@ -23,7 +23,7 @@ pub(crate) fn measure(case: &Case, plan: Plan, device: &Device) -> Result<Measur
     expect_room(case.tokens() * WIDTHS_KEPT * e.max(d) as u128, device)?;
     let expansion = e as f64 / d as f64;
     let config = ModelConfig { mixer, vocab_size: 2, d_model: d, expansion, n_layers: 1, max_seq_len: t, ..Default::default() };
-    let config = config.checked()?;
+    let config = config.checked().map_err(|error| case.refused(error))?;
     let device = device.clone().autodiff();
     let layer = AnyMixer::new(&config, 0, &mut Initializer::new(0, &device));
     let mut rng = rng::stream(0, Purpose::Bench, 0);

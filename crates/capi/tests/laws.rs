@@ -280,7 +280,7 @@ fn the_only_row_of_a_table_without_sequences_is_saved_without_a_name() {
         assert_eq!(saved.names, expected);
         // Any names are read.
         let names = (5..5 + rows).map(|name| name.to_string()).collect();
-        let (status, again) = restore(model, &SavedSessions { names, ..saved }.to_bytes(&identity).unwrap());
+        let (status, again) = restore(model, &SavedSessions { names, ..saved }.to_bytes(&rust, &identity).unwrap());
         ok(status);
         assert_eq!(minrnn_session_size(again, 0), rows);
         for session in [here, again] {

@@ -1,15 +1,16 @@
 //! What a training run shows: a live bar on a terminal, plain lines elsewhere, and the closing words.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use minrnn::checkpoint::parameter_count;
 use minrnn::report::REPORT_FILE;
-use minrnn::train::{Data, Ending, Evaluation, Event, FINAL_BATCHES, FinalReport, Trainer, Update, duration};
+use minrnn::train::{Data, Ending, Evaluation, Event, Expect, FINAL_BATCHES, FinalReport, Metric, Trainer, Update, counted, duration};
 
 use crate::input;
 use crate::say::say;
+use crate::shell;
 use crate::text_table::confusion_table;
 
 /// At most one plain line of progress in this time.
@@ -33,21 +34,21 @@ impl Display {
         let (train, model) = (&experiment.train, &experiment.model);
         say(&experiment.description);
         say(format_args!(
-            "{}: {} layers, width {}, {} parameters; {} iterations on {}{} threads",
+            "{}: {}, width {}, {}; {} on {}{}",
             model.mixer,
-            model.n_layers,
+            counted(model.n_layers, "layer"),
             model.d_model,
-            parameter_count(trainer.model()),
-            train.max_iterations,
+            counted(parameter_count(trainer.model()), "parameter"),
+            counted(train.max_iterations, "iteration"),
             if trainer.group().is_alone() { String::new() } else { format!("{} processes, each with ", trainer.group().size()) },
-            rayon::current_num_threads(),
+            counted(rayon::current_num_threads(), "thread"),
         ));
         let data = &experiment.data;
         if input::same_file(data.path.as_deref(), data.table.test.as_deref()) {
             say("the test file is the training file; its score says nothing about new data");
         }
         if trainer.progress().iteration > 0 {
-            say(format_args!("resumed after {} iterations", trainer.progress().iteration));
+            say(format_args!("resumed after {}", counted(trainer.progress().iteration, "iteration")));
         }
         Self::of_round(trainer)
     }
@@ -56,15 +57,16 @@ impl Display {
     pub fn of_refit(trainer: &Trainer) -> Self {
         let updates = trainer.progress().refit.map_or(0, |refit| refit.updates);
         let but = if trainer.data().has_test_file() { " except the test file" } else { "" };
-        say(format_args!("retraining on all data{but}, {updates} iterations as before"));
+        say(format_args!("retraining on all data{but}, {} as before", counted(updates, "iteration")));
         Self::of_round(trainer)
     }
 
     fn of_round(trainer: &Trainer) -> Self {
         let (started_at, max_iterations) = (trainer.progress().iteration, trainer.end_of_round());
-        let bar = io::stderr().is_terminal().then(|| {
-            let bar = ProgressBar::new(max_iterations);
-            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}  {elapsed} elapsed, {eta} left");
+        let bar = ProgressBar::new(max_iterations);
+        // Where nothing can be drawn, such as on a terminal that moves no cursor, neither would lines above it be printed.
+        let bar = (!bar.is_hidden()).then(|| {
+            let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg}  {elapsed} elapsed, {eta} left");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar.set_position(started_at);
             bar.reset_eta();
@@ -124,10 +126,10 @@ impl Display {
 
 /// What a stopped run says last.
 pub fn say_how_to_go_on(trainer: &Trainer) {
-    let out = trainer.run_dir().path().display();
-    say(format_args!("stopped after {} iterations; everything is saved in {out}", trainer.progress().iteration));
+    let out = trainer.run_dir().path();
+    say(format_args!("stopped after {}; everything is saved in {}", counted(trainer.progress().iteration, "iteration"), out.display()));
     let starter = if trainer.group().is_alone() { String::new() } else { format!("mpiexec -n {} ", trainer.group().size()) };
-    say(format_args!("continue with: {starter}minrnn train --resume --out {out}"));
+    say(format_args!("continue with: {starter}minrnn train --resume --out {}", shell::quoted(out)));
 }
 
 /// Says why a run ended.
@@ -136,11 +138,11 @@ pub fn announce_ending(ending: Ending, trainer: &Trainer) {
     let scoring = if trainer.data().has_parts() { "scoring" } else { "scoring the best checkpoints" };
     let why = match ending {
         _ if trainer.progress().refit.is_some() => "retrained on all data".to_owned(),
-        Ending::EarlyStopped => format!("no improvement in {} evaluations", trainer.experiment().train.patience),
+        Ending::EarlyStopped => format!("no improvement in {}", counted(trainer.experiment().train.patience, "evaluation")),
         Ending::Solved => format!("solved, {} % of the answers are right", 100.0 * trainer.experiment().train.solved_at),
         _ => "all iterations done".to_owned(),
     };
-    say(format_args!("{why}: {iteration} iterations, {} of training; {scoring}", duration(seconds)));
+    say(format_args!("{why}: {}, {} of training; {scoring}", counted(iteration, "iteration"), duration(seconds)));
 }
 
 /// Prints the final report on stdout.
@@ -155,13 +157,14 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
     // What can be compared with a baseline says it with its certainty, and nothing else says it again.
     if report.compared.is_empty() {
         for (iteration, evaluation) in &report.kept {
-            writeln!(out, "iteration {iteration}: test {} ({} predictions)", shown(evaluation), evaluation.n_scored)?;
+            writeln!(out, "iteration {iteration}: test {} ({})", shown(evaluation), counted(evaluation.n_scored, "prediction"))?;
         }
         writeln!(out, "best: iteration {}, test {}", report.iteration, shown(&report.fixed))?;
     }
-    let run = trainer.run_dir().path().display();
+    let run = shell::quoted(trainer.run_dir().path());
     if let Some(n_batches) = report.shortened_to {
-        writeln!(out, "the training was short: scored on {n_batches} batches, not on {FINAL_BATCHES}; minrnn eval {run} takes them all")?;
+        let batches = counted(n_batches, "batch");
+        writeln!(out, "the training was short: scored on {batches}, not on {FINAL_BATCHES}; minrnn eval {run} takes them all")?;
     }
     for measure in &report.compared {
         writeln!(out, "test {}", measure.told())?;
@@ -171,7 +174,7 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
     }
     if report.scored != report.checkpoint {
         let of_before = "scored: the earlier model, which never saw the test part";
-        writeln!(out, "{of_before}, after {} iterations ({})", report.iteration, report.scored.display())?;
+        writeln!(out, "{of_before}, after {} ({})", counted(report.iteration, "iteration"), report.scored.display())?;
     }
     if let Some(told) = trainer.told_of_start() {
         writeln!(out, "{told}")?;
@@ -186,12 +189,12 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         writeln!(out, "scaled so that guessing ({:.1}%) is 0: {:.1}%", 100.0 * chance, 100.0 * scaled)?;
     }
     if let Some(evaluation) = &report.full_pass {
-        writeln!(out, "one pass over the whole test text: {} ({} predictions)", shown(evaluation), evaluation.n_scored)?;
+        writeln!(out, "one pass over the whole test text: {} ({})", shown(evaluation), counted(evaluation.n_scored, "prediction"))?;
     } else if matches!(trainer.data(), Data::Text { .. }) {
         writeln!(out, "the test text is longer than what was trained on: minrnn eval {run} makes one pass over the whole of it")?;
     }
     writeln!(out, "model: {}", report.checkpoint.display())?;
-    writeln!(out, "report: {run}/{REPORT_FILE}")?;
+    writeln!(out, "report: {}/{REPORT_FILE}", trainer.run_dir().path().display())?;
     match trainer.data() {
         Data::Text { .. } => writeln!(out, "next: minrnn generate {run} --prompt \"...\"    or: minrnn eval {run}")?,
         Data::Task(_) if trainer.experiment().model.decision => writeln!(out, "next: minrnn rollout {run}    or: minrnn pack {run}")?,
@@ -199,11 +202,19 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         Data::Task(_) => writeln!(out, "next: minrnn eval {run}    or train on a text of yours: minrnn train --data FILE")?,
     }
     if let Some(expect) = &trainer.experiment().expect {
-        let found = report.fixed.accuracy.filter(|_| by_accuracy).unwrap_or(report.fixed.loss);
+        let found = judged(expect, &report.fixed);
         let verdict = if expect.is_reached_by(found) { "reached" } else { "not reached" };
         writeln!(out, "expected {} ± {} ({}): {verdict} with {found:.4}", expect.value, expect.tolerance, expect.source)?;
     }
     out.flush()
+}
+
+/// What `expect` judges by; not a number where it was not measured.
+fn judged(expect: &Expect, found: &Evaluation) -> f64 {
+    match expect.metric {
+        Metric::TestLoss => found.loss,
+        Metric::TestAccuracy => found.accuracy.unwrap_or(f64::NAN),
+    }
 }
 
 fn thousands(x: f64) -> String {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use minrnn::deployed::Deployed;
-use minrnn::output::{expect_harmless, expect_not_learned};
+use minrnn::output::expect_harmless;
 use minrnn::transfer::Source;
 use minrnn::{Error, Result};
 use minrnn_model::write_atomic;
@@ -28,8 +28,7 @@ pub struct WrittenGraph {
 pub fn write_graph(run: &Path, output: &Path) -> Result<WrittenGraph> {
     expect_harmless(output, [run])?;
     let deployed = Deployed::load(run)?;
-    let Source { path, mut weights, sections, .. } = Source::read(run)?;
-    expect_not_learned(output, &sections)?;
+    let Source { path, mut weights, .. } = Source::read(run)?;
     let policy = deployed.policy.as_ref().map(serde_json::to_value).transpose();
     let policy = policy.map_err(|error| Error::Config(format!("the policy of the graph cannot be written: {error}")))?;
     let attached = Attached { tokenizer: deployed.tokenizer.as_ref(), task: deployed.table.as_ref(), policy: policy.as_ref() };

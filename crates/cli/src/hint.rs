@@ -8,8 +8,13 @@ use minrnn_reproduce::FolderProblem;
 /// What `error` says, and which flag helps.
 pub fn with_hint(error: &(dyn StdError + 'static)) -> String {
     let told = error.to_string();
-    if let Some(minrnn_bench::Error::WeightsOnly(_)) = error.downcast_ref() {
-        return format!("--precision {told}");
+    match error.downcast_ref() {
+        Some(minrnn_bench::Error::WeightsOnly(_)) => return format!("--precision {told}"),
+        Some(&minrnn_bench::Error::Widths { d_model, d_hidden, most }) => {
+            let (least, widest) = (d_hidden.div_ceil(most), most * d_model);
+            return format!("{told}; give --d-model {least} or more, or --d-hidden {widest} or less");
+        }
+        _ => {}
     }
     let hint = match error.downcast_ref() {
         Some(minrnn_reproduce::Error::Folder { problem, .. }) => of_folder(problem).to_owned(),

@@ -26,6 +26,7 @@ mod printer;
 mod ranks;
 mod say;
 mod session_size;
+mod shell;
 mod sink;
 mod starter;
 mod task_args;
@@ -41,9 +42,6 @@ use minrnn_kernels::simd::Level;
 
 pub use formats::ONNX;
 pub use graph::{WrittenGraph, write_graph};
-
-/// The variable that names the processor's instructions to use.
-const INSTRUCTIONS: &str = "MINRNN_SIMD";
 
 #[derive(Parser)]
 #[command(
@@ -117,12 +115,9 @@ pub fn run(program: Vec<OsString>, arguments: impl IntoIterator<Item = OsString>
 /// Refuses variables of the environment that ask for what there is not: to compute otherwise without a word would mislead.
 fn expect_usable_environment() -> anyhow::Result<()> {
     threads::expect_few()?;
-    let found = std::env::var(INSTRUCTIONS).unwrap_or_default();
-    let known: Vec<&str> = Level::available().into_iter().map(Level::name).collect();
-    if found.is_empty() || known.contains(&found.as_str()) {
-        return Ok(());
-    }
-    Err(failure::WrongInput(format!("{INSTRUCTIONS} must be one of {} on this machine, found '{found}'", known.join(", "))).into())
+    let Err(unknown) = Level::from_env() else { return Ok(()) };
+    let (known, found) = (unknown.expected.join(", "), unknown.found);
+    Err(failure::WrongInput(format!("{} must be one of {known} on this machine, found '{found}'", Level::VARIABLE)).into())
 }
 
 fn start(command: Command) -> anyhow::Result<ExitCode> {

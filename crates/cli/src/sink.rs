@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, ErrorKind, Stdout, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use minrnn_model::{put_in_place, temporary_beside};
+use minrnn_model::{put_in_place, temporary_beside, without_temporary_name};
 use tempfile::NamedTempFile;
 
 use crate::failure::NO_STDOUT;
@@ -62,5 +62,5 @@ impl Sink {
 }
 
 fn could_not_write(path: &Path, error: io::Error) -> minrnn::Error {
-    minrnn::Error::io("write", path, error)
+    minrnn::Error::io("write", path, without_temporary_name(error))
 }

@@ -134,7 +134,9 @@ fn wrong_flags_end_with_2_and_say_why() {
         ("scan --threads 0", "0"),
         ("scan --warmup 18446744073709551615", "warmup"),
         ("lm --batch-size 1000000000", "memory"),
-        ("lm --d-model 7 --d-hidden 1000000000", "expansion"),
+        ("lm --d-model 7 --d-hidden 1000000000", "or --d-hidden 448 or less"),
+        ("decode --d-model 8", "more than 64 times as wide as a model of width 8; give --d-model 12 or more, or --d-hidden 512 or less"),
+        ("layer --mixer mamba --d-model 2 --d-hidden 300 --seq-len 4", "give --d-model 5 or more, or --d-hidden 128 or less"),
     ] {
         let done = bench(flags);
         let message = String::from_utf8_lossy(&done.stderr);

@@ -110,20 +110,71 @@ fn texts_that_cannot_be_scored_are_named() {
     let training = scratch.training("run", &["max_iterations=1"]);
     training.run().ok();
     let run = shown(&training.out);
+    let packed = shown(&scratch.path("model.minrnn"));
+    Finished::of(&mut minrnn(&["pack", &run, "-o", &packed])).ok();
     let cases: [(&str, &[u8], &[&str]); 4] = [
         ("empty.txt", b"", &["empty.txt' is empty"]),
-        ("latin.txt", b"the \xff fox the brown fox", &["latin.txt' is not UTF-8", "byte 4"]),
-        ("short.txt", b"the fox", &["short.txt'", "the text has 7 tokens", "at least 17"]),
+        ("latin.txt", b"the \xff fox the brown fox", &["latin.txt' is not UTF-8", "byte 4", "convert the file to UTF-8\n"]),
+        ("one.txt", b"t", &["one.txt'", "at least 2 tokens", "found 1\n"]),
         ("zebra.txt", b"the brown zebra jumps. the fox", &["zebra.txt'", "character 11 of the text is 'z'"]),
     ];
     for (name, content, parts) in cases {
         let path = scratch.write(name, content);
-        eval(&[&run, "--data", &shown(&path)]).refused(parts);
+        for model in [&run, &packed] {
+            let finished = eval(&[model, "--data", &shown(&path)]);
+            finished.refused(&[]);
+            parts.iter().for_each(|part| assert!(finished.stderr.contains(part), "expected '{part}' in {finished:?}"));
+            for advice in ["to learn from", "tokenizer =", "seq_len", "train_fraction"] {
+                assert!(name == "zebra.txt" || !finished.stderr.contains(advice), "advice for training: {finished:?}");
+            }
+        }
     }
     eval(&[&run, "--data", &shown(&scratch.path("missing.txt"))]).refused(&["missing.txt", "No such file"]);
     let none = eval(&[&run, "--batches", "0"]);
     assert!(none.code == Some(2) && none.stderr.contains("--batches"), "{none:?}");
     eval(&[&run, "--threads", "100000"]).refused(&["threads must be at most 1024"]);
+}
+
+#[test]
+fn a_text_shorter_than_a_window_is_scored_in_one_pass_that_carries_the_state() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &["max_iterations=2"]);
+    training.run().ok();
+    let (run, packed) = (shown(&training.out), shown(&scratch.path("model.minrnn")));
+    Finished::of(&mut minrnn(&["pack", &run, "--weights", "f32", "-o", &packed])).ok();
+    for length in [2, 7, 16] {
+        let data = shown(&scratch.write("short.txt", words(length)));
+        let finished = eval(&[&run, "--data", &data, "--json"]).ok();
+        let told = format!("the text has {length} tokens, fewer than the 17 of a window (seq_len = 16)");
+        assert!(finished.stderr.starts_with(&told) && finished.stderr.lines().count() == 1, "{finished:?}");
+        let found: Value = serde_json::from_str(finished.stdout.trim_end()).unwrap();
+        let (_, of_packed) = &measures(&[&packed, "--data", &data])[0];
+        assert_eq!(found["measure"], "full pass, state carried");
+        assert_eq!((&found["predictions"], &of_packed["predictions"]), (&(length - 1).into(), &(length - 1).into()));
+        assert!((found["loss"].as_f64().unwrap() - of_packed["loss"].as_f64().unwrap()).abs() < 1e-4, "{found} {of_packed}");
+    }
+    assert_eq!(measures(&[&run, "--data", &shown(&scratch.write("window.txt", words(17)))]).len(), 3);
+}
+
+#[test]
+fn models_whose_numbers_stand_for_other_tokens_are_not_compared() {
+    let (scratch, others) = (Scratch::new(), Scratch::new());
+    // As many characters, of which one is another.
+    others.write("text.txt", words(5000).replace('q', "Q"));
+    let [own, other] = [(&scratch, "own"), (&others, "other")].map(|(folder, name)| {
+        let training = folder.training(name, &["max_iterations=2"]);
+        training.run().ok();
+        shown(&training.out)
+    });
+    let (packed, data) = (shown(&scratch.path("model.minrnn")), shown(&scratch.path("text.txt")));
+    Finished::of(&mut minrnn(&["pack", &own, "-o", &packed])).ok();
+    let other_packed = shown(&others.path("model.minrnn"));
+    Finished::of(&mut minrnn(&["pack", &other, "-o", &other_packed])).ok();
+    for against in [&other, &other_packed] {
+        eval(&[&packed, "--data", &data, "--against", against]).refused(&["different vocabularies", "cannot be compared", "\"Q\""]);
+    }
+    let agreement = eval(&[&packed, "--data", &data, "--against", &own]).ok().stdout;
+    assert!(agreement.contains("top-1 agreement with "), "{agreement}");
 }
 
 #[test]
@@ -150,7 +201,7 @@ fn what_is_refused_has_replaced_no_file() {
         (&[&packed, "--data", &text, "--logits", &nowhere], &["there is no directory", "nowhere", "make it first"]),
         (&[&classes, "--data", &table, "--logits", &keep, "--backtest", "2"], &["it does not forecast"]),
         (&[&texts, "--data", &text, "--hidden", &keep, "--against", &packed], &["--against compares a packed model"]),
-        (&[&texts, "--data", &one, "--embeddings", &keep], &["one.txt", "at least 17"]),
+        (&[&texts, "--data", &one, "--embeddings", &keep], &["one.txt", "at least 2"]),
         (&[&packed, "--data", &one, "--logits", &keep], &["one.txt", "at least 2"]),
         (&[&packed, "--data", &text, "--logits", &keep, "--against", &bytes], &["vocabularies of different sizes"]),
         (&[&packed, "--data", &text, "--logits", &quantized, "--against", &quantized], &["quantized.npy", "is the input"]),

@@ -320,6 +320,15 @@ fn a_character_outside_the_vocabulary_is_named() {
 }
 
 #[test]
+fn numbers_of_many_digits_are_told_in_few() {
+    let checkpoint = Checkpoint::new();
+    for flag in ["--repetition-penalty", "--top-p", "--min-p"] {
+        let sentence = refused(&checkpoint.generate(&[flag, "1e300"]), 2);
+        assert!(sentence.ends_with("found 1e300\n"), "{sentence}");
+    }
+}
+
+#[test]
 fn prompt_files_that_are_no_text_are_refused() {
     let checkpoint = Checkpoint::new();
     let file = checkpoint.file("prompt");
@@ -402,6 +411,16 @@ fn a_session_that_is_damaged_or_of_another_model_is_refused() {
     let bytes = std::fs::read(&session).unwrap();
     std::fs::write(&session, &bytes[..bytes.len() / 2]).unwrap();
     refused(&checkpoint.generate(&["--load-session", name]), 2);
+    let others: [(&[u8], &str); 3] = [
+        (b"the quick brown fox", "no safetensors file"),
+        (b"\x89minrnnG\0\0\0\0\0", "the saved state of a stream"),
+        (b"\x89minrnn\n\x02\0\0\0", "a packed model"),
+    ];
+    for (content, kind) in others {
+        std::fs::write(&session, content).unwrap();
+        let sentence = refused(&checkpoint.generate(&["--load-session", name]), 2);
+        assert!(sentence.contains(&format!("'{name}': it is {kind}, expected a saved session")), "{sentence}");
+    }
     assert!(
         refused(&checkpoint.generate(&["--load-session", checkpoint.file(WEIGHTS_FILE).to_str().unwrap()]), 2).contains("a saved session")
     );

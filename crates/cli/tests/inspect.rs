@@ -103,7 +103,11 @@ fn what_is_neither_a_run_nor_a_tensor_file_is_refused() {
     assert!(refused(&inspect(&directory.path().join("none"))).contains("none"));
     let text = directory.path().join("notes.txt");
     std::fs::write(&text, "not a tensor file").unwrap();
-    assert!(refused(&inspect(&text)).contains("expected a safetensors file"));
+    assert!(refused(&inspect(&text)).contains("notes.txt': it is no safetensors file, expected a safetensors file or a packed model"));
+    let episodes = directory.path().join("a.trajectories");
+    let recorded = minrnn(&["rollout", "--behavior", "random", "--episodes", "2", "--record", episodes.to_str().unwrap()]);
+    assert!(recorded.status.success());
+    assert!(refused(&inspect(&episodes)).contains("a.trajectories': it is a file of trajectories, expected a safetensors file or"));
 }
 
 #[test]

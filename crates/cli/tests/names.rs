@@ -61,6 +61,30 @@ fn what_cannot_be_written_is_named_as_it_was_to_be_named() {
 
 #[cfg(unix)]
 #[test]
+fn what_outgrows_the_disk_is_named_as_it_was_to_be_named() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &["max_iterations=1"]);
+    training.run().ok();
+    let (run, text) = (shown(&training.out), shown(&scratch.path("text.txt")));
+    let [packed, rows, logits, episodes] =
+        ["model.minrnn", "rows.csv", "logits.npy", "a.trajectories"].map(|name| shown(&scratch.path(name)));
+    told(&["pack", &run, "-o", &packed]).ok();
+    let new = scratch.training("new", &[]);
+    for (command, name) in [
+        (minrnn(&["score", &run, "--data", &text, "--out", &rows]), "rows.csv"),
+        (minrnn(&["eval", &packed, "--data", &text, "--logits", &logits]), "logits.npy"),
+        (minrnn(&["rollout", "--behavior", "random", "--episodes", "4", "--record", &episodes]), "a.trajectories"),
+        (new.command(&[]), "text.tokens"),
+    ] {
+        let finished = with_file_limit(&command, 8);
+        finished.failed(1, &["could not write ", &format!("{name}': File too large (os error 27)")]);
+        assert!(finished.stderr.ends_with("(os error 27)\n"), "{finished:?}");
+        assert!(leftovers(&scratch.path("")).is_empty());
+    }
+}
+
+#[cfg(unix)]
+#[test]
 fn a_symbolic_link_to_itself_is_wrong_input() {
     let scratch = Scratch::new();
     let path = scratch.path("loop");

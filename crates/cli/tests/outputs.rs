@@ -1,4 +1,4 @@
-//! What the commands write their results to: never over what they read, and never into a run.
+//! What the commands write their results to: never over what they read or what a model was trained on, and never into a run.
 
 mod common;
 
@@ -122,4 +122,53 @@ fn no_command_writes_over_what_it_reads() {
     let out = shown(&scratch.path("out.csv"));
     told(&["predict", &run, "--data", &data, "--out", &out]).ok();
     told(&["predict", &run, "--data", &data, "--out", &out]).ok();
+}
+
+#[test]
+fn no_command_writes_over_what_a_model_was_trained_on() {
+    let scratch = Scratch::new();
+    let table = |rows: u32| (0..rows).fold("x\n".to_owned(), |table, t| format!("{table}{}\n", t % 7));
+    let (data, other) = (shown(&scratch.write("wave.csv", table(60))), shown(&scratch.write("other.csv", table(40))));
+    let episodes = shown(&scratch.path("medium.trajectories"));
+    told(&["rollout", "--behavior", "medium", "--episodes", "4", "--record", &episodes]).ok();
+    let of_file = |out: &str, args: &[&str]| {
+        let args = args.iter().map(ToString::to_string).collect();
+        common::Training { args, ..scratch.task(out, &["max_iterations=4"]) }
+    };
+    let forecaster = of_file("forecaster", &["--task", "forecast", "--data", &data, "--target", "x"]);
+    let policy = of_file("policy", &["--task", "policy", "--data", &episodes]);
+    let writer = scratch.training("writer", &["max_iterations=4"]);
+    let [forecaster, policy, writer] = [forecaster, policy, writer].map(|training| {
+        training.run().ok();
+        training
+    });
+    let checkpoint = shown(&forecaster.checkpoint("best"));
+    let [forecaster, policy, writer] = [forecaster, policy, writer].map(|training| shown(&training.out));
+    let text = shown(&scratch.path("text.txt"));
+    let linked = scratch.path("linked.csv");
+    fs::hard_link(&data, &linked).unwrap();
+    let linked = shown(&linked);
+    let before = snapshot(&scratch.path(""));
+    let is_learned = [
+        &["predict", &forecaster, "--data", &other, "--out", &data][..],
+        &["predict", &checkpoint, "--data", &other, "--out", &linked],
+        &["predict", &forecaster, "--data", &other, "--logits", &data],
+        &["eval", &forecaster, "--data", &other, "--logits", &data],
+        &["eval", &forecaster, "--data", &other, "--hidden", &linked],
+        &["eval", &checkpoint, "--data", &other, "--embeddings", &data],
+        &["score", &forecaster, "--data", &other, "--out", &data],
+        &["score", &writer, "--data", &other, "--out", &text],
+        &["stream", &forecaster, "--save-state", &data],
+        &["stream", &writer, "--save-state", &text],
+        &["generate", &writer, "--max-tokens", "3", "--save-session", &text],
+        &["rollout", &policy, "--episodes", "2", "--record", &episodes],
+        &["pack", &policy, "-o", &episodes],
+    ];
+    for args in is_learned {
+        told(args).refused(&["is what the model was trained on", "give another file to write"]);
+    }
+    assert_untouched(&scratch.path(""), &before);
+    for run in [&forecaster, &policy, &writer] {
+        told(&["eval", run]).ok();
+    }
 }

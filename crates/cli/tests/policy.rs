@@ -87,6 +87,42 @@ fn an_interrupted_policy_goes_on_where_it_was() {
     parts.resume().failed(2, &["medium.trajectories", "changed"]);
 }
 
+/// A file of trajectories whose checksums, CRC-32, are those of its bytes.
+fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let bit = |crc: u32| (crc >> 1) ^ (0xedb8_8320 * (crc & 1));
+    let crc = |bytes: &[u8]| !bytes.iter().fold(!0u32, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), |crc, _| bit(crc)));
+    let contents = crc(&bytes[36..]);
+    bytes[28..32].copy_from_slice(&contents.to_le_bytes());
+    let header = crc(&bytes[..32]);
+    bytes[32..36].copy_from_slice(&header.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn actions_where_no_policy_acts_are_refused_by_their_place_and_steps_without_an_ending_are_counted() {
+    let scratch = Scratch::new();
+    let bytes = fs::read(recorded(&scratch, "4")).unwrap();
+    let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+    let (observation, action, steps) = (number(12), number(16), number(20));
+    assert_eq!((steps, sealed(bytes.clone()) == bytes), (400, true));
+    let mut far = bytes.clone();
+    let place = 36 + 4 * (steps * observation + action * 123 + 1);
+    far[place..place + 4].copy_from_slice(&(-1.5f32).to_le_bytes());
+    let far = scratch.write("far.trajectories", sealed(far));
+    let told = ["far.trajectories'", "an action outside -1 to 1", "step 123, number 1 of its action", "is -1.5;"];
+    training(&scratch, &far, &[]).run().refused(&told);
+
+    // The last of its flags is that of the last episode's end.
+    let mut endless = bytes.clone();
+    *endless.last_mut().unwrap() = 0;
+    let endless = scratch.write("endless.trajectories", sealed(endless));
+    let finished = training(&scratch, &endless, &["max_iterations=2"]).run().ok();
+    assert!(finished.stderr.contains("left out: 100 of 400 steps, which no terminal or timeout follows\n"), "{finished:?}");
+    let whole =
+        Training { out: scratch.path("whole"), ..training(&scratch, &scratch.write("whole.trajectories", bytes), &["max_iterations=2"]) };
+    assert!(!whole.run().ok().stderr.contains("left out"));
+}
+
 #[test]
 fn what_cannot_act_or_be_read_is_told() {
     let scratch = Scratch::new();
@@ -118,7 +154,7 @@ fn what_cannot_act_or_be_read_is_told() {
     let packed = scratch.path("p.minrnn");
     Finished::of(minrnn(&["pack", "-o"]).arg(&packed).arg(&run.out)).ok();
     rollout(&["--target-return", "nan"], &packed).refused(&["--target-return", "finite"]);
-    rollout(&["--target-return", "1e308"], &packed).refused(&["--target-return", "32 bits"]);
+    rollout(&["--target-return", "1e308"], &packed).refused(&["--target-return", "32 bits", "found 1e308"]);
     rollout(&["--record", &shown(&packed)], &packed).refused(&["is the input"]);
     Finished::of(minrnn(&["stream"]).arg(&packed)).refused(&["minrnn rollout"]);
     Finished::of(minrnn(&["predict", "--data", &shown(&data)]).arg(&packed)).refused(&["not trained on a table"]);

@@ -230,7 +230,7 @@ fn the_full_settings_are_estimated_and_not_started_unasked() {
     let out = scratch.path("out");
     let finished = Finished::of(reproduce(&out, &["table1"]).arg("--estimate")).ok();
     assert!(
-        finished.stdout.contains("table1: minGRU, 2 layers: ") && finished.stdout.contains("all trainings on cpu, 1 threads: about "),
+        finished.stdout.contains("table1: minGRU, 2 layers: ") && finished.stdout.contains("all trainings on cpu, 1 thread: about "),
         "{finished:?}"
     );
     assert!(results(&out).is_empty());

@@ -186,6 +186,65 @@ fn a_vocabulary_of_bytes_scores_every_byte_and_eval_agrees() {
 }
 
 #[test]
+fn what_is_no_text_is_refused_with_its_line_and_nothing_is_printed_before_there_is_a_row() {
+    let scratch = Scratch::new();
+    let training = scratch.training("text", &["max_iterations=2"]);
+    training.run().ok();
+    let run = shown(&training.out);
+    let usual = shown(&scratch.path("text.txt"));
+    let absent = score(&run, &shown(&scratch.path("none.txt")), &[]);
+    absent.failed(2, &["none.txt", "No such file"]);
+    assert_eq!(absent.stdout, "");
+    let cases: [(&str, &[u8], u32); 3] = [
+        ("utf16.txt", b"\xff\xfet\0h\0e\0 \0f\0o\0x\0", 1),
+        ("latin.txt", b"the fox\nthe \xff fox\nthe fox\n", 2),
+        ("cut.txt", b"the fox\nthe fox\nthe caf\xc3", 3),
+    ];
+    for (name, bytes, line) in cases {
+        let (data, out) = (shown(&scratch.write(name, bytes)), scratch.path("out.csv"));
+        let sentence = format!("{name}': line {line}: a byte is not UTF-8; save the text as UTF-8");
+        let printed = score(&run, &data, &[]);
+        printed.failed(2, &[&sentence]);
+        // The lines before it were read.
+        let header = if line == 1 { "" } else { "line,tokens,surprise,anomaly,text" };
+        assert_eq!(
+            (printed.stdout.lines().next().unwrap_or_default(), printed.stdout.lines().count() as u32),
+            (header, line - u32::from(line == 1))
+        );
+        score(&run, &data, &["--out", &shown(&out)]).failed(2, &[&sentence]);
+        assert!(!out.exists());
+        let calibrated = score(&run, &usual, &["--calibrate", &data]);
+        calibrated.refused(&[&sentence]);
+    }
+    let empty = score(&run, &shown(&scratch.write("empty.txt", "")), &[]).ok();
+    assert_eq!(empty.stdout, "line,tokens,surprise,anomaly,text\n");
+}
+
+#[test]
+fn standard_input_is_not_read_twice() {
+    let scratch = Scratch::new();
+    let training = scratch.training("text", &["max_iterations=2"]);
+    training.run().ok();
+    let run = shown(&training.out);
+    score(&run, "-", &["--calibrate", "-"])
+        .refused(&["'-': --data and --calibrate are both to be read from it", "save one of them to a file"]);
+    let text = shown(&scratch.path("text.txt"));
+    let from_file = minrnn(&["score", &run, "--data", &text, "--calibrate", "-"]).stdin(fs::File::open(&text).unwrap()).output().unwrap();
+    Finished::from(from_file).ok();
+}
+
+#[test]
+fn a_share_of_many_digits_is_told_in_few() {
+    let scratch = Scratch::new();
+    let training = scratch.training("text", &["max_iterations=2"]);
+    training.run().ok();
+    let (run, data) = (shown(&training.out), shown(&scratch.path("text.txt")));
+    let told = score(&run, &data, &["--threshold=1e-300"]).ok().stderr;
+    assert!(told.contains("which a share of 1e-300 of the ") && told.contains(" reference rows does not exceed\n"), "{told}");
+    score(&run, &data, &["--threshold=1e300"]).refused(&["--threshold must be a share", "found 1e300"]);
+}
+
+#[test]
 fn what_cannot_be_scored_is_a_sentence() {
     let scratch = Scratch::new();
     let table = waves(2, 60, 1, &[]);

@@ -309,7 +309,7 @@ fn a_session_of_the_library_goes_on_in_the_command_and_comes_back() {
     let Sessions::Table(inner) = &sessions else { panic!("it reads a table") };
     let histories = inner.histories().map(<[f64]>::to_vec).collect();
     let saved = SavedSessions { names: vec!["0".into()], logits: Vec::new(), histories, state: inner.state().clone() };
-    let named = saved.to_bytes(identity.as_str()).unwrap();
+    let named = saved.to_bytes(&model, identity.as_str()).unwrap();
     let mut back = Sessions::from_bytes(&named, &model, Some(&task), identity.as_str()).unwrap();
     assert_eq!(step(&mut back, 41), step(&mut sessions, 41));
     let named = shown(&scratch.write("named", named));

@@ -67,8 +67,8 @@ fn progress_goes_to_stderr_in_plain_lines_and_the_report_to_stdout() {
     let out = training.out.display();
     assert!(!stderr.contains(['\u{1b}', '\r']) && !stdout.contains('\u{1b}'), "{stderr}");
     for line in [
-        "min-gru: 1 layers, width 16, ",
-        "20 iterations on 1 threads\n",
+        "min-gru: 1 layer, width 16, ",
+        "20 iterations on 1 thread\n",
         "\n1/20 loss ",
         "\niteration 10: test loss ",
         "\nall iterations done: 20 iterations",
@@ -112,6 +112,37 @@ fn a_task_is_judged_by_what_its_experiment_expects() {
     let stdout = training.run().ok().stdout;
     assert!(stdout.contains("best: iteration ") && stdout.contains("accuracy "), "{stdout}");
     assert!(stdout.contains("expected 1 ± 0.01 (this library): not reached with 0."), "{stdout}");
+}
+
+#[test]
+fn an_expected_loss_is_compared_with_the_loss_whatever_the_task_is_scored_by() {
+    let scratch = Scratch::new();
+    let expect = "[expect]\nmetric = 'test-loss'\nvalue = 0.5\ntolerance = 0.1\nsource = 'a guess'\n";
+    let experiment = scratch.write("own.toml", format!("[data]\ntask = 'selective-copying'\n{expect}"));
+    let task = scratch.task("run", &["copy_length=12", "copy_tokens=2"]);
+    let stdout = Training { args: vec![shown(&experiment)], ..task }.run().ok().stdout;
+    let told = stdout
+        .lines()
+        .find(|line| line.starts_with("expected 0.5 ± 0.1 (a guess): not reached with "))
+        .unwrap_or_else(|| panic!("{stdout}"));
+    assert!(told.rsplit(' ').next().unwrap().parse::<f64>().unwrap() > 1.0, "{told}");
+}
+
+#[test]
+fn commands_that_are_printed_can_be_given_to_a_shell() {
+    let scratch = Scratch::new();
+    let training = scratch.training("my run", &[]);
+    let finished = training.run().ok();
+    let out = training.out.display();
+    assert!(
+        finished.stdout.ends_with(&format!("next: minrnn generate '{out}' --prompt \"...\"    or: minrnn eval '{out}'\n")),
+        "{finished:?}"
+    );
+    let pack = |output: &str| Finished::of(minrnn(&["pack", &shown(&training.out), output]).current_dir(scratch.path(""))).ok().stdout;
+    for (output, word) in [("-omy model.minrnn", "'my model.minrnn'"), ("-o-y", "./-y"), ("-oü", "'ü'"), ("-oplain", "plain")] {
+        let told = pack(output);
+        assert!(told.ends_with(&format!("next: minrnn generate {word} --prompt TEXT\n")), "{told}");
+    }
 }
 
 #[test]

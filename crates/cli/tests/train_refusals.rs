@@ -66,6 +66,24 @@ fn experiments_that_cannot_be_read_are_named() {
     assert!(usage.code == Some(2) && usage.stderr.contains("'--dta'") && usage.stderr.contains("'--data'"), "{usage:?}");
 }
 
+#[test]
+fn a_text_in_the_place_of_the_experiment_is_told_where_it_belongs() {
+    let scratch = Scratch::new();
+    let out = shown(&scratch.path("run"));
+    let train = |args: &[&str]| Finished::of(minrnn(&["train", "--out", &out]).args(args));
+    for (name, content) in [("my text.txt", &b"some words\nand more\n"[..]), ("table.csv", b"a,b\n1,2\n"), ("binary", &[0xff; 300])] {
+        let file = shown(&scratch.write(name, content));
+        let word = if name.contains(' ') { format!("'{file}'") } else { file.clone() };
+        train(&[&file]).refused(&[name, &format!("; a text or a table is given with --data {word}")]);
+    }
+    // What is meant to be one is not taken for something else.
+    let damaged = shown(&scratch.write("damaged.toml", "[model\n"));
+    let told = train(&[&damaged]);
+    told.refused(&["damaged.toml", "line 1"]);
+    assert!(!told.stderr.contains("--data"), "{told:?}");
+    assert!(!scratch.path("run").exists());
+}
+
 fn with_data(training: &Training, data: &Path) -> Training {
     Training { args: vec!["--data".to_owned(), shown(data)], ..training.clone() }
 }
@@ -161,8 +179,8 @@ fn a_run_is_not_resumed_with_another_model_or_text() {
         training.resume().refused(parts);
         assert_untouched(&training.out, &before);
     };
-    refused(&training.with(&["d_model=32"]), &["config.json", "its model is not the one of the experiment"]);
-    refused(&training.with(&["mixer=gru"]), &["its model is not the one of the experiment"]);
+    refused(&training.with(&["d_model=32"]), &["model.d_model must stay 16", "found 32", "--out"]);
+    refused(&training.with(&["mixer=gru"]), &["model.mixer must stay \"min-gru\"", "found \"gru\"", "--out"]);
     refused(&training.with(&["batch_size=8"]), &["train.batch_size must stay 4", "found 8", "--out"]);
     refused(&training.with(&["tokenizer=byte"]), &["another tokenizer"]);
     refused(&training.with(&["d_modle=32"]), &["'d_model'"]);

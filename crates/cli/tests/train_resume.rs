@@ -188,7 +188,7 @@ fn settings_that_would_make_another_run_are_refused() {
         ("accumulation=2", "train.accumulation must stay 1"),
         ("betas=0.5,0.9", "train.betas must stay"),
         ("sampling=stream", "data.sampling must stay \"random\""),
-        ("d_model=32", "its model is not the one of the experiment"),
+        ("d_model=32", "model.d_model must stay 16, as the run began with it, found 32"),
     ] {
         training.with(&[setting]).resume().refused(&[sentence]);
         assert_untouched(&training.out, &before);

@@ -318,7 +318,7 @@ fn every_malformed_case_is_a_sentence_and_exit_code_2() {
         (good[..good.len() / 2].to_vec(), "it was cut short or damaged"),
         (good[..5].to_vec(), "fewer than a header"),
         (Vec::new(), "fewer than a header"),
-        (b"epoch,loss\n1,2.5\n2,2.25\n".to_vec(), "expected a safetensors file"),
+        (b"epoch,loss\n1,2.5\n2,2.25\n".to_vec(), "it is no safetensors file, expected a verify case"),
         (safetensors::serialize(Draft::of("gru").tensors, None).unwrap(), "it is not a verify case"),
     ];
     for (bytes, sentence) in cases {

@@ -69,10 +69,28 @@ impl AdamW {
         }
     }
 
+    /// Asserts that these are the settings of an update: others would make every parameter NaN without a word. The gradients' scale is a
+    /// measured number, and not asked about.
+    ///
+    /// # Panics
+    /// When `time` is 0, `beta_1` or `beta_2` is not in [0, 1), `lr` or `weight_decay` is not finite, or `eps` is not finite or below 0.
+    #[track_caller]
+    pub fn expect_valid(&self) {
+        let Self { lr, beta_1, beta_2, eps, weight_decay, time, gradient_scale: _ } = *self;
+        assert!(time > 0, "time: expected the number of the update, counted from 1, found 0");
+        for (name, beta) in [("beta_1", beta_1), ("beta_2", beta_2)] {
+            assert!((0.0..1.0).contains(&beta), "{name}: expected a number of at least 0 and below 1, found {beta}");
+        }
+        for (name, number) in [("lr", lr), ("weight_decay", weight_decay)] {
+            assert!(number.is_finite(), "{name}: expected a finite number, found {number}");
+        }
+        assert!(eps.is_finite() && eps >= 0.0, "eps: expected a finite number of at least 0, found {eps}");
+    }
+
     /// The updated parameters and moments; all slices have one length.
     ///
     /// # Panics
-    /// When a length does not fit.
+    /// When a length does not fit, and as [`AdamW::expect_valid`].
     pub fn update(&self, parameters: &[f32], gradients: &[f32], moments: [&[f32]; 2], updated: Out, moments_out: [Out; 2]) {
         let len = parameters.len();
         expect_len("gradients", gradients, len);
@@ -81,6 +99,7 @@ impl AdamW {
             expect_len("a moment", moment, len);
             expect_len("an updated moment", out, len);
         }
+        self.expect_valid();
         let factors = self.factors();
         let level = Level::current();
         let updated = SharedOut::new(updated);

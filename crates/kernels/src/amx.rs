@@ -1,5 +1,6 @@
 //! The tile registers of AMX: whether there are any, and their shapes. What is done with them is where it is done, in assembly.
 
+use crate::simd::Level;
 use core::arch::asm;
 use core::arch::x86_64::{__cpuid, __cpuid_count};
 use std::sync::OnceLock;
@@ -15,7 +16,7 @@ pub(crate) fn is_available() -> bool {
         const BF16: u32 = 1 << 22;
         const TILE: u32 = 1 << 24;
         let has = |bits: u32| __cpuid(0).eax >= 7 && __cpuid_count(7, 0).edx & bits == bits;
-        let held = std::env::var("MINRNN_SIMD").is_ok_and(|level| level == "avx512");
+        let held = std::env::var(Level::VARIABLE).is_ok_and(|level| level == "avx512");
         !held && has(BF16 | TILE) && permitted()
     })
 }

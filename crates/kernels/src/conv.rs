@@ -167,9 +167,7 @@ impl<'a> Positions<'a> {
         assert!(kernel_size > 0, "kernel_size: expected at least 1, found 0");
         expect_len("x", x, shape.elements());
         expect_len("weight", weight, elements([shape.width, kernel_size]));
-        if let Some(codes) = segments.codes() {
-            expect_len("segments", codes, shape.steps());
-        }
+        segments.expect_fits(shape.batch, shape.seq_len);
         let past = kernel_size - 1;
         let window_elements = elements([shape.batch, past, shape.width]);
         if let Some(window) = window {

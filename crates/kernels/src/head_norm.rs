@@ -4,6 +4,8 @@
 //! y = (1 + w) ⊙ u,  u = (x − mean(x)) / std(x),  std(x) = √(variance + ε)         over the channels of a head
 //! d_x = (s δ − mean(s δ) − u mean(s δ u)) / std;   d_w = Σ δ u                    with s = 1 + w, δ = d_y
 //! ```
+//!
+//! Numbers whose squares overflow give NaN, never a silent zero: a head of a row without a finite variance is NaN throughout.
 
 use crate::norm::{self, Standard};
 use crate::shape::Out;

@@ -6,6 +6,8 @@
 //! ```text
 //! d_x = (s δ − mean(s δ) − u mean(s δ u)) / std;   d_γ = Σ δ u;   d_β = Σ δ      (sums over rows)
 //! ```
+//!
+//! Numbers whose squares overflow give NaN, never a silent zero: a row without a finite variance is NaN throughout.
 
 use crate::norm::{self, Standard};
 use crate::shape::{Out, expect_len};

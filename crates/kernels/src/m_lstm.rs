@@ -190,7 +190,7 @@ impl<'a> Problem<'a> {
         start.c0.inspect(|c0| expect_len("c0", c0, elements([all, width, width])));
         start.n0.inspect(|n0| expect_len("n0", n0, elements([all, width])));
         start.m0.inspect(|m0| expect_len("m0", m0, all));
-        start.segments.codes().inspect(|codes| expect_len("segments", codes, shape.steps()));
+        start.segments.expect_fits(shape.batch, shape.seq_len);
         let scale = 1.0 / sqrt(width.max(1) as f32);
         Self { level: Level::current(), shape, heads, width, scale, qkv, gates, start }
     }

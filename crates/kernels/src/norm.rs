@@ -6,6 +6,9 @@
 //! y = s ⊙ u + shift        d_x = (s δ − [mean(s δ)] − u mean(s δ u)) / r;   d_s = Σ δ u;   d_shift = Σ δ      (sums over rows)
 //! ```
 //!
+//! Numbers whose squares overflow give NaN, never a silent zero: where the squares of a part have no finite sum, all of its outputs and of its
+//! d_x are NaN, as where one of its numbers is.
+//!
 //! The term in brackets is there where c is the mean. Nothing but x is kept from the forward pass: c and r are taken again while the row is in the nearest cache.
 
 use crate::grid::SharedOut;
@@ -113,8 +116,21 @@ impl<const AROUND_ONE: bool> Norm for Standard<AROUND_ONE> {
         let n = part.len() as f32;
         let centre = sum::<S, false>(simd, part, 0.0) / n;
         let variance = sum::<S, true>(simd, part, centre) / n;
-        Measure { centre, inverse: 1.0 / simd::sqrt(variance + self.eps), constant: false }
+        Measure { centre, inverse: inverse_root(variance, self.eps), constant: false }
     }
+}
+
+/// `inverse`, that of a length or spread made of `squares`, or NaN where these are not finite: 1 / ∞ is 0, and what it is multiplied by would be
+/// 0 without a word.
+#[inline(always)]
+pub(crate) fn of_finite(squares: f32, inverse: f32) -> f32 {
+    if squares.is_finite() { inverse } else { f32::NAN }
+}
+
+/// 1 / √(`squares` + `eps`), NaN where `squares` are not finite: what a row, a head or a key is divided by to have a length or spread of 1.
+#[inline(always)]
+pub fn inverse_root(squares: f32, eps: f32) -> f32 {
+    of_finite(squares, 1.0 / simd::sqrt(squares + eps))
 }
 
 /// Σ (x − `centre`), or Σ (x − `centre`)².

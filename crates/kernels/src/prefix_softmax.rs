@@ -143,9 +143,7 @@ impl<'a> Problem<'a> {
             expect_len("mean", mean, shape.states());
             expect_len("log_weight", log_weight, elements([shape.batch, heads]));
         }
-        if let Some(codes) = start.segments.codes() {
-            expect_len("segments", codes, shape.steps());
-        }
+        start.segments.expect_fits(shape.batch, shape.seq_len);
         let lengths = (0..shape.batch).map(|b| start.segments.length(b, shape.seq_len)).collect();
         Self { level: Level::current(), shape, inputs, start, width: shape.width / heads, lengths }
     }

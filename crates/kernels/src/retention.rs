@@ -254,9 +254,7 @@ impl<'a> Problem<'a> {
         expect_len("decays", form.decays, sizes.heads);
         start.state.inspect(|state| expect_len("state", state, sizes.states(&form)));
         start.positions.inspect(|positions| expect_len("positions", positions, sizes.batch));
-        if let Some(codes) = start.segments.codes() {
-            expect_len("segments", codes, elements([sizes.batch, sizes.seq_len]));
-        }
+        start.segments.expect_fits(sizes.batch, sizes.seq_len);
         // Without steps nothing says that there is memory for K angles.
         let rotation = Rotation::new(form.features, if inputs[0].is_empty() { 0 } else { sizes.key });
         Self { level: Level::current(), sizes, form, inputs, start, rotation }

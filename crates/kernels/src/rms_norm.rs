@@ -7,8 +7,10 @@
 //! d_x = (s δ − u mean(s δ u)) / r;   d_γ = Σ δ u      (sum over rows)
 //! ```
 //!
-//! Where the norm is at its floor it is a constant, and the second term of d_x is absent.
+//! Where the norm is at its floor it is a constant, and the second term of d_x is absent. Numbers whose squares overflow give NaN, never a
+//! silent zero: a row whose squares have no finite sum is NaN throughout, as one with a NaN in it.
 
+pub use crate::norm::inverse_root;
 use crate::norm::{self, Measure, Norm};
 use crate::shape::{Out, expect_len};
 use crate::simd::{Simd, sqrt};
@@ -67,8 +69,10 @@ impl Norm for RootMeanSquare {
 
     #[inline(always)]
     fn measure<S: Simd>(self, simd: S, row: &[f32]) -> Measure {
-        let norm = sqrt(norm::sum::<S, true>(simd, row, 0.0));
+        let squares = norm::sum::<S, true>(simd, row, 0.0);
+        let norm = sqrt(squares);
         let constant = norm < FLOOR;
-        Measure { centre: 0.0, inverse: sqrt(row.len() as f32) / if constant { FLOOR } else { norm }, constant }
+        let inverse = sqrt(row.len() as f32) / if constant { FLOOR } else { norm };
+        Measure { centre: 0.0, inverse: norm::of_finite(squares, inverse), constant }
     }
 }

@@ -182,9 +182,7 @@ impl<'a> Problem<'a> {
             expect_len("mean", mean, shape.states());
             expect_len("log_weight", log_weight, shape.states());
         }
-        if let Some(codes) = start.segments.codes() {
-            expect_len("segments", codes, shape.steps());
-        }
+        start.segments.expect_fits(shape.batch, shape.seq_len);
         let shape = shape.with_rows_of(shape.width);
         let fading = inputs.decay.iter().map(|&decay| -libm::expf(decay)).collect();
         let lengths = (0..shape.batch).map(|b| start.segments.length(b, shape.seq_len)).collect();

@@ -188,7 +188,7 @@ impl<'a> Cell<'a> {
         expect_len("weight", weight, elements([4, e, head]));
         bias.inspect(|bias| expect_len("bias", bias, elements([4, e])));
         start.carried().iter().flatten().for_each(|state| expect_len("a carried state", state, shape.states()));
-        start.segments.codes().inspect(|codes| expect_len("segments", codes, shape.steps()));
+        start.segments.expect_fits(shape.batch, shape.seq_len);
         let per_head = weight.chunks_exact((4 * head * head).max(1));
         let weight_transposed = per_head.flat_map(|weight| transposed(weight, 4 * head, head)).collect();
         let (bias, empty_m) = (bias_sum(bias, None, 4 * e), vec![EMPTY_M; e]);

@@ -1,5 +1,7 @@
 //! Which steps of a batch are real, as one code per step.
 
+use crate::shape::{elements, expect_len};
+
 /// The step follows its predecessor.
 pub const CONTINUE: i32 = 0;
 /// The state is put back to the initial one before this step.
@@ -13,13 +15,16 @@ pub const PADDING: i32 = 2;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Segments<'a> {
     codes: Option<&'a [i32]>,
+    /// T of the rows that `codes` were made for.
+    seq_len: usize,
 }
 
 impl<'a> Segments<'a> {
     /// Every step is real and nothing is reset.
-    pub const DENSE: Segments<'static> = Segments { codes: None };
+    pub const DENSE: Segments<'static> = Segments { codes: None, seq_len: 0 };
 
-    /// Segments from `codes` `[B, T]`: [`CONTINUE`], [`RESET`] or [`PADDING`] for each step.
+    /// Segments from `codes` `[B, T]`, T being `seq_len`: [`CONTINUE`], [`RESET`] or [`PADDING`] for each step. They are those of rows of
+    /// `seq_len` steps alone.
     ///
     /// # Panics
     /// When a code is unknown or padding is followed by a real step in the same row.
@@ -29,7 +34,7 @@ impl<'a> Segments<'a> {
             assert!(row[..real].iter().all(|&c| c == CONTINUE || c == RESET), "unknown segment code");
             assert!(row[real..].iter().all(|&c| c == PADDING), "padding must stand at the end of its row");
         }
-        Self { codes: Some(codes) }
+        Self { codes: Some(codes), seq_len }
     }
 
     /// True when there is nothing to honour.
@@ -38,11 +43,21 @@ impl<'a> Segments<'a> {
     }
 
     /// The codes of row `b`, or `None` when dense.
+    ///
+    /// # Panics
+    /// When there are codes, and they were made for another `seq_len` or have no such row.
+    #[track_caller]
     pub fn row(&self, b: usize, seq_len: usize) -> Option<&'a [i32]> {
-        self.codes.map(|codes| &codes[b * seq_len..(b + 1) * seq_len])
+        let codes = self.codes?;
+        self.expect_steps(seq_len);
+        Some(&codes[b * seq_len..(b + 1) * seq_len])
     }
 
     /// Number of real steps of row `b`.
+    ///
+    /// # Panics
+    /// As [`Segments::row`].
+    #[track_caller]
     pub fn length(&self, b: usize, seq_len: usize) -> usize {
         self.row(b, seq_len).map_or(seq_len, |row| row.iter().position(|&c| c == PADDING).unwrap_or(seq_len))
     }
@@ -50,5 +65,45 @@ impl<'a> Segments<'a> {
     /// The codes as given, `None` when dense.
     pub fn codes(&self) -> Option<&'a [i32]> {
         self.codes
+    }
+
+    /// Asserts that these are the segments of a batch `[batch, seq_len]`.
+    ///
+    /// # Panics
+    /// When there are codes, and they are not `batch · seq_len` or were made for another `seq_len`.
+    #[track_caller]
+    pub(crate) fn expect_fits(&self, batch: usize, seq_len: usize) {
+        if let Some(codes) = self.codes {
+            expect_len("segments", codes, elements([batch, seq_len]));
+            self.expect_steps(seq_len);
+        }
+    }
+
+    /// Codes of other rows can be as many, and would end rows in their middle.
+    #[track_caller]
+    fn expect_steps(&self, seq_len: usize) {
+        let made_for = self.seq_len;
+        assert!(made_for == seq_len, "segments: expected those of rows of {seq_len} steps, found those of {made_for}; make them anew");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_are_those_of_their_own_rows() {
+        let codes = [CONTINUE, PADDING, RESET, CONTINUE];
+        let segments = Segments::new(&codes, 2);
+        assert_eq!(segments.row(1, 2), Some(&codes[2..]));
+        assert_eq!((segments.length(0, 2), segments.length(1, 2)), (1, 2));
+        assert_eq!((Segments::DENSE.row(0, 4), Segments::DENSE.length(0, 4)), (None, 4));
+    }
+
+    #[test]
+    #[should_panic(expected = "segments: expected those of rows of 4 steps, found those of 2")]
+    fn a_row_of_other_segments_has_no_length() {
+        let codes = [CONTINUE, PADDING, RESET, CONTINUE];
+        let _ = Segments::new(&codes, 2).length(0, 4);
     }
 }

@@ -103,9 +103,7 @@ impl<T> Start<'_, T> {
         if let Some(init) = self.init {
             expect_len("init", init, shape.width);
         }
-        if let Some(codes) = self.segments.codes() {
-            expect_len("segments", codes, shape.steps());
-        }
+        self.segments.expect_fits(shape.batch, shape.seq_len);
     }
 }
 

@@ -8,6 +8,8 @@
 
 #![allow(clippy::excessive_precision, reason = "the digits are those of the polynomials' source")]
 
+mod named;
+
 use crate::shape::as_out;
 use core::mem::MaybeUninit;
 #[cfg(any(feature = "std", not(all(target_arch = "wasm32", target_feature = "simd128"))))]
@@ -56,7 +58,7 @@ impl Level {
         levels
     }
 
-    /// Name as understood by the environment variable `MINRNN_SIMD`.
+    /// Name as understood by the environment variable `MINRNN_SIMD`, by which a level is also shown and parsed.
     pub fn name(self) -> &'static str {
         match self {
             #[cfg(any(feature = "std", not(all(target_arch = "wasm32", target_feature = "simd128"))))]
@@ -89,7 +91,7 @@ impl Level {
     }
 
     /// The level kernels use on this thread: the one set by [`Level::scope`], else the one named by `MINRNN_SIMD` if this machine
-    /// has it, else the fastest available.
+    /// has it, else the fastest available. A name that says nothing here is passed over; [`Level::from_env`] tells of it.
     #[cfg(feature = "std")]
     pub fn current() -> Level {
         chosen::current()
@@ -140,9 +142,8 @@ mod chosen {
         static DETECTED: OnceLock<Level> = OnceLock::new();
         SCOPED.get().unwrap_or_else(|| {
             *DETECTED.get_or_init(|| {
-                let wanted = std::env::var("MINRNN_SIMD").unwrap_or_default();
-                let levels = Level::available();
-                levels.iter().find(|level| level.name() == wanted).or(levels.last()).copied().unwrap_or(Level::Plain)
+                let wanted = Level::from_env().ok().flatten();
+                wanted.or_else(|| Level::available().pop()).unwrap_or(Level::Plain)
             })
         })
     }

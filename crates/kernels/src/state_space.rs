@@ -86,7 +86,7 @@ impl Inputs<'_> {
         expect_len("parameters", self.parameters, elements([planes, states, self.shape.width]));
         expect_len("skip", self.skip, self.shape.width);
         self.x0.inspect(|x0| expect_len("x0", x0, self.states()));
-        self.segments.codes().inspect(|codes| expect_len("segments", codes, self.shape.steps()));
+        self.segments.expect_fits(self.shape.batch, self.shape.seq_len);
     }
 
     /// Tasks along the rows and along the channels.

@@ -43,6 +43,38 @@ fn a_zero_gradient_only_decays() {
 }
 
 #[test]
+fn settings_that_would_make_everything_nan_are_refused_by_name() {
+    // A panic cannot be caught there.
+    if cfg!(target_family = "wasm") {
+        return;
+    }
+    let good = settings(1);
+    let refused = [
+        (settings(0), "time: expected the number of the update, counted from 1, found 0"),
+        (AdamW { lr: f64::NAN, ..good }, "lr: expected a finite number, found NaN"),
+        (AdamW { beta_1: 1.0, ..good }, "beta_1: expected a number of at least 0 and below 1, found 1"),
+        (AdamW { beta_2: -0.5, ..good }, "beta_2: expected a number of at least 0 and below 1, found -0.5"),
+        (AdamW { weight_decay: f64::INFINITY, ..good }, "weight_decay: expected a finite number, found inf"),
+        (AdamW { eps: -1e-8, ..good }, "eps: expected a finite number of at least 0, found -0.00000001"),
+    ];
+    for (settings, expected) in refused {
+        for of_reference in [false, true] {
+            let message = panic_of(|| {
+                if of_reference {
+                    drop(reference::adamw::update(&settings, &[1.0f64], &[1.0], [&[0.0], &[0.0]]));
+                } else {
+                    drop(outputs([1; 3], |[updated, first, second]| {
+                        settings.update(&[1.0], &[1.0], [&[0.0], &[0.0]], updated, [first, second]);
+                    }));
+                }
+            });
+            assert_eq!(message, expected);
+        }
+    }
+    AdamW { beta_1: 0.0, beta_2: 0.0, eps: 0.0, lr: 0.0, ..good }.expect_valid();
+}
+
+#[test]
 fn squares_add_up_like_in_f64_and_name_what_is_not_finite() {
     let mut random = Random(2);
     for len in [0, 1, 17, 1023, 1025, 200_000] {

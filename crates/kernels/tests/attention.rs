@@ -133,6 +133,21 @@ fn large_scores_and_absent_gradients() {
     }
 }
 
+/// Slices say nothing of the number of heads then.
+#[test]
+fn without_steps_any_number_of_heads_returns_at_once() {
+    let empty: &[f32] = &[];
+    for head_width in [0, 1] {
+        let sizes = Sizes { batch: 1, seq_len: 0, past: 0, next: 0, heads: 1 << 40, head_width, window: 1 };
+        let start = Start { lengths: &[0], ..Start::default() };
+        attention::forward(sizes, &[], start, &mut [], &mut [], &mut []);
+        for d_y in [None, Some(empty)] {
+            let upstream = Upstream { y: &[], log_sums: &[], d_y, d_next: Some(&[]) };
+            attention::backward(sizes, &[], start, upstream, &mut [], &mut []);
+        }
+    }
+}
+
 /// With as many heads as threads the tasks do not depend on the threads; with fewer, shares of the queries are summed.
 #[test]
 fn threads_change_nothing_but_the_order_of_sums_over_shares() {

@@ -3,12 +3,13 @@
 mod common;
 
 use common::{
-    GRADIENT, OUTPUT, Random, assert_close_above, assert_gradient, assert_threads_change_nothing, differences, dot, on_every_level,
-    outputs, wide,
+    GRADIENT, OUTPUT, Random, assert_close_above, assert_gradient, assert_nan_in, assert_threads_change_nothing, differences, dot,
+    on_every_level, outputs, wide,
 };
 use minrnn_kernels::delta::{self, Inputs, Sizes};
 use minrnn_kernels::reference;
 use minrnn_kernels::segments::{CONTINUE, PADDING, RESET, Segments};
+use minrnn_kernels::shape::as_out;
 use minrnn_kernels::simd::Level;
 
 struct Batch {
@@ -158,4 +159,19 @@ fn a_value_is_found_under_its_key_until_another_replaces_it() {
     let mut replaced = x.clone();
     replaced[20] = open;
     near(&run(&replaced), [5.0, 6.0, 7.0, 8.0, 16.0, 17.0]);
+}
+
+#[test]
+fn a_key_whose_squares_overflow_gives_nan_and_is_not_passed_over() {
+    let sizes = Sizes { batch: 1, seq_len: 2, heads: 1, head_width: 2 };
+    // Two rows of q, k, v and b.
+    let x = [1.0, 0.0, 1e20, 0.0, 5.0, 6.0, 0.0, 1.0, 0.0, 1.0, 0.0, 5.0, 6.0, 0.0];
+    let inputs = Inputs { x: &x, memory: None, segments: Segments::DENSE };
+    on_every_level(|level| {
+        let mut memory = vec![0.0; 4];
+        assert_nan_in(level, 0..4, 4, |y| delta::forward(sizes, inputs, y, as_out(&mut memory)));
+        assert!(memory.iter().all(|x| x.is_nan()), "{level}: {memory:?}");
+    });
+    let expected = reference::delta::forward(sizes, &x, None, Segments::DENSE);
+    assert!(expected.y.iter().chain(&expected.memory).all(|x| x.is_nan()), "{expected:?}");
 }

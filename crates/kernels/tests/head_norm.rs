@@ -2,6 +2,7 @@ mod common;
 use common::*;
 use minrnn_kernels::head_norm::{self, Gradients, Inputs};
 use minrnn_kernels::reference;
+use minrnn_kernels::shape::as_out;
 
 const EPS: f32 = 1e-5;
 
@@ -39,6 +40,31 @@ fn kernel_matches_reference() {
                 assert_sums_close(&name("d_weight"), &dw, &d_weight, rows);
             });
         }
+    }
+}
+
+/// The other head of the row, and the rows around it, are those of another call.
+#[test]
+fn a_head_whose_squares_overflow_is_nan_and_never_a_silent_zero() {
+    let mut random = Random(3);
+    for head in [5, 16, 35] {
+        let width = 2 * head;
+        let (mut x, d_y, weight) = (random.normal(3 * width), random.normal(3 * width), random.normal(width));
+        // The second head of the second row.
+        let large = 3 * head..4 * head;
+        x[large.start] = 1e20;
+        let inputs = Inputs { x: &x, weight: &weight, eps: EPS };
+        on_every_level(|level| {
+            let name = |what: &str| format!("{level} {head} {what}");
+            assert_nan_in(&name("y"), large.clone(), 3 * width, |y| head_norm::forward(3, 2, inputs, y));
+            let backward = |d: Gradients| head_norm::backward(3, 2, inputs, &d_y, d);
+            let [mut d_x, mut d_weight] = [vec![0.0; 3 * width], vec![0.0; width]];
+            assert_nan_in(&name("d_x"), large.clone(), 3 * width, |x| backward(Gradients { x, weight: as_out(&mut d_weight) }));
+            assert_nan_in(&name("d_weight"), head..width, width, |weight| backward(Gradients { x: as_out(&mut d_x), weight }));
+        });
+        let only_that = |numbers: &[f32]| numbers.iter().enumerate().all(|(i, x)| x.is_nan() == large.contains(&i));
+        assert!(only_that(&reference::head_norm::forward(3, 2, &x, &weight, EPS)), "the reference at {head}");
+        assert!(only_that(&reference::head_norm::backward(3, 2, &x, &weight, EPS, &d_y).0), "the reference at {head}");
     }
 }
 

@@ -2,6 +2,7 @@ mod common;
 use common::*;
 use minrnn_kernels::layer_norm::{self, Gradients, Inputs};
 use minrnn_kernels::reference;
+use minrnn_kernels::shape::as_out;
 
 const EPS: f32 = 1e-5;
 
@@ -76,6 +77,37 @@ fn a_constant_row_gives_beta_and_no_gradient() {
         assert!(y.iter().all(|&y| y == 0.5) && db.iter().all(|&d| d == 1.0) && dg.iter().all(|&d| d == 0.0));
         assert!(dx.iter().all(|d| d.abs() < 1e-3), "{dx:?}");
     });
+}
+
+/// Rows before and after it are those of another call.
+#[test]
+fn a_row_whose_squares_overflow_is_nan_and_never_a_silent_zero() {
+    let mut random = Random(3);
+    for (width, large) in [(20, 11), (37, 1), (133, 64)] {
+        let (mut x, d_y) = (random.normal(3 * width), random.normal(3 * width));
+        let (gamma, beta) = (random.normal(width), random.normal(width));
+        x[2 * width - large..2 * width].fill(1e20);
+        let inputs = Inputs { x: &x, gamma: &gamma, eps: EPS };
+        let second = width..2 * width;
+        on_every_level(|level| {
+            let name = |what: &str| format!("{level} {width} {what}");
+            assert_nan_in(&name("y"), second.clone(), 3 * width, |y| layer_norm::forward(3, width, inputs, &beta, y));
+            let backward = |d: Gradients| layer_norm::backward(3, width, inputs, &d_y, None, d);
+            let [mut d_x, mut d_gamma, mut d_beta] = [3 * width, width, width].map(|n| vec![0.0; n]);
+            assert_nan_in(&name("d_x"), second.clone(), 3 * width, |x| {
+                backward(Gradients { x, gamma: as_out(&mut d_gamma), beta: as_out(&mut d_beta) });
+            });
+            assert_nan_in(&name("d_gamma"), 0..width, width, |gamma| {
+                backward(Gradients { x: as_out(&mut d_x), gamma, beta: as_out(&mut d_beta) });
+            });
+            assert!(d_beta.iter().all(|d| d.is_finite()), "{level} {width} d_beta");
+        });
+        let only_second = |numbers: &[f32]| numbers.iter().enumerate().all(|(i, x)| x.is_nan() == second.contains(&i));
+        assert!(only_second(&reference::layer_norm::forward(3, width, &x, &gamma, &beta, EPS)), "the reference at {width}");
+        let (d_x, d_gamma, _) = reference::layer_norm::backward(3, width, &x, &gamma, EPS, &d_y);
+        assert!(only_second(&d_x) && d_gamma.iter().all(|d| d.is_nan()), "the reference at {width}");
+    }
+    assert!(reference::layer_norm::forward(1, 2, &[1e200, 1.0], &[1.0; 2], &[0.0; 2], 1e-5).iter().all(|y: &f64| y.is_nan()));
 }
 
 #[test]

@@ -2,6 +2,7 @@ mod common;
 use common::*;
 use minrnn_kernels::reference;
 use minrnn_kernels::rms_norm::{self, Gradients, Inputs};
+use minrnn_kernels::shape::as_out;
 
 #[test]
 fn reference_gradients_match_differences() {
@@ -50,6 +51,33 @@ fn a_row_of_zeros_gives_zeros() {
         let (expected, _) = reference::rms_norm::backward(1, 20, &wide(&x), &wide(&gamma), &[1e-12; 20]);
         assert_close("d_x", &dx, &expected, GRADIENT);
     });
+}
+
+/// Rows before and after it are those of another call.
+#[test]
+fn a_row_whose_squares_overflow_is_nan_and_never_a_silent_zero() {
+    let mut random = Random(3);
+    for (width, large) in [(1, 1), (20, 20), (37, 1), (133, 133)] {
+        let (mut x, d_y, gamma) = (random.normal(3 * width), random.normal(3 * width), random.normal(width));
+        x[2 * width - large..2 * width].fill(1e20);
+        let inputs = Inputs { x: &x, gamma: &gamma };
+        let second = width..2 * width;
+        on_every_level(|level| {
+            let name = |what: &str| format!("{level} {width} {what}");
+            assert_nan_in(&name("y"), second.clone(), 3 * width, |y| rms_norm::forward(3, width, inputs, y));
+            let backward = |d: Gradients| rms_norm::backward(3, width, inputs, &d_y, None, d);
+            let [mut d_x, mut d_gamma] = [vec![0.0; 3 * width], vec![0.0; width]];
+            assert_nan_in(&name("d_x"), second.clone(), 3 * width, |x| backward(Gradients { x, gamma: as_out(&mut d_gamma) }));
+            assert_nan_in(&name("d_gamma"), 0..width, width, |gamma| backward(Gradients { x: as_out(&mut d_x), gamma }));
+        });
+        let only_second = |numbers: &[f32]| numbers.iter().enumerate().all(|(i, x)| x.is_nan() == second.contains(&i));
+        assert!(only_second(&reference::rms_norm::forward(3, width, &x, &gamma)), "the reference at {width}");
+        let (d_x, d_gamma) = reference::rms_norm::backward(3, width, &x, &gamma, &d_y);
+        assert!(only_second(&d_x) && d_gamma.iter().all(|d| d.is_nan()), "the reference at {width}");
+        // In f64 there is room for these squares.
+        assert!(reference::rms_norm::forward(3, width, &wide(&x), &wide(&gamma)).iter().all(|y| y.is_finite()));
+    }
+    assert!(reference::rms_norm::forward(1, 2, &[1e200, 1.0], &[0.0; 2]).iter().all(|y: &f64| y.is_nan()));
 }
 
 #[test]

@@ -37,6 +37,9 @@ const NO_SENTENCE: [&str; 9] = [
 pub struct Slices<'a> {
     rest: IterMut<'a, Vec<f32>>,
     zeros: &'a [u64; LONGEST as usize + 1],
+    /// By how many steps the rows that segments are made for are longer than those they are used with.
+    steps_more: usize,
+    has_segments: bool,
 }
 
 impl<'a> Slices<'a> {
@@ -57,6 +60,12 @@ impl<'a> Slices<'a> {
         unsafe { std::slice::from_raw_parts_mut(slice.as_mut_ptr().cast(), slice.len()) }
     }
 
+    /// The steps of the rows that segments are made for.
+    pub fn steps_of_segments(&mut self, seq_len: usize) -> usize {
+        self.has_segments = true;
+        seq_len.wrapping_add(self.steps_more)
+    }
+
     /// As many zeros of another kind as the next slice has elements.
     pub fn zeros<T: Copy>(&mut self) -> &'a [T] {
         assert!(size_of::<T>() <= 8, "only integers and floats are asked for");
@@ -68,14 +77,21 @@ impl<'a> Slices<'a> {
 
 /// Calls `function`; `Err` is the message it panicked with.
 fn call(function: &Function, sizes: &[usize], lengths: &[usize]) -> Result<(), String> {
+    call_with_segments(function, sizes, lengths, 0).0
+}
+
+/// The same with segments of rows that are longer by `steps_more`, and whether the function takes any.
+fn call_with_segments(function: &Function, sizes: &[usize], lengths: &[usize], steps_more: usize) -> (Result<(), String>, bool) {
     thread_local!(static ZEROS: Box<[u64; LONGEST as usize + 1]> = Box::new([0; LONGEST as usize + 1]));
     let mut slices: Vec<Vec<f32>> = lengths.iter().map(|&len| vec![0.0; len]).collect();
     ZEROS.with(|zeros| {
-        let call = AssertUnwindSafe(|| (function.call)(sizes, &mut Slices { rest: slices.iter_mut(), zeros }));
-        catch_unwind(call).map_err(|panic| match panic.downcast::<String>() {
+        let mut slices = Slices { rest: slices.iter_mut(), zeros, steps_more, has_segments: false };
+        let ended = catch_unwind(AssertUnwindSafe(|| (function.call)(sizes, &mut slices)));
+        let message = ended.map_err(|panic| match panic.downcast::<String>() {
             Ok(message) => *message,
             Err(panic) => panic.downcast_ref::<&str>().map_or_else(String::new, |message| (*message).to_owned()),
-        })
+        });
+        (message, slices.has_segments)
     })
 }
 
@@ -122,12 +138,19 @@ fn for_each_function(test: impl Fn(&Function)) {
 
 /// One test, for the hook that keeps caught panics quiet is the whole process's.
 #[test]
-fn every_function_takes_its_slices_and_refuses_all_others() {
+fn every_function_takes_its_slices_and_segments_and_refuses_all_others() {
     for_each_function(|function| {
         let sizes = ordinary(function);
         let lengths: Vec<usize> = (function.lengths)(&sizes).iter().map(|factors| product(factors).1).collect();
         if let Err(message) = call(function, &sizes, &lengths) {
             panic!("{} refuses its own table's slices: {message}", function.name);
+        }
+        // As many codes as there are steps, but of rows of another length.
+        let (ended, has_segments) = call_with_segments(function, &sizes, &lengths, 1);
+        if has_segments && function.name != "Segments::new" {
+            let message = ended.err().unwrap_or_else(|| "no word".to_owned());
+            let is_refused = message.starts_with("segments: expected those of rows of");
+            assert!(is_refused, "{} takes segments of other rows, with {message}", function.name);
         }
         for i in 0..lengths.len() {
             for len in [0, lengths[i] - 1, lengths[i] + 1] {

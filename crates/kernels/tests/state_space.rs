@@ -2,7 +2,7 @@ mod common;
 use common::*;
 use minrnn_kernels::reference::state_space as reference;
 use minrnn_kernels::segments::{CONTINUE, PADDING, RESET, Segments};
-use minrnn_kernels::state_space::{self, Form, Inputs, RANK_ONE, SIMPLE};
+use minrnn_kernels::state_space::{self, Continuous, Form, Inputs, RANK_ONE, SIMPLE};
 use minrnn_kernels::{Shape, conv};
 
 /// A batch with parameters whose state neither dies nor grows.
@@ -243,5 +243,34 @@ fn the_recurrence_is_a_convolution() {
             conv::forward(shape, 300, inputs, &[0.0; 5], y, window);
         });
         assert_close(&format!("{form:?}"), &y, &wide(&case.forward()[0]), 1e-5);
+    }
+}
+
+#[test]
+fn lengths_that_do_not_fit_each_other_are_not_discretised() {
+    let zeros = [0.0; 40];
+    let discrete = |[log_dt, log_a_real, a_imag, c]: [usize; 4], low_rank: Option<[usize; 2]>| {
+        let low_rank = low_rank.map(|lengths| lengths.map(|n| &zeros[..n]));
+        let (log_dt, log_a_real, a_imag, c) = (&zeros[..log_dt], &zeros[..log_a_real], &zeros[..a_imag], &zeros[..c]);
+        Continuous { log_dt, log_a_real, a_imag, c, low_rank }.discrete(3).len()
+    };
+    assert_eq!(discrete([2, 4, 4, 8], None), SIMPLE * 2 * 2 * 3);
+    assert_eq!(discrete([2, 4, 4, 8], Some([8, 8])), RANK_ONE * 2 * 2 * 3);
+    assert_eq!(discrete([0; 4], None), 0);
+    // A panic cannot be caught there.
+    if cfg!(target_family = "wasm") {
+        return;
+    }
+    for (lengths, low_rank, expected) in [
+        ([2, 9, 5, 40], None, "a_imag: expected as many numbers for each of 2 channels of log_dt, found 5"),
+        ([0, 1, 1, 2], None, "a_imag: expected as many numbers for each of 0 channels of log_dt, found 1"),
+        ([2, 3, 4, 8], None, "log_a_real: expected 4 elements, found 3"),
+        ([2, 9, 4, 8], None, "log_a_real: expected 4 elements, found 9"),
+        ([2, 4, 4, 7], None, "c: expected 8 elements, found 7"),
+        ([2, 4, 4, 8], Some([7, 8]), "p: expected 8 elements, found 7"),
+        ([2, 4, 4, 8], Some([8, 9]), "b: expected 8 elements, found 9"),
+    ] {
+        let message = panic_of(|| _ = discrete(lengths, low_rank));
+        assert!(message.starts_with(expected), "{message}");
     }
 }

@@ -43,6 +43,7 @@
 
 pub mod array_file;
 pub mod checkpoint;
+mod counted;
 pub mod data;
 pub mod deployed;
 pub mod device;
@@ -65,6 +66,7 @@ mod segments;
 pub mod statistics;
 pub mod subject;
 mod suggestion;
+pub mod tensor_file;
 pub mod train;
 pub mod transfer;
 pub mod verify;

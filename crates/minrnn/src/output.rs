@@ -1,17 +1,19 @@
-//! Outputs that must not be written over what is read, or into a run.
+//! Outputs that must not be written over what is read or was learned from, or into a run.
 
 use std::path::{Path, PathBuf};
 
 use minrnn_model::{CheckpointConfig, WEIGHTS_FILE, names_of};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::train::EXPERIMENT_FILE;
+use crate::train::{EXPERIMENT_FILE, find_checkpoint};
 use crate::{Error, Result};
 
-/// Refuses `output`, a file to be written whole, where something would be lost by it: where it is one of `inputs`, or no file.
+/// Refuses `output`, a file to be written whole, where something would be lost by it: where it is one of `inputs`, or what one of them was trained on, or
+/// no file. All that is read belongs to `inputs`, and so does the run or the checkpoint of a model; what a packed model was trained on is not known.
 ///
 /// # Errors
-/// When it is the same file as an input, by whatever name; a folder, a pipe or a device; or lies where [`expect_outside_runs`] refuses it.
+/// When it is the same file as an input, or as one that a model among them was trained on, by whatever name; a folder, a pipe or a device; or lies where
+/// [`expect_outside_runs`] refuses it.
 pub fn expect_harmless<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
     let shown = output.display();
     // Such as /dev/stdout, which leads to whatever file that is.
@@ -25,26 +27,27 @@ pub fn expect_harmless<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a P
         if !found.is_file() {
             return Err(Error::Config(format!("'{shown}' is a pipe or a device, which a file would replace; give a file to write")));
         }
-        if let Some(input) = inputs.into_iter().find(|input| is_same_file(output, input)) {
-            return Err(Error::Config(format!("'{shown}' is the input '{}'; give another file to write", input.display())));
+        for input in inputs {
+            if is_same_file(output, input) {
+                return Err(Error::Config(format!("'{shown}' is the input '{}'; give another file to write", input.display())));
+            }
+            if let Some(file) = learned(input).into_iter().find(|file| is_same_file(output, file)) {
+                let file = file.display();
+                return Err(Error::Config(format!("'{file}' is what the model was trained on; give another file to write")));
+            }
         }
     }
     expect_outside_runs(output)
 }
 
-/// Refuses `output`, a file to be written whole, where it is a file that a model was trained on, of whose configuration `sections` are.
-///
-/// # Errors
-/// When it is one of them, by whatever name.
-pub fn expect_not_learned(output: &Path, sections: &Map<String, Value>) -> Result<()> {
-    let data = sections.get("data").and_then(Value::as_object);
+/// The files that the model of `run` was trained on, as far as it is a run or a checkpoint and says so.
+fn learned(run: &Path) -> Vec<PathBuf> {
+    // What is wrong with it is told by whoever reads the model.
+    let Ok(Ok(config)) = find_checkpoint(run).map(CheckpointConfig::read) else { return Vec::new() };
+    let data = config.sections.get("data").and_then(Value::as_object);
     let texts = data.into_iter().flat_map(|data| data.values()).filter_map(Value::as_str);
     // Files are named from the root on; what else is said is no path.
-    let mut files = texts.filter(|text| Path::new(text).is_absolute());
-    match files.find(|file| is_same_file(output, Path::new(file))) {
-        Some(file) => Err(Error::Config(format!("'{file}' is what the model was trained on; give another file to write"))),
-        None => Ok(()),
-    }
+    texts.map(PathBuf::from).filter(|path| path.is_absolute()).collect()
 }
 
 /// Refuses `output`, a file or a folder to be made, within a run or a checkpoint: what lies there belongs to the run, which may take it away.
@@ -128,6 +131,30 @@ mod tests {
             }
             assert!(refused(Path::new("/dev/null")).unwrap_err().contains("a pipe or a device"));
         }
+    }
+
+    #[test]
+    fn an_output_is_refused_where_a_model_among_the_inputs_was_trained_on_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let [table, validation, other, alone] = ["table", "validation", "char", "alone"].map(|name| folder.path().join(name));
+        [&table, &validation, &other].into_iter().for_each(|file| fs::write(file, "").unwrap());
+        let mut config = CheckpointConfig::new(minrnn_model::ModelConfig { vocab_size: 4, ..Default::default() });
+        let data = serde_json::json!({"path": table, "validation": validation, "tokenizer": "char", "horizon": 1});
+        config.sections.insert("data".to_owned(), data);
+        let run = folder.path().join("run");
+        let checkpoint = run.join("checkpoints/iter-5");
+        fs::create_dir_all(&checkpoint).unwrap();
+        config.write(&checkpoint).unwrap();
+        fs::write(run.join("checkpoints/best"), "iter-5\n").unwrap();
+        for model in [&run, &checkpoint] {
+            for file in [&table, &validation] {
+                let refused = expect_harmless(file, [model.as_path()]).unwrap_err().to_string();
+                assert!(refused.contains("is what the model was trained on"), "{refused}");
+            }
+            assert!(expect_harmless(&other, [model.as_path()]).is_ok(), "a setting of that name is no file");
+            assert!(expect_harmless(&alone, [model.as_path()]).is_ok(), "nothing is lost where nothing is");
+        }
+        assert!(expect_harmless(&table, [folder.path()]).is_ok(), "a folder is no model");
     }
 
     #[test]

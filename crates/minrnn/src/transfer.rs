@@ -16,7 +16,7 @@ use crate::deployed::Deployed;
 use crate::interchange::{ForeignModel, Form, Format, NamedTensor, Settings, export, export_folder, import};
 use crate::model::AnyModel;
 use crate::new_directory::make_directory;
-use crate::output::{expect_harmless, expect_not_learned, expect_outside_runs};
+use crate::output::{expect_harmless, expect_outside_runs};
 use crate::train::find_checkpoint;
 use crate::{Error, Needed, Result};
 
@@ -124,7 +124,6 @@ pub fn export_model(run: &Path, format: Format, output: &Path) -> Result<Exporte
         expect_outside_runs(output)?;
     }
     let Source { path, config, mut weights, sections } = Source::read(run)?;
-    expect_not_learned(output, &sections)?;
     let form = form(&sections, format, &path)?;
     if is_folder {
         let tokenizer = Deployed::load(run)?.tokenizer;

@@ -311,7 +311,7 @@ fn a_packed_policy_keeps_how_its_steps_become_numbers() {
         StepEncoding { mean: vec![0.5; 4], deviation: vec![2.0; 4], action_width: 2, return_scale: 10.0, best_return: Some(7.5) };
     let json = serde_json::to_vec(&encoding).unwrap();
     let write = |sections: &[Section<'_>]| {
-        PackedModel::write(packed.path(), &config, &mut Weights::read(weights.path()).unwrap(), WeightFormat::Int4, sections).unwrap();
+        PackedModel::write(packed.path(), &config, &mut Weights::read(weights.path()).unwrap(), WeightFormat::Int4, sections)?;
         PackedModel::read(packed.path())
     };
     let read = write(&[Section::policy(&json)]).unwrap();

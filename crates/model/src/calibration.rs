@@ -78,8 +78,11 @@ impl Calibration {
     /// too few.
     ///
     /// # Errors
-    /// When there were no rows, or it lies below those that are kept.
+    /// When `share` is not above 0 and at most 1, there were no rows, or it lies below those that are kept.
     pub fn threshold(&self, share: f64) -> Result<Threshold> {
+        if !(share > 0.0 && share <= 1.0) {
+            return Err(Error::Config(format!("expected a share of rows above 0 and at most 1, found {share}")));
+        }
         let Some(&largest) = self.largest.first() else {
             return Err(Error::Row("there is no row whose surprise could be compared with".into()));
         };
@@ -116,6 +119,17 @@ mod tests {
         assert_eq!(calibration.threshold(0.9999).unwrap(), Threshold { surprise: 4999.0, rows: 5000, is_largest: true });
         assert!(format!("{}", calibration.threshold(0.5).unwrap_err()).contains("at least 0.79"));
         assert!(Calibration::of([f64::NAN]).threshold(0.5).is_err());
+    }
+
+    #[test]
+    fn what_is_no_share_of_rows_has_no_threshold() {
+        let calibration = Calibration::of([1.0, 2.0, 3.0]);
+        for share in [f64::NAN, -1.0, 0.0, 1.0 + f64::EPSILON, 2.0, f64::INFINITY] {
+            let refused = format!("{}", calibration.threshold(share).unwrap_err());
+            assert_eq!(refused, format!("expected a share of rows above 0 and at most 1, found {share}"));
+        }
+        assert_eq!(calibration.threshold(f64::MIN_POSITIVE).unwrap(), Threshold { surprise: 1.0, rows: 3, is_largest: false });
+        assert_eq!(calibration.threshold(1.0).unwrap(), Threshold { surprise: 3.0, rows: 3, is_largest: true });
     }
 
     #[test]

@@ -53,6 +53,8 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it and what to do.
         problem: String,
+        /// The error that says so, where it was found by what reads such bytes from anywhere.
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
     /// A weights file has fewer or more bytes than its header describes.
     #[cfg(feature = "std")]
@@ -170,6 +172,11 @@ impl Error {
 
     /// An [`Error::Malformed`] for `path`.
     pub fn malformed(path: impl AsRef<Path>, problem: impl Into<String>) -> Self {
-        Self::Malformed { path: path.as_ref().to_owned(), problem: problem.into() }
+        Self::Malformed { path: path.as_ref().to_owned(), problem: problem.into(), source: None }
+    }
+
+    /// The same of what `source` says of the bytes of `path`.
+    pub fn malformed_by(path: impl AsRef<Path>, source: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self::Malformed { path: path.as_ref().to_owned(), problem: alloc::format!("{source}"), source: Some(Box::new(source)) }
     }
 }

@@ -101,10 +101,9 @@ impl Continuation {
     /// Checks one that was read from a file.
     ///
     /// # Errors
-    /// When `tokenizer` does not know its latest token, or a stop string is empty.
+    /// When `tokenizer` does not know its latest token.
     pub fn check(&mut self, tokenizer: &Tokenizer) -> Result<()> {
         tokenizer.append_bytes(self.unread, &mut Vec::new())?;
-        StopStrings::new(self.stops.stops())?;
         self.recent = latest(&self.recent);
         Ok(())
     }
@@ -120,11 +119,10 @@ mod tests {
     use crate::Sampling;
 
     fn of(tokens: &[u32], stops: &[&str]) -> Continuation {
-        let stops: Vec<String> = stops.iter().map(|&stop| stop.into()).collect();
         Continuation::new(
             tokens,
             Sampler::new(Sampling { repetition_penalty: 10.0, ..Sampling::greedy() }).unwrap(),
-            StopStrings::new(&stops).unwrap(),
+            StopStrings::new(stops).unwrap(),
         )
     }
 

@@ -4,6 +4,8 @@
 //! * run a model: [`Model`], read from a checkpoint directory or from one packed file, with a [`State`] for one or many sessions;
 //! * make that file: [`PackedModel::write`], which stores the matrices in a [`WeightFormat`](minrnn_model::WeightFormat);
 //! * what it has inside at every step, besides what it predicts: [`Model::forward_inside`], [`Inside`];
+//! * read rows of a table, in its units, with the rows that are looked back on: [`TableSessions`]; sessions of any model behind one interface, to be
+//!   saved and gone on from: [`Sessions`]; under names: [`SavedSessions`];
 //! * choose the next token: [`Sampler`], by its [`Sampling`] settings; continue a text with it: [`Continuation`];
 //! * files and configuration alone: [`minrnn_model`].
 //!

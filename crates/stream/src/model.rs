@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 use alloc::{format, string::String};
+use core::fmt;
 
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::weight_matrix::Scratch;
@@ -49,27 +50,22 @@ const PASS_OUTPUTS: usize = 1 << 22;
 /// # Ok::<(), minrnn_stream::Error>(())
 /// ```
 ///
-/// A model of values, such as one that classifies the state of a machine by two numbers at each step; the file also says what the columns of
-/// its table were and what its outputs mean ([`PackedModel::table`](crate::PackedModel::table)):
+/// A model that was trained on a table, such as one that classifies the state of a machine by two numbers at each step; the file also says what the
+/// columns were and what the outputs mean ([`PackedModel::table`](crate::PackedModel::table)), and [`TableSessions`](crate::TableSessions) read rows
+/// in the units of the table by it:
 ///
 /// ```no_run
-/// use minrnn_stream::{PackedModel, Reads, Workspace};
+/// use minrnn_stream::{PackedModel, TableSessions};
 ///
 /// let PackedModel { model, table, .. } = PackedModel::read("machines.minrnn")?;
-/// assert_eq!(model.reads(), Reads::Values { width: 2 });
 /// let table = table.expect("it was trained on a table");
 /// // One session for each machine.
-/// let (mut state, mut workspace) = (model.init_state(100)?, Workspace::new());
-/// let mut outputs = vec![0.0; model.outputs()];
-/// // Machine 7 sends a row: its numbers as the model sees them, one step, and the probability of each class.
-/// let row = [21.5, 0.03];
-/// let mut seen = vec![0.0; table.n_inputs()];
-/// table.show(&row, &mut seen);
-/// model.step_rows_values(&[7], &seen, &mut state, &mut outputs, &mut workspace)?;
-/// println!("{:?}", table.prediction(&row, &outputs));
+/// let mut machines = TableSessions::new(&model, &table, 100)?;
+/// // Machine 7 sends a row: one step, and the probability of each class.
+/// let shares = machines.step(&model, &table, &[7], &[21.5, 0.03])?;
+/// println!("{shares:?} of {:?}", table.classes());
 /// # Ok::<(), minrnn_stream::Error>(())
 /// ```
-#[derive(Debug)]
 pub struct Model {
     config: CheckedConfig,
     state_shape: StateShape,
@@ -81,6 +77,15 @@ pub struct Model {
     /// Multiplications for one row of the residual stream.
     cost: usize,
     parameters: usize,
+}
+
+impl fmt::Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ModelConfig { mixer, d_model, n_layers, .. } = *self.config;
+        let mut sizes = f.debug_struct("Model");
+        sizes.field("mixer", &mixer).field("d_model", &d_model).field("n_layers", &n_layers).field("reads", &self.reads());
+        sizes.field("outputs", &self.outputs()).field("parameters", &self.parameters).finish_non_exhaustive()
+    }
 }
 
 impl Model {

@@ -84,7 +84,7 @@ impl Norm {
             Self::RmsEps { gamma, eps } => {
                 for (x, y) in x.chunks_exact(d).zip(y.chunks_exact_mut(d)) {
                     let mean_square = x.iter().map(|x| x * x).sum::<f32>() / d as f32;
-                    let factor = 1.0 / sqrt(mean_square + eps);
+                    let factor = rms_norm::inverse_root(mean_square, *eps);
                     y.iter_mut().zip(x).zip(gamma).for_each(|((y, x), gamma)| *y = x * factor * (1.0 + gamma));
                 }
             }

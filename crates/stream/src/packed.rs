@@ -1,6 +1,7 @@
 //! The model of a packed file: [`PackedFile`] has the format.
 
 use alloc::{format, string::String, vec::Vec};
+use core::fmt;
 
 use minrnn_kernels::weight_matrix::{AlignedBytes, WeightMatrix};
 use minrnn_model::{Calibration, Error, PackedFile, Section, TableTask, TensorEntry, WeightFormat};
@@ -9,7 +10,6 @@ use crate::source::Source;
 use crate::{Model, Result};
 
 /// What a packed file holds.
-#[derive(Debug)]
 pub struct PackedModel {
     /// The model.
     pub model: Model,
@@ -23,6 +23,17 @@ pub struct PackedModel {
     pub surprise: Option<Calibration>,
     /// The tensors of the file, in its order.
     pub tensors: Vec<TensorEntry>,
+}
+
+impl fmt::Debug for PackedModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { model, tokenizer, table, policy, surprise, tensors } = self;
+        let [tokenizer, policy] = [tokenizer, policy].map(|bytes| bytes.as_ref().map(Vec::len));
+        let mut sizes = f.debug_struct("PackedModel");
+        sizes.field("model", model).field("tokenizer bytes", &tokenizer).field("has a table", &table.is_some());
+        sizes.field("policy bytes", &policy).field("rows of surprise", &surprise.as_ref().map(Calibration::rows));
+        sizes.field("tensors", &tensors.len()).finish()
+    }
 }
 
 #[cfg(feature = "std")]
@@ -50,8 +61,13 @@ impl PackedModel {
     ///
     /// Matrices are stored in `format`; with [`WeightFormat::Int4`], embedding and head as int8; those that meet measured numbers as f32.
     ///
+    /// The bytes are read back before they take the place of what is at `path`. Memory holds the model twice in `format`, as its tensors and the bytes
+    /// of the file, and then as these and what is read back.
+    ///
     /// # Errors
-    /// When the weights are not those of such a model, a section is one of another model, or the file cannot be written.
+    /// When the weights are not those of such a model, what is written would be refused by [`read`](Self::read) (a section that cannot be read or is one
+    /// of another model, is given twice, or must be known and is not; a policy without its section), or the file cannot be written. What was at `path` is
+    /// then still there. `weights` have lost what was taken out of them by then, mostly all: read them anew to try again.
     #[cfg(feature = "std")]
     pub fn write(
         path: impl AsRef<std::path::Path>,
@@ -62,12 +78,14 @@ impl PackedModel {
     ) -> Result<Vec<TensorEntry>> {
         let mut checkpoint = crate::source::Checkpoint { weights, format };
         let mut recorder = crate::source::Recorder::new(&mut checkpoint);
-        let model = Model::read(config, &mut recorder)?;
+        Model::read(config, &mut recorder)?;
         let tensors = recorder.finish();
         weights.expect_empty()?;
-        table_of(&model, |name| sections.iter().find(|section| section.name == name).map(|section| section.bytes))?;
-        minrnn_model::write_atomic(path, &PackedFile::encode(config, sections, &tensors))?;
-        Ok(tensors.into_iter().map(|(entry, _)| entry).collect())
+        let encoded = PackedFile::encode(config, sections, &tensors);
+        // What they hold is in the bytes of the file by now.
+        let entries = tensors.into_iter().map(|(entry, _)| entry).collect();
+        write_readable(path.as_ref(), &encoded)?;
+        Ok(entries)
     }
 
     /// Writes the packed model at `from` to `path` again, whole or not at all, with all of its sections and its matrices rounded further, to
@@ -90,11 +108,13 @@ impl PackedModel {
             Model::read(&config, &mut recorder)?;
             let stored = recorder.finish();
             let sections: Vec<Section<'_>> = tensors.file.sections().collect();
-            Ok((PackedFile::encode(&config, &sections, &stored), stored))
+            let encoded = PackedFile::encode(&config, &sections, &stored);
+            Ok((encoded, stored.into_iter().map(|(entry, _)| entry).collect()))
         };
-        let (encoded, stored) = repacked().map_err(|error| Error::malformed(from, format!("{error}")))?;
-        minrnn_model::write_atomic(path, &encoded)?;
-        Ok(stored.into_iter().map(|(entry, _)| entry).collect())
+        let (encoded, entries) = repacked().map_err(|error| Error::malformed_by(from, error))?;
+        drop(bytes);
+        write_readable(path.as_ref(), &encoded)?;
+        Ok(entries)
     }
 
     /// Reads the packed model at `path`.
@@ -105,7 +125,7 @@ impl PackedModel {
     pub fn read(path: impl AsRef<std::path::Path>) -> Result<Self> {
         let path = path.as_ref();
         let bytes = read_aligned(path)?;
-        Self::from_aligned(&bytes).map_err(|error| Error::malformed(path, format!("{error}")).into())
+        Self::from_aligned(&bytes).map_err(|error| Error::malformed_by(path, error).into())
     }
 
     /// The configuration and the weights of the packed model at `path`, as its checkpoint had them.
@@ -125,7 +145,7 @@ impl PackedModel {
             tensors.file.expect_empty()?;
             Ok((config, minrnn_model::Weights::of(path, unpacked)))
         };
-        unpacked().map_err(|error| Error::malformed(path, format!("{error}")).into())
+        unpacked().map_err(|error| Error::malformed_by(path, error).into())
     }
 
     /// The packed model whose file has these bytes.
@@ -166,6 +186,14 @@ impl PackedModel {
         }
         Ok(Self { model, tokenizer, table, policy, surprise, tensors: file.entries })
     }
+}
+
+/// Writes the bytes of a packed file to `path`, whole or not at all, and none that [`PackedModel::read`] would refuse.
+#[cfg(feature = "std")]
+fn write_readable(path: &std::path::Path, encoded: &[u8]) -> Result<()> {
+    let unreadable = |error: crate::Error| Error::malformed(path, format!("it was not written, as it could not be read again: {error}"));
+    drop(PackedModel::from_bytes(encoded).map_err(unreadable)?);
+    Ok(minrnn_model::write_atomic(path, encoded)?)
 }
 
 /// The task on tables among the sections, for this model.
@@ -271,7 +299,7 @@ fn open(path: &std::path::Path) -> Result<std::fs::File> {
     if about.is_file() {
         let mut beginning = Vec::new();
         file.by_ref().take(PackedFile::FRAME as u64).read_to_end(&mut beginning).map_err(io)?;
-        PackedFile::expect_frame(&beginning, about.len()).map_err(|error| Error::malformed(path, format!("{error}")))?;
+        PackedFile::expect_frame(&beginning, about.len()).map_err(|error| Error::malformed_by(path, error))?;
         file.rewind().map_err(io)?;
     }
     Ok(file)

@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::{Error, Result};
 
 /// How the next token is chosen from the logits; see [`Sampler`](crate::Sampler) for the order in which they act.
+///
+/// Deserialised, settings that are left out have their defaults, and one out of range is refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(try_from = "Unchecked")]
 pub struct Sampling {
     /// Divides the logits. 0 takes the likeliest token, 1 the model's own distribution. Default 1.
     pub temperature: f64,
@@ -30,6 +32,35 @@ impl Default for Sampling {
     }
 }
 
+/// What is read, before it is checked.
+#[derive(Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Unchecked {
+    temperature: f64,
+    top_k: usize,
+    top_p: f64,
+    min_p: f64,
+    repetition_penalty: f64,
+    seed: u64,
+}
+
+impl Default for Unchecked {
+    fn default() -> Self {
+        let Sampling { temperature, top_k, top_p, min_p, repetition_penalty, seed } = Sampling::default();
+        Self { temperature, top_k, top_p, min_p, repetition_penalty, seed }
+    }
+}
+
+impl TryFrom<Unchecked> for Sampling {
+    type Error = Error;
+
+    fn try_from(Unchecked { temperature, top_k, top_p, min_p, repetition_penalty, seed }: Unchecked) -> Result<Self> {
+        let sampling = Self { temperature, top_k, top_p, min_p, repetition_penalty, seed };
+        sampling.validate()?;
+        Ok(sampling)
+    }
+}
+
 impl Sampling {
     /// Always the likeliest token.
     pub fn greedy() -> Self {
@@ -44,13 +75,13 @@ impl Sampling {
         let check = |fits: bool, sentence: String| if fits { Ok(()) } else { Err(Error::Sampling(sentence)) };
         check(
             self.temperature.is_finite() && self.temperature >= 0.0,
-            format!("temperature must be 0 (take the likeliest token) or above, found {}", self.temperature),
+            format!("temperature must be 0 (take the likeliest token) or above, found {:?}", self.temperature),
         )?;
-        check(self.top_p > 0.0 && self.top_p <= 1.0, format!("top_p must be above 0 and at most 1 (off), found {}", self.top_p))?;
-        check((0.0..=1.0).contains(&self.min_p), format!("min_p must be between 0 (off) and 1, found {}", self.min_p))?;
+        check(self.top_p > 0.0 && self.top_p <= 1.0, format!("top_p must be above 0 and at most 1 (off), found {:?}", self.top_p))?;
+        check((0.0..=1.0).contains(&self.min_p), format!("min_p must be between 0 (off) and 1, found {:?}", self.min_p))?;
         check(
             (0.01..=100.0).contains(&self.repetition_penalty),
-            format!("repetition_penalty must be between 0.01 and 100, with 1 for off, found {}", self.repetition_penalty),
+            format!("repetition_penalty must be between 0.01 and 100, with 1 for off, found {:?}", self.repetition_penalty),
         )
     }
 }
@@ -74,5 +105,23 @@ mod tests {
         assert!(refusal(|s| s.top_p = f64::NAN).contains("top_p"));
         assert!(refusal(|s| s.min_p = 1.5).contains("min_p"));
         assert!(refusal(|s| s.repetition_penalty = 0.0).contains("repetition_penalty"));
+    }
+
+    #[test]
+    fn saved_settings_out_of_range_are_refused_by_name() {
+        let read = |json: &str| serde_json::from_str::<Sampling>(json);
+        for (json, name) in [
+            (r#"{"temperature": -1.0}"#, "temperature"),
+            (r#"{"top_p": 0.0}"#, "top_p"),
+            (r#"{"min_p": 1.5}"#, "min_p"),
+            (r#"{"repetition_penalty": 1e9}"#, "repetition_penalty"),
+            (r#"{"top_q": 1.0}"#, "top_q"),
+        ] {
+            let refused = read(json).unwrap_err().to_string();
+            assert!(refused.contains(name), "{refused}");
+        }
+        assert_eq!(read("{}").unwrap(), Sampling::default());
+        let saved = Sampling { top_k: 7, seed: 3, ..Sampling::greedy() };
+        assert_eq!(read(&serde_json::to_string(&saved).unwrap()).unwrap(), saved);
     }
 }

@@ -30,6 +30,18 @@ impl<'a> Saving<'a> {
     /// What [`SavedSessions`] of these parts are.
     pub(crate) fn new(model: &str, names: &[String], logits: &'a [f32], histories: Vec<&'a [f64]>, state: &'a State) -> Result<Self> {
         state.expect_finite()?;
+        let rows = state.rows();
+        if names.len() != rows {
+            return Err(Error::State(format!("would have {} names for {rows} sessions, expected one for each", names.len())));
+        }
+        let mut before = BTreeSet::new();
+        if let Some(twice) = names.iter().find(|&name| !before.insert(name)) {
+            return Err(Error::State(format!("would have two sessions with the name '{twice}', expected a name of its own for each")));
+        }
+        if !histories.is_empty() && histories.len() != rows {
+            let found = histories.len();
+            return Err(Error::State(format!("would have {found} histories for {rows} sessions, expected one for each or none at all")));
+        }
         if let Some(found) = logits.iter().find(|x| !x.is_finite()) {
             return Err(Error::State(format!("holds the logit {found}, expected finite numbers; begin anew")));
         }
@@ -110,14 +122,20 @@ impl SavedSessions {
     /// What the bytes of a file begin with.
     pub const MAGIC: [u8; 8] = *b"\x89minrnnG";
 
-    /// The bytes of a file. `model` tells the model from all others: the SHA-256 of its files, in hexadecimal digits.
+    /// The bytes of a file, for the `model` that is `identity`, which tells it from all others: the SHA-256 of its files, in hexadecimal digits.
     ///
     /// # Errors
-    /// When a number is NaN or infinite, which [`from_bytes`](Self::from_bytes) would refuse, the names take more than 4 GiB, or memory cannot hold
-    /// the bytes.
-    pub fn to_bytes(&self, model: &str) -> Result<Vec<u8>> {
+    /// When [`from_bytes`](Self::from_bytes) would refuse them: the state is that of another model, a number is NaN or infinite, there is not one name for
+    /// each session, two have the same one, or there are other logits than the model's; when there are histories and not one for each session, the names
+    /// take more than 4 GiB, or memory cannot hold the bytes.
+    pub fn to_bytes(&self, model: &Model, identity: &str) -> Result<Vec<u8>> {
         let Self { names, logits, histories, state } = self;
-        Saving::new(model, names, logits, histories.iter().map(Vec::as_slice).collect(), state)?.to_bytes()
+        state.expect_shape(model.state_shape())?;
+        if !logits.is_empty() && logits.len() != model.outputs() {
+            let (found, expected) = (logits.len(), model.outputs());
+            return Err(Error::State(format!("would have {found} logits, expected the {expected} of the model or none")));
+        }
+        Saving::new(identity, names, logits, histories.iter().map(Vec::as_slice).collect(), state)?.to_bytes()
     }
 
     /// The sessions that [`to_bytes`](Self::to_bytes) made the bytes of, for the `model` that is `identity`.

@@ -24,7 +24,7 @@ impl Sessions {
     /// `rows` sequences of which nothing has been read; of a table's rows where there is a task.
     ///
     /// # Errors
-    /// When memory cannot hold so many.
+    /// When the task is that of another model, or memory cannot hold so many.
     pub fn new(model: &Model, table: Option<&TableTask>, rows: usize) -> Result<Self> {
         match table {
             Some(task) => TableSessions::new(model, task, rows).map(Self::Table),
@@ -136,12 +136,13 @@ impl Sessions {
     /// Sessions that go on from what was saved of the model that is `identity`.
     ///
     /// # Errors
-    /// As [`SavedSessions::from_bytes`]; also when what was saved does not fit the task.
+    /// As [`SavedSessions::from_bytes`]; also when what was saved does not fit the task, or its sessions look back on rows of a table and there is none.
     pub fn from_bytes(bytes: &[u8], model: &Model, table: Option<&TableTask>, identity: &str) -> Result<Self> {
         let SavedSessions { histories, state, .. } = SavedSessions::from_bytes(bytes, model, identity)?;
         match table {
-            Some(task) => TableSessions::of_parts(task, state, &histories).map(Self::Table),
-            None => Ok(Self::plain(state)),
+            Some(task) => TableSessions::of_parts(model, task, state, &histories).map(Self::Table),
+            None if histories.is_empty() => Ok(Self::plain(state)),
+            None => Err(Error::State("has rows of a table that its sessions look back on; give the task of that table".into())),
         }
     }
 }

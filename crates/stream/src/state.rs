@@ -2,7 +2,8 @@
 
 mod saved;
 
-use alloc::{format, vec, vec::Vec};
+use alloc::{format, string::String, vec, vec::Vec};
+use core::fmt;
 use core::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -80,6 +81,46 @@ impl StateShape {
         [(later, of_mean.into_iter().collect()), (earlier, gaps)]
     }
 
+    /// What is another one in the `expected` shape, which differs: the first of it, in words.
+    fn difference(&self, expected: &Self) -> String {
+        let told =
+            |what: &str, found: &dyn fmt::Display, expected: &dyn fmt::Display| format!("its {what} is {found}, expected {expected}");
+        let switch = |on: bool| if on { "on" } else { "off" };
+        let blocks = [self, expected].map(|shape| shape.blocks.len());
+        if self.d_model != expected.d_model {
+            return told("width", &self.d_model, &expected.d_model);
+        }
+        if blocks[0] != blocks[1] {
+            return told("number of blocks", &blocks[0], &blocks[1]);
+        }
+        if self.conv != expected.conv {
+            return told("convolution", &switch(self.conv), &switch(expected.conv));
+        }
+        if self.wiring != expected.wiring {
+            return told("wiring", &self.wiring, &expected.wiring);
+        }
+        for (block, (found, expected)) in self.blocks.iter().zip(&expected.blocks).enumerate() {
+            if found.0 != expected.0 {
+                return told(&format!("mixer of block {block}"), &found.0, &expected.0);
+            }
+            if found.1 != expected.1 {
+                return told(&format!("size of block {block} in numbers"), &found.1, &expected.1);
+            }
+        }
+        for (which, (found, expected)) in ["first", "last"].into_iter().zip(self.ends.iter().zip(&expected.ends)) {
+            if found != expected {
+                return told(&format!("size of the {which} layers in numbers"), found, expected);
+            }
+        }
+        let lists = [self, expected].map(|shape| shape.pasts.len());
+        if lists[0] != lists[1] {
+            return told("number of blocks that keep past tokens", &lists[0], &lists[1]);
+        }
+        let past = |of: &PastShape| format!("{} tokens of {} numbers in block {}", of.tokens, of.width, of.block);
+        let differ = self.pasts.iter().zip(&expected.pasts).find(|(found, expected)| found != expected);
+        differ.map_or_else(String::new, |(found, expected)| told("past", &past(found), &past(expected)))
+    }
+
     /// Numbers that each block keeps for a session.
     pub(crate) fn block_lens(&self) -> impl Iterator<Item = usize> {
         self.blocks.iter().map(|&(_, len)| len)
@@ -105,7 +146,7 @@ impl StateShape {
 /// The memory of one or many sessions, a row for each: hidden states, convolution windows, means, a fixed number of f32 however long the
 /// session; and, of models with attention or long filters, past tokens as far back as they are seen. Cloning forks all sessions,
 /// [`select`](State::select) some.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct State {
     shape: StateShape,
     rows: usize,
@@ -113,6 +154,13 @@ pub struct State {
     values: Vec<f32>,
     /// `[rows, shape.pasts]`.
     pasts: Vec<Past>,
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (rows, row, all) = (self.rows, self.bytes_per_row(), self.bytes());
+        f.debug_struct("State").field("rows", &rows).field("bytes_per_row", &row).field("bytes", &all).finish_non_exhaustive()
+    }
 }
 
 impl PartialEq for State {
@@ -299,8 +347,8 @@ impl State {
         if self.shape == *shape {
             return Ok(());
         }
-        let found = &self.shape;
-        Err(Error::Input(format!("the state belongs to another model: it has {found:?}, expected {shape:?}; make one with init_state")))
+        let difference = self.shape.difference(shape);
+        Err(Error::Input(format!("the state belongs to another model: {difference}; make one with init_state")))
     }
 }
 

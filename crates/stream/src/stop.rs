@@ -1,8 +1,8 @@
 //! Stop strings in text that arrives in pieces: what could still become one is held back.
 
-use alloc::{string::String, sync::Arc, vec::Vec};
+use alloc::{format, string::String, sync::Arc, vec::Vec};
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{Error, Result};
 
@@ -10,13 +10,38 @@ use crate::{Error, Result};
 ///
 /// The outcome depends on the text alone, not on where it is cut: the match that is completed first counts, of several completed by the
 /// same character the longest. Clones share the strings, so that many texts may look for the same ones.
+///
+/// Serialised, it is its strings and the text that is held back; what it could not have come to is not deserialised.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Saved")]
 pub struct StopStrings {
-    #[serde(serialize_with = "write_shared", deserialize_with = "read_shared")]
+    #[serde(serialize_with = "write_shared")]
     stops: Arc<[String]>,
     /// The end of the text so far that is also the beginning of a stop string.
     held: String,
+}
+
+/// What is read, before it is checked.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Saved {
+    stops: Vec<String>,
+    held: String,
+}
+
+impl TryFrom<Saved> for StopStrings {
+    type Error = Error;
+
+    fn try_from(Saved { stops, held }: Saved) -> Result<Self> {
+        let new = Self::new(&stops)?;
+        let begins = |stop: &String| stop.len() > held.len() && stop.starts_with(&held);
+        if !held.is_empty() && !stops.iter().any(begins) {
+            return Err(Error::Sampling(format!(
+                "the text '{held}' is held back, expected the beginning of a stop string; begin the text anew"
+            )));
+        }
+        Ok(Self { held, ..new })
+    }
 }
 
 impl StopStrings {
@@ -24,11 +49,11 @@ impl StopStrings {
     ///
     /// # Errors
     /// When a stop string is empty.
-    pub fn new(stops: &[String]) -> Result<Self> {
-        if stops.iter().any(String::is_empty) {
+    pub fn new(stops: &[impl AsRef<str>]) -> Result<Self> {
+        if stops.iter().any(|stop| stop.as_ref().is_empty()) {
             return Err(Error::Sampling("a stop string is empty, which every text contains; leave it out or give it a character".into()));
         }
-        Ok(Self { stops: stops.into(), held: String::new() })
+        Ok(Self { stops: stops.iter().map(|stop| String::from(stop.as_ref())).collect(), held: String::new() })
     }
 
     /// The strings looked for.
@@ -62,20 +87,14 @@ fn write_shared<S: Serializer>(strings: &Arc<[String]>, serializer: S) -> core::
     strings[..].serialize(serializer)
 }
 
-fn read_shared<'de, D: Deserializer<'de>>(deserializer: D) -> core::result::Result<Arc<[String]>, D::Error> {
-    Vec::deserialize(deserializer).map(Into::into)
-}
-
 #[cfg(test)]
 mod tests {
-    use alloc::string::ToString;
-
     use proptest::prelude::*;
 
     use super::*;
 
     fn strings(stops: &[&str]) -> StopStrings {
-        StopStrings::new(&stops.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap()
+        StopStrings::new(stops).unwrap()
     }
 
     /// Everything shown and whether it stopped.
@@ -127,6 +146,23 @@ mod tests {
     #[test]
     fn an_empty_stop_string_is_refused() {
         assert!(StopStrings::new(&[String::new()]).unwrap_err().to_string().contains("empty"));
+    }
+
+    #[test]
+    fn saved_stop_strings_that_could_not_have_been_made_are_refused() {
+        let read = |stops: &[&str], held: &str| serde_json::from_value::<StopStrings>(serde_json::json!({ "stops": stops, "held": held }));
+        for (stops, held, words) in [
+            (&["a", ""][..], "", "a stop string is empty"),
+            (&["ab"], "ab", "the text 'ab' is held back, expected the beginning of a stop string"),
+            (&["ab"], "b", "the text 'b' is held back"),
+            (&[], "x", "the text 'x' is held back"),
+        ] {
+            let refused = read(stops, held).unwrap_err().to_string();
+            assert!(refused.contains(words), "{refused}");
+        }
+        let mut held_back = read(&["b", "ab"], "a").unwrap();
+        assert_eq!(held_back.push("b!"), (String::new(), true));
+        assert!(serde_json::from_str::<StopStrings>(r#"{"stops": [], "held": "", "more": 1}"#).is_err());
     }
 
     proptest! {

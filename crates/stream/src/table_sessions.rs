@@ -1,18 +1,20 @@
 //! Sessions of a model that was trained on a table: rows in the units of the table in, what they let expect out.
 
 use alloc::{format, vec::Vec};
+use core::fmt;
 
 use minrnn_model::{History, TableTask};
 
-use crate::{Error, Model, Result, State, Workspace};
+use crate::{Error, Model, Reads, Result, State, Workspace};
 
 /// The memory of sessions that read rows of a table: a [`State`], the last rows of each session where they decide how the next is seen, and the
 /// memory of a step. Cloning forks all sessions.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct TableSessions {
     state: State,
     /// Whether the table has a column that says which sequence a row belongs to.
     has_groups: bool,
+    reads: Rows,
     /// One for each session, or none where a row alone decides.
     histories: Vec<History>,
     workspace: Workspace,
@@ -21,48 +23,101 @@ pub struct TableSessions {
     numbers: Vec<f64>,
 }
 
+/// What a task has sessions read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Rows {
+    columns: usize,
+    /// Rows that decide how the last of them is seen.
+    reach: usize,
+}
+
+impl Rows {
+    fn of(task: &TableTask) -> Self {
+        Self { columns: task.columns().len(), reach: task.reach() }
+    }
+
+    /// Whether rows before the present one decide how it is seen.
+    fn look_back(self) -> bool {
+        self.reach > 1
+    }
+
+    fn history(self) -> History {
+        History::new(self.columns, self.reach)
+    }
+}
+
+impl fmt::Debug for TableSessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Rows { columns, reach } = self.reads;
+        let mut sizes = f.debug_struct("TableSessions");
+        sizes
+            .field("rows", &self.rows())
+            .field("columns", &columns)
+            .field("reach", &reach)
+            .field("bytes", &self.bytes())
+            .finish_non_exhaustive()
+    }
+}
+
 impl TableSessions {
     /// `rows` sessions of `model`, trained for `task`, of which nothing has been read.
     ///
     /// # Errors
-    /// When memory cannot hold so many.
+    /// When the task is that of another model, or memory cannot hold so many.
     pub fn new(model: &Model, task: &TableTask, rows: usize) -> Result<Self> {
-        let mut sessions = Self::of_state(model.init_state(rows)?, task.group().is_some());
-        sessions.begin_histories(task)?;
+        expect_task_of(model, task)?;
+        let mut sessions = Self::of_state(model.init_state(rows)?, task.group().is_some(), Rows::of(task));
+        sessions.begin_histories()?;
         Ok(sessions)
     }
 
-    /// Sessions that go on from `state`; each of `histories` has the last rows of one, where the task looks back.
+    /// Sessions of `model`, trained for `task`, that go on from `state`; each of `histories` has the last rows of one, where the task looks back, and
+    /// there are none where it does not.
     ///
     /// # Errors
-    /// When there is not one history for each session, or one does not fit the task.
-    pub fn of_parts(task: &TableTask, state: State, histories: &[Vec<f64>]) -> Result<Self> {
+    /// When the task or the state is that of another model, there is not one history for each session, or one does not fit the task.
+    pub fn of_parts(model: &Model, task: &TableTask, state: State, histories: &[Vec<f64>]) -> Result<Self> {
+        expect_task_of(model, task)?;
+        state.expect_shape(model.state_shape())?;
         let misfit = || Error::State("has no rows that fit the model; it is damaged, begin without it".into());
-        let mut sessions = Self::of_state(state, task.group().is_some());
-        if task.reach() > 1 {
-            if histories.len() != sessions.rows() {
-                return Err(misfit());
-            }
-            let history = |rows: &Vec<f64>| History::of_rows(rows, task.columns().len(), task.reach());
-            sessions.histories = histories.iter().map(history).collect::<Option<_>>().ok_or_else(misfit)?;
+        let reads = Rows::of(task);
+        let mut sessions = Self::of_state(state, task.group().is_some(), reads);
+        if histories.len() != if reads.look_back() { sessions.rows() } else { 0 } {
+            return Err(misfit());
         }
+        let history = |rows: &Vec<f64>| History::of_rows(rows, reads.columns, reads.reach);
+        sessions.histories = histories.iter().map(history).collect::<Option<_>>().ok_or_else(misfit)?;
         Ok(sessions)
     }
 
-    fn of_state(state: State, has_groups: bool) -> Self {
+    fn of_state(state: State, has_groups: bool, reads: Rows) -> Self {
         let (inputs, outputs, numbers) = (Vec::new(), Vec::new(), Vec::new());
-        Self { state, has_groups, histories: Vec::new(), workspace: Workspace::new(), inputs, outputs, numbers }
+        Self { state, has_groups, reads, histories: Vec::new(), workspace: Workspace::new(), inputs, outputs, numbers }
+    }
+
+    /// Checks that the sessions were made for `task`.
+    fn expect_task(&self, task: &TableTask) -> Result<()> {
+        let (Rows { columns, reach }, found) = (self.reads, Rows::of(task));
+        if found == self.reads {
+            return Ok(());
+        }
+        Err(Error::Input(format!(
+            "the sessions read rows of {columns} columns, {reach} of which decide what is seen, found a task of {} columns and {} rows; take the task \
+             that they were made for",
+            found.columns, found.reach
+        )))
     }
 
     /// Lets the sessions behind those that have histories begin with empty ones.
-    fn begin_histories(&mut self, task: &TableTask) -> Result<()> {
-        if task.reach() <= 1 {
+    fn begin_histories(&mut self) -> Result<()> {
+        let reads = self.reads;
+        if !reads.look_back() {
             return Ok(());
         }
         let more = self.state.rows() - self.histories.len();
         let refused = |_| Error::Memory(format!("memory cannot hold the rows that {more} more sessions look back on; keep fewer sessions"));
         self.histories.try_reserve_exact(more).map_err(refused)?;
-        self.histories.extend((0..more).map(|_| History::new(task.columns().len(), task.reach())));
+        self.histories.extend((0..more).map(|_| reads.history()));
         Ok(())
     }
 
@@ -106,7 +161,7 @@ impl TableSessions {
     /// # Errors
     /// As [`State::select`].
     pub fn select(&self, rows: &[usize]) -> Result<Self> {
-        let mut selected = Self::of_state(self.state.select(rows)?, self.has_groups);
+        let mut selected = Self::of_state(self.state.select(rows)?, self.has_groups, self.reads);
         selected.workspace.most_threads = self.workspace.most_threads;
         selected.histories = rows.iter().filter_map(|&row| self.histories.get(row).cloned()).collect();
         Ok(selected)
@@ -115,10 +170,12 @@ impl TableSessions {
     /// Adds `more` sessions of which nothing has been read.
     ///
     /// # Errors
-    /// When memory cannot hold so many; there are then as many as before.
+    /// When model or task is another one, or memory cannot hold so many; there are then as many as before.
     pub fn grow(&mut self, model: &Model, task: &TableTask, more: usize) -> Result<()> {
+        self.expect_task(task)?;
+        expect_task_of(model, task)?;
         self.state.append(&model.init_state(more)?)?;
-        self.begin_histories(task)
+        self.begin_histories()
     }
 
     /// Begins session `row` anew.
@@ -134,8 +191,11 @@ impl TableSessions {
     /// Replaces session `row` by session `source_row` of `source`.
     ///
     /// # Errors
-    /// As [`State::copy_row`].
+    /// As [`State::copy_row`]; also when the two were made for different tasks.
     pub fn copy_row(&mut self, row: usize, source: &Self, source_row: usize) -> Result<()> {
+        if self.reads != source.reads {
+            return Err(Error::Input("the rows belong to sessions of different tasks; take both from sessions of one".into()));
+        }
         self.state.copy_row(row, &source.state, source_row)?;
         if let (Some(history), Some(other)) = (self.histories.get_mut(row), source.histories.get(source_row)) {
             history.clone_from(other);
@@ -147,8 +207,10 @@ impl TableSessions {
     /// that are looked back on are those up to the last of these from now on.
     ///
     /// # Errors
-    /// When a row has another width, a number cannot be read ([`TableTask::expect_readable`]), or there is no such session; nothing has then been seen.
+    /// When the sessions were made for another task, a row has another width, a number cannot be read ([`TableTask::expect_readable`]), or there is no
+    /// such session; nothing has then been seen.
     pub fn show(&mut self, task: &TableTask, row: usize, values: &[f64]) -> Result<Vec<f32>> {
+        self.expect_task(task)?;
         let width = task.columns().len().max(1);
         if row >= self.rows() || !values.len().is_multiple_of(width) {
             let (sessions, found) = (self.rows(), values.len());
@@ -183,9 +245,12 @@ impl TableSessions {
     /// `rows` `[R]`, ascending; `values` `[R, columns]`; the predictions `[R, outputs]`
     ///
     /// # Errors
-    /// When a row has another width, a number cannot be read ([`TableTask::expect_readable`]), the rows do not ascend or do not exist, or memory
-    /// cannot hold the past that is seen; the sessions then have read nothing.
+    /// When model or task is another one than the sessions were made for, a row has another width, a number cannot be read
+    /// ([`TableTask::expect_readable`]), the rows do not ascend or do not exist, or memory cannot hold the past that is seen; the sessions then have
+    /// read nothing.
     pub fn step(&mut self, model: &Model, task: &TableTask, rows: &[usize], values: &[f64]) -> Result<&[f64]> {
+        self.expect_task(task)?;
+        expect_task_of(model, task)?;
         let width = task.columns().len();
         if rows.len().checked_mul(width) != Some(values.len()) {
             let (found, n) = (values.len(), rows.len());
@@ -223,6 +288,14 @@ impl TableSessions {
             task.extend_predictions(recent, outputs, &mut self.numbers);
         }
         Ok(&self.numbers)
+    }
+}
+
+/// Checks that `model` reads and predicts what `task` says.
+fn expect_task_of(model: &Model, task: &TableTask) -> Result<()> {
+    match model.reads() {
+        Reads::Values { width } => Ok(task.expect_fits(width, model.outputs())?),
+        Reads::Tokens { .. } => Err(Error::Reads { expected: model.reads(), found: "rows of a table" }),
     }
 }
 

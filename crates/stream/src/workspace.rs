@@ -1,6 +1,7 @@
 //! Memory for the numbers between the layers.
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use minrnn_kernels::weight_matrix::Scratch;
 
@@ -9,7 +10,7 @@ use crate::reads::{Input, Steps};
 
 /// What a pass needs besides model and state. It grows to the largest pass it has served and is then reused without allocating; one
 /// serves any number of models and sessions, one after the other.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Workspace {
     /// The residual stream `[N, D]`.
     pub(crate) x: Vec<f32>,
@@ -39,6 +40,12 @@ pub(crate) struct Buffers {
     pub(crate) recurrent: [Vec<f32>; 4],
     /// Input, gate and output of a mixer inside a wiring, `[N, W]`.
     pub(crate) wired: [Vec<f32>; 3],
+}
+
+impl fmt::Debug for Workspace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workspace").field("bytes", &self.bytes()).field("most_threads", &self.most_threads).finish_non_exhaustive()
+    }
 }
 
 impl Workspace {

@@ -128,6 +128,65 @@ fn a_packed_model_is_rounded_further_and_never_back() {
     assert!(refused.contains("from.minrnn") && refused.contains("cut short"), "{refused}");
 }
 
+#[test]
+fn what_would_not_be_read_is_not_written_and_the_file_before_stays() {
+    let config = tiny();
+    let tensors = tensors(&config, 2);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("model.minrnn");
+    PackedModel::write(&path, &config, &mut weights(&tensors), WeightFormat::F32, &[]).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    let write = |config: &ModelConfig, tensors: &Tensors, sections: &[Section<'_>]| {
+        PackedModel::write(&path, config, &mut weights(tensors), WeightFormat::Int8, sections)
+    };
+    let later = Section { name: "later", required: true, bytes: b"abc" };
+    let cases: [(&[Section<'_>], &str); 3] = [
+        (&[Section::surprise(b"garbage")], "section 'surprise'"),
+        (&[later], "needs its section 'later'"),
+        (&[Section::tokenizer(b"{}"), Section::tokenizer(b"[]")], "section 'tokenizer' twice"),
+    ];
+    let policy = ModelConfig { decision: true, vocab_size: 0, input_width: 6, n_outputs: 2, ..tiny() };
+    let of_policy = common::drawn(&policy, 4);
+    let refused = cases.iter().map(|(sections, words)| (write(&config, &tensors, sections), *words));
+    for (refused, words) in refused.chain([(write(&policy, &of_policy, &[]), "without a section 'policy'")]) {
+        let refused = refused.unwrap_err().to_string();
+        let is_told = refused.contains("model.minrnn': it was not written") && refused.contains(words);
+        assert!(is_told && std::fs::read(&path).unwrap() == before, "{refused}");
+    }
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    // One that was made by other means is refused as well.
+    write(&policy, &of_policy, &[Section::policy(b"{}")]).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    let stored = tensors_of(&bytes).into_iter().map(|(.., bytes)| bytes);
+    let stored: Vec<_> = PackedFile::parse(&bytes).unwrap().entries.into_iter().zip(stored).collect();
+    assert!(refusal(&PackedFile::encode(&policy, &[], &stored)).contains("without a section 'policy'"));
+}
+
+#[test]
+fn a_file_that_is_refused_keeps_what_was_said_of_its_bytes_as_the_source() {
+    let config = tiny();
+    let mut bytes = packed(&config, &tensors(&config, 2), WeightFormat::F32, &[]);
+    let at = bytes.len() / 2;
+    bytes[at] ^= 1;
+    let of_bytes = refusal(&bytes);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("model.minrnn");
+    std::fs::write(&path, &bytes).unwrap();
+    let refused = PackedModel::read(&path).unwrap_err();
+    let source = std::error::Error::source(&refused).expect("there is what it was read by");
+    assert_eq!(source.to_string(), of_bytes);
+    assert!(matches!(source.downcast_ref::<minrnn_stream::Error>(), Some(minrnn_stream::Error::Model(minrnn_model::Error::Packed(_)))));
+    assert!(refused.to_string().ends_with(&of_bytes) && refused.to_string().contains("model.minrnn"), "{refused}");
+}
+
+#[test]
+fn a_packed_model_is_told_by_its_sizes() {
+    let config = small(MixerKind::MinGru);
+    let bytes = packed(&config, &tensors(&config, 2), WeightFormat::F32, &[Section::tokenizer(&[b' '; 5000])]);
+    let told = format!("{:?}", PackedModel::from_bytes(&bytes).unwrap());
+    assert!(told.contains("Some(5000)") && told.len() < 500, "{told}");
+}
+
 /// Name, format and bytes of every tensor.
 fn tensors_of(bytes: &[u8]) -> Vec<(String, WeightFormat, Vec<u8>)> {
     let mut file = PackedFile::parse(bytes).unwrap();

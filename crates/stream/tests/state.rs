@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{configs, model, small, tokens};
+use common::{configs, drawn_model, model, small, tokens};
 use minrnn_model::{MixerKind, ModelConfig, WeightFormat};
 use minrnn_stream::{Model, State, Workspace};
 
@@ -52,6 +52,43 @@ fn damaged_states_and_those_of_other_models_are_sentences() {
     }
     let other = common::model(&ModelConfig { n_layers: 3, ..config }, WeightFormat::F32);
     assert!(refusal(&bytes, &other).contains("belongs to another model"));
+}
+
+#[test]
+fn of_two_models_the_first_difference_is_told_and_no_more() {
+    let base = small(MixerKind::MinGru);
+    let attention = ModelConfig { max_seq_len: 8, ..small(MixerKind::Attention) };
+    for (one, other, words) in [
+        (&base, ModelConfig { d_model: 32, n_layers: 3, ..base.clone() }, "its width is 24, expected 32"),
+        (&base, ModelConfig { n_layers: 3, ..base.clone() }, "its number of blocks is 2, expected 3"),
+        (&base, ModelConfig { conv: true, ..base.clone() }, "its convolution is off, expected on"),
+        (&base, small(MixerKind::MinLstm), "its mixer of block 0 is min-gru, expected min-lstm"),
+        (&base, ModelConfig { expansion: 3.0, ..base.clone() }, "its size of block 0 in numbers is 48, expected 72"),
+        (
+            &attention,
+            ModelConfig { max_seq_len: 9, ..attention.clone() },
+            "its past is 7 tokens of 48 numbers in block 0, expected 8 tokens of 48",
+        ),
+    ] {
+        let [one, other] = [one, &other].map(|config| drawn_model(config, WeightFormat::F32));
+        let mut state = read(&one, 1);
+        let saved = State::from_bytes(&state.to_bytes(), &other).unwrap_err().to_string();
+        assert!(saved.contains(&format!("the saved state belongs to another model: {words}")) && saved.len() < 200, "{saved}");
+        let stepped = other.step(&[1], &mut state, &mut vec![0.0; other.outputs()], &mut Workspace::new()).unwrap_err().to_string();
+        assert!(stepped.contains(&format!("the state belongs to another model: {words}")) && stepped.len() < 200, "{stepped}");
+    }
+}
+
+#[test]
+fn models_states_and_memory_are_told_by_their_sizes() {
+    let model = model(&small(MixerKind::Lstm), WeightFormat::F32);
+    let mut state = read(&model, 9);
+    let (mut workspace, mut logits) = (Workspace::new(), vec![0.0; 9 * model.outputs()]);
+    model.step(&[1; 9], &mut state, &mut logits, &mut workspace).unwrap();
+    let told = [format!("{model:?}"), format!("{state:?}"), format!("{workspace:?}")];
+    assert!(told.iter().all(|told| told.len() < 300), "{told:?}");
+    assert!(told[0].contains("Lstm") && told[0].contains(&format!("parameters: {}", model.parameters())), "{}", told[0]);
+    assert!(told[1].contains(&format!("rows: 9, bytes_per_row: {}, bytes: {}", state.bytes_per_row(), state.bytes())), "{}", told[1]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use minrnn::interchange::Format;
+use minrnn::train::counted;
 use minrnn::transfer::{Exported, export_model};
 use minrnn_onnx::OPSET;
 
@@ -30,7 +31,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let format: Format = args.format.parse()?;
     let shown = args.output.display();
     let Exported { path, tensors, vocabulary } = export_model(&args.run, format, &args.output)?;
-    let told = format!("{shown}: {tensors} tensors of format {format} from {}", path.display());
+    let told = format!("{shown}: {} of format {format} from {}", counted(tensors, "tensor"), path.display());
     let vocabulary = match vocabulary {
         None => "",
         Some(true) => ", with its vocabulary; README.md in it says how to open it",

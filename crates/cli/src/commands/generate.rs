@@ -215,7 +215,7 @@ fn write<S: TokenSession>(args: &Args, start: Start<'_, S>, identity: Option<&Mo
     let ending = if INTERRUPTED.load(Ordering::Relaxed) { "interrupted after" } else { "generated" };
     say(format_args!("{ending} {tokens} tokens in {seconds:.2} s ({:.0} tokens/s)", tokens as f64 / seconds.max(1e-9)));
     if let Some(path) = &args.save_session {
-        say(format_args!("session saved; continue with --load-session {}", path.display()));
+        say(format_args!("session saved; continue with --load-session {}", crate::shell::quoted(path)));
     }
     Ok(ExitCode::SUCCESS)
 }

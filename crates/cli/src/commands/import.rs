@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use minrnn::checkpoint::{load_table_task, parameter_count};
+use minrnn::train::counted;
 use minrnn::transfer::{Import, Imported};
 
 use crate::exit::ExitCode;
 use crate::formats::imported_format;
 use crate::output::print;
+use crate::shell;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -36,10 +38,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let import = Import { file: args.file, format, settings: args.settings, tokenizer: args.tokenizer, into: args.into };
     let Imported { loaded, unused } = import.write(&output)?;
 
-    let shown = output.display();
-    let (model, parameters) = (&loaded.config.model, parameter_count(&loaded.model));
-    let mut text =
-        format!("{shown}: {}, {} blocks of width {}, {parameters} parameters\n", model.mixer_at(0), model.n_layers, model.d_model);
+    let (model, parameters) = (&loaded.config.model, counted(parameter_count(&loaded.model), "parameter"));
+    let (mixer, blocks) = (model.mixer_at(0), counted(model.n_layers, "block"));
+    let mut text = format!("{}: {mixer}, {blocks} of width {}, {parameters}\n", output.display(), model.d_model);
+    let shown = shell::quoted(&output);
     text += &unused.map(|why| format!("its tokenizer.json is left out: {why}\n")).unwrap_or_default();
     text += &if loaded.tokenizer.is_some() {
         format!("next: minrnn generate {shown} --prompt TEXT\n")

@@ -4,12 +4,14 @@ use std::path::PathBuf;
 
 use minrnn::Error;
 use minrnn::deployed::{Packed, pack};
+use minrnn::train::plural;
 use minrnn_model::WeightFormat;
 
 use crate::exit::ExitCode;
 use crate::memory::MemoryArg;
 use crate::output::print;
 use crate::session_size::session_size;
+use crate::shell;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -33,12 +35,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let of_format: Vec<_> = tensors.iter().filter(|tensor| tensor.format == format).collect();
         if !of_format.is_empty() {
             let bytes: usize = of_format.iter().map(|tensor| tensor.bytes).sum();
-            text += &format!("  {:>3} tensors as {format}: {:.2} MB\n", of_format.len(), bytes as f64 / 1e6);
+            let n = of_format.len();
+            text += &format!("  {n:>3} {} as {format}: {:.2} MB\n", plural(&n, "tensor"), bytes as f64 / 1e6);
         }
     }
     text += &format!("  the whole file: {:.2} MB\n", bytes as f64 / 1e6);
     text += &format!("  one more session: {}\n", session_size(&deployed.model, deployed.table.as_ref()));
-    let output = args.output.display();
+    let output = shell::quoted(&args.output);
     text += &match (&deployed.tokenizer, &deployed.table) {
         (Some(_), _) => format!("next: minrnn generate {output} --prompt TEXT\n"),
         (None, Some(_)) => format!("next: minrnn predict {output} --data TABLE\n"),

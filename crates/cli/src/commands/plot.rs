@@ -1,10 +1,11 @@
 //! `minrnn plot`: the evaluations of several runs in one picture.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use minrnn::output::expect_harmless;
-use minrnn::plot::{Panel, Series, draw_lines};
-use minrnn::train::{METRICS_FILE, Record, read_metrics};
+use minrnn::plot::{Panel, Series, line_picture};
+use minrnn::train::{EXPERIMENT_FILE, Experiment, METRICS_FILE, Record, read_metrics};
 
 use crate::exit::ExitCode;
 use crate::failure::WrongInput;
@@ -13,6 +14,11 @@ use crate::say::say;
 
 /// More lines would share colours.
 const MOST_RUNS: usize = 10;
+/// Of published numbers, beyond which an axis that reaches to them shows nothing else.
+const MOST_ITERATIONS: f64 = 1e12;
+const LARGEST_LOSS: f64 = 1e6;
+/// What can be plotted.
+const RUNS: &str = "give directories of runs, or their metrics.jsonl";
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -36,6 +42,8 @@ pub struct Args {
 /// A measure of a run over the iterations.
 struct Run {
     name: String,
+    /// What its loss is, with the unit; none of a log that lies alone.
+    loss: Option<&'static str>,
     points: Vec<(f64, f64)>,
 }
 
@@ -44,7 +52,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let sentence = format!("{} runs are too many for one picture; give at most {MOST_RUNS}", args.runs.len());
         return Err(WrongInput(sentence).into());
     }
-    let (directory, name) = place(&args.output)?;
+    let png = png_beside(&args.output)?;
     let runs = args.runs.iter().map(|text| read(text, args.accuracy)).collect::<anyhow::Result<Vec<Run>>>()?;
     for (at, run) in runs.iter().enumerate() {
         if runs[..at].iter().any(|other| other.name == run.name) {
@@ -52,55 +60,72 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             return Err(WrongInput(sentence).into());
         }
     }
-    let published = args.published.iter().map(|text| published(text, &runs)).collect::<Result<Vec<_>, _>>()?;
+    let y_label = if args.accuracy { "test accuracy".to_owned() } else { format!("test {}", loss_of_all(&runs)?.unwrap_or("loss")) };
+    let published = args.published.iter().map(|text| published(text, &runs, args.accuracy)).collect::<Result<Vec<_>, _>>()?;
     let series = |(at, run): (usize, &Run)| Series {
         label: run.name.clone(),
         points: run.points.clone(),
         published: published.iter().filter(|(line, _)| *line == at).map(|&(_, point)| point).collect(),
         ..Series::default()
     };
-    let mut panel = Panel {
-        x_label: "iteration".to_owned(),
-        y_label: if args.accuracy { "test accuracy" } else { "test loss (nats)" }.to_owned(),
-        series: runs.iter().enumerate().map(series).collect(),
-        ..Panel::default()
-    };
+    let mut panel =
+        Panel { x_label: "iteration".to_owned(), y_label, series: runs.iter().enumerate().map(series).collect(), ..Panel::default() };
     if !args.accuracy {
         panel.leave_out_the_fall();
     }
-    let inputs: Vec<PathBuf> = args.runs.iter().map(|text| metrics_of(path_of(text).1)).collect();
-    for ending in ["svg", "png"] {
-        expect_harmless(&directory.join(format!("{name}.{ending}")), inputs.iter().map(PathBuf::as_path))?;
+    let runs_given = || args.runs.iter().map(|text| path_of(text).1);
+    let inputs: Vec<PathBuf> = runs_given().map(metrics_of).chain(runs_given().map(Path::to_owned)).collect();
+    for output in [&args.output, &png] {
+        expect_harmless(output, inputs.iter().map(PathBuf::as_path))?;
     }
-    draw_lines(&args.title, &[panel], directory, &name)?;
+    let drawn = line_picture(&args.title, &[panel])?.expect("runs without points are refused");
+    drawn.write(&args.output, &png)?;
     for run in &runs {
         print(format_args!("{}\n", best_line(run, args.accuracy)))?;
     }
-    say(format_args!("picture: {}, {}.png", args.output.display(), directory.join(name).display()));
+    say(format_args!("picture: {}, {}", args.output.display(), png.display()));
     Ok(ExitCode::SUCCESS)
 }
 
+/// What the loss of all `runs` is, as far as they say; different measures have no axis in common.
+fn loss_of_all(runs: &[Run]) -> Result<Option<&'static str>, WrongInput> {
+    let mut known = runs.iter().filter_map(|run| Some((run.name.as_str(), run.loss?)));
+    let Some((first, loss)) = known.next() else { return Ok(None) };
+    match known.find(|(_, other)| *other != loss) {
+        None => Ok(Some(loss)),
+        Some((second, other)) => Err(WrongInput(format!(
+            "'{first}' is measured by its {loss} and '{second}' by its {other}, which have no axis in common; plot them apart, or what both have \
+             with --accuracy"
+        ))),
+    }
+}
+
 /// The place among `runs` of the line that a published number belongs to, and the number with its iteration.
-fn published(text: &str, runs: &[Run]) -> Result<(usize, (f64, f64)), WrongInput> {
+fn published(text: &str, runs: &[Run], accuracy: bool) -> Result<(usize, (f64, f64)), WrongInput> {
     let sentence = || WrongInput(format!("--published '{text}': expected NAME=ITERATION:VALUE, such as minGRU=575:1.548, both finite"));
     let (name, numbers) = text.rsplit_once('=').ok_or_else(sentence)?;
     let (iteration, value) = numbers.split_once(':').ok_or_else(sentence)?;
     let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(sentence);
-    let point = (number(iteration)?, number(value)?);
+    let (iteration, value) = (number(iteration)?, number(value)?);
     let line = runs.iter().position(|run| run.name == name).ok_or_else(|| {
         let names = runs.iter().map(|run| run.name.as_str());
         WrongInput(format!("--published '{text}': there is no line '{name}'{}", minrnn::train::suggestion(name, names)))
     })?;
-    Ok((line, point))
+    let (what, largest) = if accuracy { ("accuracy", 1.0) } else { ("loss", LARGEST_LOSS) };
+    for (what, found, most) in [("iteration", iteration, MOST_ITERATIONS), (what, value, largest)] {
+        if !(0.0..=most).contains(&found) {
+            return Err(WrongInput(format!("--published '{text}': the {what} must be between 0 and {most}")));
+        }
+    }
+    Ok((line, (iteration, value)))
 }
 
-/// The folder and the name, without its end, of the picture.
-fn place(output: &Path) -> Result<(&Path, String), WrongInput> {
-    let is_svg = output.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg"));
-    let name = output.file_stem().and_then(|stem| stem.to_str()).filter(|_| is_svg);
-    let sentence = || WrongInput(format!("'{}' is not the name of a picture; give one that ends in .svg with -o", output.display()));
-    let directory = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Ok((directory, name.ok_or_else(sentence)?.to_owned()))
+/// The PNG file beside the picture.
+fn png_beside(output: &Path) -> Result<PathBuf, WrongInput> {
+    if output.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg")) {
+        return Ok(output.with_extension("png"));
+    }
+    Err(WrongInput(format!("'{}' is not the name of a picture; give one that ends in .svg with -o", output.display())))
 }
 
 /// What an argument says: a path, or a name, `=` and a path. A path that is there is one, whatever characters it has.
@@ -116,12 +141,35 @@ fn metrics_of(path: &Path) -> PathBuf {
     if path.is_dir() { path.join(METRICS_FILE) } else { path.to_owned() }
 }
 
+/// Refuses what is no file.
+fn expect_file(metrics: &Path) -> anyhow::Result<()> {
+    let shown = metrics.display();
+    let sentence = match metrics.metadata() {
+        Ok(found) if found.is_file() => return Ok(()),
+        Ok(found) => format!("'{shown}' is {}; {RUNS}", if found.is_dir() { "a directory" } else { "a pipe or a device" }),
+        Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => format!("there is no '{shown}'; {RUNS}"),
+        Err(error) => return Err(minrnn::Error::io("read", metrics, error).into()),
+    };
+    Err(WrongInput(sentence).into())
+}
+
+/// What the loss is of the run whose log that is.
+fn loss_of(metrics: &Path) -> Option<&'static str> {
+    let is_of_run = metrics.file_name().is_some_and(|name| name == METRICS_FILE);
+    let experiment = is_of_run.then(|| Experiment::load_file(metrics.with_file_name(EXPERIMENT_FILE), &[]))?;
+    experiment.ok().map(|experiment| experiment.loss())
+}
+
 fn read(text: &str, accuracy: bool) -> anyhow::Result<Run> {
     let (name, path) = path_of(text);
+    if name.is_some_and(|name| name.trim().is_empty()) {
+        return Err(WrongInput(format!("'{text}' has no name before the =; write NAME=RUN, or the run alone")).into());
+    }
     let metrics = metrics_of(path);
-    if !metrics.is_file() {
-        let sentence = format!("there is no '{}'; give directories of runs, or their metrics.jsonl", metrics.display());
-        return Err(WrongInput(sentence).into());
+    expect_file(&metrics)?;
+    let records = read_metrics(&metrics)?;
+    if records.is_empty() && metrics.metadata().is_ok_and(|found| found.len() > 0) {
+        return Err(WrongInput(format!("'{}' is not the log of a run: it has no whole line; {RUNS}", metrics.display())).into());
     }
     let value = |record: Record| match record {
         Record::Eval { iteration, test_loss, test_accuracy, .. } => {
@@ -129,7 +177,7 @@ fn read(text: &str, accuracy: bool) -> anyhow::Result<Run> {
         }
         Record::Train { .. } => None,
     };
-    let points: Vec<(f64, f64)> = read_metrics(&metrics)?.into_iter().filter_map(value).filter(|point| point.1.is_finite()).collect();
+    let points: Vec<(f64, f64)> = records.into_iter().filter_map(value).filter(|point| point.1.is_finite()).collect();
     if points.is_empty() {
         let what = if accuracy { "accuracy" } else { "loss" };
         let sentence = format!(
@@ -146,7 +194,7 @@ fn read(text: &str, accuracy: bool) -> anyhow::Result<Run> {
         );
         return Err(WrongInput(sentence).into());
     }
-    Ok(Run { name: name.map_or_else(|| own_name(path), str::to_owned), points })
+    Ok(Run { name: name.map_or_else(|| own_name(path), str::to_owned), loss: loss_of(&metrics), points })
 }
 
 /// The name of a run's folder.
@@ -161,6 +209,10 @@ fn best_line(run: &Run, accuracy: bool) -> String {
     let best = if accuracy { run.points.iter().max_by(by_value) } else { run.points.iter().min_by(by_value) };
     let (iteration, value) = best.expect("runs without points are refused");
     let last = run.points.last().expect("runs without points are refused").0;
-    let value = if accuracy { format!("accuracy {:.2} %", 100.0 * value) } else { format!("loss {value:.4}") };
+    let value = match run.loss.unwrap_or("loss") {
+        _ if accuracy => format!("accuracy {:.2} %", 100.0 * value),
+        loss if loss.starts_with("loss") => format!("loss {value:.4}"),
+        other => format!("{other} {value:.6}"),
+    };
     format!("{}: best {value} at iteration {iteration} of {last}", run.name)
 }

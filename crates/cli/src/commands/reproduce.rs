@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use minrnn::output::expect_outside_runs;
-use minrnn::train::{duration, readable};
+use minrnn::train::{counted, duration, readable};
 use minrnn_bench::machine;
 use minrnn_reproduce::{
     Cell, Folder, Line, Options, OwnText, Reproduction, Scale, Target, Wanted, all, find, markdown, names, plan, write_index,
@@ -215,7 +215,7 @@ fn make(job: &Reproduction, targets: &[Target], args: &Args, terminal: &mut Term
 /// Says how long the open runs of every target would take.
 fn estimate(job: &Reproduction, targets: &[Target], plans: &[Vec<Cell>], terminal: &mut Terminal, stop: &AtomicBool) -> anyhow::Result<()> {
     let device = job.options.device.unwrap_or_default();
-    let place = format!("{device}, {} threads", rayon::current_num_threads());
+    let place = format!("{device}, {}", counted(rayon::current_num_threads(), "thread"));
     say(format_args!("measuring a few updates of every run on {place}"));
     let mut total = 0.0;
     for open in job.open_trainings(targets, plans, terminal)? {

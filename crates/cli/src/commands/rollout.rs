@@ -126,7 +126,8 @@ fn act(args: &Args, policy: &mut DeployedPolicy<'_>) -> anyhow::Result<(Trajecto
     };
     // As the policy reads it, in units of its scale.
     if !((target_return / encoding.return_scale) as f32).is_finite() {
-        let sentence = format!("--target-return must be a finite number, also in the 32 bits that the policy reads, found {target_return}");
+        let sentence =
+            format!("--target-return must be a finite number, also in the 32 bits that the policy reads, found {target_return:?}");
         return Err(WrongInput(sentence).into());
     }
     let mut points = vec![PointMass::default(); args.episodes as usize];

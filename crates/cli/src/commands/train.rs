@@ -3,19 +3,20 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use minrnn::Error;
 use minrnn::output::expect_outside_runs;
 use minrnn::train::{Asked, Experiment, Group, Pointer, Request, RunDir, Told, Trainer, find_data, training_memory};
 
 use crate::device::DeviceArg;
 use crate::display::{self, Display};
 use crate::exit::ExitCode;
-use crate::failure::NO_STDOUT;
+use crate::failure::{self, NO_STDOUT, WrongInput};
 use crate::memory::MemoryArg;
 use crate::ranks::Together;
 use crate::say::say;
 use crate::task_args::TaskArgs;
 use crate::threads::{self, Threads};
-use crate::{corpus, input, interrupt, memory, ranks};
+use crate::{corpus, input, interrupt, memory, ranks, shell};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -90,7 +91,8 @@ fn open(args: &Args, request: &Request, out: &Path) -> anyhow::Result<(Experimen
 
 fn new_experiment(args: &Args, request: &Request) -> anyhow::Result<Experiment> {
     // The device first: what lies in a GPU's memory is not counted in the machine's.
-    let mut experiment = args.on_this_machine(request.experiment(|data| args.table.apply(data))?)?;
+    let asked = request.experiment(|data| args.table.apply(data)).map_err(|error| args.told_of_data(error))?;
+    let mut experiment = args.on_this_machine(asked)?;
     // Before anything is fetched or written.
     training_memory(&experiment)?.expect_room(experiment.train.memory_limit)?;
     find_data(&mut experiment, &request.subject(), corpus::fetch)?;
@@ -103,6 +105,18 @@ impl Args {
         experiment.train.device = self.device.given()?.unwrap_or(experiment.train.device);
         experiment.train.threads = self.threads.given()?.unwrap_or(experiment.train.threads);
         Ok(experiment)
+    }
+
+    /// `error` with what to do where a file is given as the experiment that is probably what to learn from.
+    fn told_of_data(&self, error: anyhow::Error) -> anyhow::Error {
+        let unread = match error.downcast_ref() {
+            Some(Error::Malformed { path, .. } | Error::Model(minrnn_model::Error::Malformed { path, .. })) => Some(path.clone()),
+            _ => None,
+        };
+        let file = unread.filter(|path| self.data.is_none() && self.experiment.as_deref().map(Path::new) == Some(path.as_path()));
+        let Some(file) = file.filter(|file| file.extension().is_none_or(|end| end != "toml")) else { return error };
+        let sentence = failure::sentence(&error);
+        WrongInput(format!("{sentence}; a text or a table is given with --data {}", shell::quoted(file))).into()
     }
 
     fn request(&self) -> Request {

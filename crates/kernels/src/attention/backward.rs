@@ -45,7 +45,7 @@ pub fn backward(sizes: Sizes, qkv: &[f32], start: Start<'_>, upstream: Upstream<
     expect_len("d_past", d_past, elements([batch, past, 2, d]));
     d_y.inspect(|d_y| expect_len("d_y", d_y, elements([batch, seq_len, d])));
     d_next.inspect(|d_next| expect_len("d_next", d_next, elements([batch, next, 2, d])));
-    if d == 0 {
+    if d_qkv.is_empty() && d_past.is_empty() {
         return;
     }
     let level = Level::current();

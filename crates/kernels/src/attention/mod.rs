@@ -62,7 +62,7 @@ impl Sizes {
 }
 
 /// What the rows of a batch have before the new steps.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Start<'a, T = f32> {
     /// The cache `[B, P, 2D]`, keys then values of each step, the latest step last.
     pub past: &'a [T],
@@ -79,9 +79,7 @@ impl<T> Start<'_, T> {
         expect_len("lengths", self.lengths, sizes.batch);
         assert!(self.lengths.iter().all(|&length| length <= sizes.past), "a row has more past steps than the cache");
         assert!(sizes.window > 0, "a step sees itself at least");
-        if let Some(codes) = self.segments.codes() {
-            expect_len("segments", codes, elements([sizes.batch, sizes.seq_len]));
-        }
+        self.segments.expect_fits(sizes.batch, sizes.seq_len);
     }
 }
 

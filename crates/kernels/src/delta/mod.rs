@@ -7,7 +7,8 @@
 //! ```
 //!
 //! where: S the memory (n × n), q query, k key, v value, β how much of the error is corrected, ε = 1e-6. With β = 1 what stands under a
-//! key is replaced by v_t; a reset empties the memory.
+//! key is replaced by v_t; a reset empties the memory. A key whose squares overflow makes the memory NaN: one of length 0 would leave it as it
+//! is without a word.
 //!
 //! Backward, with D the gradient on S_t (from later steps, plus d_y q_tᵀ):
 //!
@@ -90,7 +91,7 @@ impl<'a> Inputs<'a> {
     fn check(&self, sizes: Sizes) {
         expect_len("x", self.x, elements([sizes.steps(), sizes.inputs()]));
         self.memory.inspect(|memory| expect_len("memory", memory, elements([sizes.batch, sizes.memory()])));
-        self.segments.codes().inspect(|codes| expect_len("segments", codes, sizes.steps()));
+        self.segments.expect_fits(sizes.batch, sizes.seq_len);
     }
 
     fn head(&self, sizes: Sizes, task: usize) -> Head<'a> {

@@ -1,6 +1,7 @@
 //! One step of one head.
 
 use super::EPS;
+use crate::norm::inverse_root;
 use crate::shape::{Out, as_out, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd, mul_add, put};
 
@@ -24,7 +25,8 @@ impl<'a> Input<'a> {
             let k = simd::load(simd, k, at);
             squares = mul_add(simd, k, k, squares);
         }
-        let inverse = 1.0 / simd::sqrt(simd.reduce_sum_f32s(squares) + EPS);
+        let squares = simd.reduce_sum_f32s(squares);
+        let inverse = inverse_root(squares, EPS);
         Self { q, k, v, inverse, beta: 1.0 / (1.0 + libm::expf(-b)) }
     }
 }

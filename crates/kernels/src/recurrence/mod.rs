@@ -106,6 +106,7 @@ pub struct Upstream<'a, T = f32> {
 }
 
 /// Where gradients go.
+#[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of the pre-activations, in their layout.
     pub d_preact: Out<'a>,

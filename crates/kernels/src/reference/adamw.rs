@@ -5,7 +5,11 @@ use crate::adamw::AdamW;
 use alloc::vec::Vec;
 
 /// Parameters, first and second moments after one update.
+///
+/// # Panics
+/// As [`AdamW::expect_valid`].
 pub fn update<T: Float>(settings: &AdamW, parameters: &[T], gradients: &[T], moments: [&[T]; 2]) -> [Vec<T>; 3] {
+    settings.expect_valid();
     let of = T::from_f64;
     let [beta_1, beta_2, lr] = [settings.beta_1, settings.beta_2, settings.lr].map(of);
     let correction = |beta: f64| of(1.0 - libm::pow(beta, settings.time as f64));

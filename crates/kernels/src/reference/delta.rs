@@ -1,6 +1,6 @@
 //! The associative memory with the delta rule, one step after the other; see [`crate::delta`] for the equations.
 
-use super::{Float, sigmoid};
+use super::{Float, of_finite, sigmoid};
 use crate::delta::{EPS, Sizes};
 use crate::segments::{CONTINUE, PADDING, RESET, Segments};
 use crate::shape::expect_len;
@@ -44,7 +44,7 @@ fn input<T: Float>(sizes: Sizes, x: &[T], [q, k, v, b]: [usize; 4]) -> Input<T> 
     let n = sizes.head_width;
     let mut length = T::from_f64(f64::from(EPS));
     x[k..k + n].iter().for_each(|&k| length += k * k);
-    let length = length.sqrt();
+    let length = of_finite(length, length.sqrt());
     Input {
         q: x[q..q + n].to_vec(),
         k: x[k..k + n].iter().map(|&k| k / length).collect(),

@@ -1,6 +1,6 @@
 //! LayerNorm over the last dimension.
 
-use super::Float;
+use super::{Float, of_finite};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -9,7 +9,7 @@ fn normalized<T: Float>(x: &[T], eps: T) -> (Vec<T>, T) {
     let n = T::from_f64(x.len() as f64);
     let mean = x.iter().fold(T::ZERO, |sum, &x| sum + x) / n;
     let variance = x.iter().fold(T::ZERO, |sum, &x| sum + (x - mean) * (x - mean)) / n;
-    let std = (variance + eps).sqrt();
+    let std = of_finite(variance, (variance + eps).sqrt());
     (x.iter().map(|&x| (x - mean) / std).collect(), std)
 }
 

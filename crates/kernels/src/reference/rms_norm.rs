@@ -1,14 +1,15 @@
 //! RMSNorm with gain 1 + γ over the last dimension.
 
-use super::Float;
+use super::{Float, of_finite};
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// x √width / max(‖x‖, floor) of a row, the factor on x, and whether the norm is at the floor.
 fn normalized<T: Float>(x: &[T]) -> (Vec<T>, T, bool) {
     let floor = T::from_f64(crate::rms_norm::FLOOR.into());
-    let norm = x.iter().fold(T::ZERO, |sum, &x| sum + x * x).sqrt();
-    let factor = T::from_f64(x.len() as f64).sqrt() / norm.max(floor);
+    let squares = x.iter().fold(T::ZERO, |sum, &x| sum + x * x);
+    let norm = squares.sqrt();
+    let factor = of_finite(squares, T::from_f64(x.len() as f64).sqrt() / norm.max(floor));
     (x.iter().map(|&x| x * factor).collect(), factor, norm < floor)
 }
 

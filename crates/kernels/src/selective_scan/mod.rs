@@ -123,9 +123,7 @@ impl<T> Inputs<'_, T> {
         if let Some(h0) = self.h0 {
             expect_len("h0", h0, elements([shape.states(), d_state]));
         }
-        if let Some(codes) = self.segments.codes() {
-            expect_len("segments", codes, shape.steps());
-        }
+        self.segments.expect_fits(shape.batch, shape.seq_len);
     }
 }
 

@@ -2,6 +2,7 @@
 //! library's layer of the same name.
 
 use super::{RANK_ONE, SIMPLE};
+use crate::shape::{elements, expect_len};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -37,11 +38,12 @@ impl Continuous<'_> {
     /// stands for `copies` neighbours, D in all.
     ///
     /// # Panics
-    /// When the lengths do not fit each other.
+    /// When the lengths do not fit each other, or the parameters are more than memory can hold.
     pub fn discrete(&self, copies: usize) -> Vec<f32> {
         let (channels, planes) = (self.log_dt.len(), if self.low_rank.is_some() { RANK_ONE } else { SIMPLE });
-        let (half, width) = (self.a_imag.len() / channels.max(1), channels * copies);
-        let mut parameters = vec![0.0; planes * half * width];
+        let half = self.states();
+        let width = elements([channels, copies]);
+        let mut parameters = vec![0.0; elements([planes, half, width])];
         for channel in 0..channels {
             let number = |parts: &[f32], n: usize| [0, 1].map(|part| f64::from(parts[(channel * half + n) * 2 + part]));
             let numbers = |parts: &[f32]| (0..half).map(|n| number(parts, n)).collect::<Vec<_>>();
@@ -66,6 +68,19 @@ impl Continuous<'_> {
             }
         }
         parameters
+    }
+
+    /// N, after a look at all lengths.
+    fn states(&self) -> usize {
+        let (channels, all) = (self.log_dt.len(), self.a_imag.len());
+        assert!(all.is_multiple_of(channels), "a_imag: expected as many numbers for each of {channels} channels of log_dt, found {all}");
+        expect_len("log_a_real", self.log_a_real, all);
+        expect_len("c", self.c, elements([all, 2]));
+        if let Some([p, b]) = self.low_rank {
+            expect_len("p", p, elements([all, 2]));
+            expect_len("b", b, elements([all, 2]));
+        }
+        all / channels.max(1)
     }
 }
 

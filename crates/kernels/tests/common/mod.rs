@@ -20,6 +20,13 @@ pub const WIDTHS: [usize; 5] = [1, 5, 16, 33, 64];
 /// Rows and widths that kernels on the last dimension are tried on.
 pub const MATRICES: [(usize, usize); 10] = [(0, 3), (1, 1), (3, 5), (2, 16), (5, 33), (127, 64), (129, 7), (300, 65), (1000, 1), (2, 1000)];
 
+/// The message that `work` panics with.
+#[track_caller]
+pub fn panic_of(work: impl FnOnce()) -> String {
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).expect_err("a panic");
+    panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).expect("a message")
+}
+
 /// Runs `check` with the kernels held to every instruction set of this machine.
 pub fn on_every_level(check: impl Fn(&str)) {
     for level in minrnn_kernels::simd::Level::available() {
@@ -76,6 +83,15 @@ impl Random {
     pub fn between(&mut self, n: usize, low: f64, high: f64) -> Vec<f32> {
         (0..n).map(|_| (low + (high - low) * self.uniform()) as f32).collect()
     }
+}
+
+/// Runs `write` on a buffer of `n` numbers that are none of what is expected, and asserts that NaN stands exactly in `range` afterwards.
+#[track_caller]
+pub fn assert_nan_in(name: &str, range: core::ops::Range<usize>, n: usize, write: impl FnOnce(&mut [MaybeUninit<f32>])) {
+    let mut numbers = vec![77.0f32; n];
+    write(minrnn_kernels::shape::as_out(&mut numbers));
+    let wrong = numbers.iter().enumerate().find(|(i, x)| x.is_nan() != range.contains(i));
+    assert!(wrong.is_none(), "{name}: expected NaN in {range:?} alone, found {wrong:?}");
 }
 
 /// The same values in f64.

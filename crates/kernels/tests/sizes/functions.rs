@@ -50,7 +50,8 @@ fn start<'a>(a: &mut Slices<'a>, seq_len: usize) -> Start<'a> {
 }
 
 fn segments<'a>(a: &mut Slices<'a>, seq_len: usize) -> Segments<'a> {
-    Segments::new(a.zeros(), seq_len)
+    let made_for = a.steps_of_segments(seq_len);
+    Segments::new(a.zeros(), made_for)
 }
 
 /// Pre-activations, bias and extra input, as far as the cell has them.
@@ -385,6 +386,11 @@ pub fn functions() -> Vec<Function> {
             |a| conv::backward(Shape { batch: b, seq_len: t, width: d }, k, conv(a, t),
                 conv::Upstream { d_y: Some(a.input()), d_window_last: Some(a.input()), d_residual: Some(a.input()) },
                 conv::Gradients { x: a.out(), weight: a.out(), bias: a.out(), window: a.out() });
+
+        "Continuous::discrete" lenient { channels = 2, half = 3 }
+            [[channels], [channels, half], [channels, half], [channels, half, 2], [channels, half, 2], [channels, half, 2]]
+            |a| drop(state_space::Continuous { log_dt: a.input(), log_a_real: a.input(), a_imag: a.input(), c: a.input(),
+                low_rank: Some([a.input(), a.input()]) }.discrete(2));
 
         // Rows of a matrix.
         "layer_norm::forward" { rows = 3, width = 5 } [[rows, width], [width], [width], [rows, width]]

@@ -1,9 +1,9 @@
 //! A file that appears under its name only when it is complete.
 
-use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use minrnn_model::{put_in_place, temporary_beside};
+use minrnn_model::{put_in_place, temporary_beside, without_temporary_name};
 use tempfile::NamedTempFile;
 
 use crate::{Error, Result};
@@ -25,7 +25,7 @@ impl AtomicFile {
 
     /// Appends `bytes`.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file.write_all(bytes).map_err(|e| Error::io(self.action, &self.path, e))
+        self.file.write_all(bytes).map_err(|e| could_not(self.action, &self.path, e))
     }
 
     /// Replaces the bytes at the start of the file.
@@ -35,15 +35,19 @@ impl AtomicFile {
             .and_then(|_| self.file.write_all(bytes))
             .and_then(|()| self.file.seek(SeekFrom::End(0)))
             .map(|_| ())
-            .map_err(|e| Error::io(self.action, &self.path, e))
+            .map_err(|e| could_not(self.action, &self.path, e))
     }
 
     /// Makes the file durable and puts it in place of its target.
     pub(crate) fn commit(self) -> Result<()> {
         let Self { file, path, action } = self;
         let finish = || put_in_place(file.into_inner().map_err(|e| e.into_error())?, &path);
-        finish().map_err(|e| Error::io(action, &path, e))
+        finish().map_err(|e| could_not(action, &path, e))
     }
+}
+
+fn could_not(action: &'static str, path: &Path, error: io::Error) -> Error {
+    Error::io(action, path, without_temporary_name(error))
 }
 
 #[cfg(test)]
@@ -74,6 +78,21 @@ mod tests {
         file.commit().unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "hetail!");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_refused_write_names_the_file_that_was_asked_for_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f");
+        let unfinished = dir.path().join(".writing-x");
+        std::fs::write(&unfinished, "").unwrap();
+        let read_only =
+            NamedTempFile::from_parts(std::fs::File::open(&unfinished).unwrap(), tempfile::TempPath::try_from_path(unfinished).unwrap());
+        let mut file = AtomicFile { file: BufWriter::with_capacity(1, read_only), path: path.clone(), action: "write the file" };
+        let expected = format!("could not write the file '{}': Bad file descriptor (os error 9)", path.display());
+        assert_eq!(file.write(b"much").unwrap_err().to_string(), expected);
+        assert_eq!(file.rewrite_start(b"much").unwrap_err().to_string(), expected);
     }
 
     #[test]

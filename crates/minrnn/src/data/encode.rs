@@ -6,7 +6,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::source::Source;
-use super::text_blocks::{Cut, TextBlocks, expect_not_empty};
+use super::text_blocks::{Cut, Remedy, TextBlocks, expect_not_empty};
 use super::{TokenFile, TokenWriter, Tokenizer, TokenizerKind};
 use crate::{Error, Result};
 
@@ -79,7 +79,7 @@ fn open(path: &Path) -> Result<Source> {
 }
 
 fn encode_blocks(reader: impl Read, path: &Path, cut: Cut, tokenizer: &Tokenizer, push: &mut Push) -> Result<u64> {
-    let mut blocks = TextBlocks::new(reader, path, cut);
+    let mut blocks = TextBlocks::new(reader, path, cut, Remedy::Convert);
     let (mut ids, mut chars_before) = (Vec::new(), 0);
     while let Some(block) = blocks.next_block()? {
         ids.clear();

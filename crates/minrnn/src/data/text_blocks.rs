@@ -18,11 +18,21 @@ pub(super) enum Cut {
     Line,
 }
 
+/// What helps where a text is not UTF-8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Remedy {
+    /// Another encoding of the text: the vocabulary is given.
+    Convert,
+    /// Also another vocabulary, as it is about to be learned.
+    ConvertOrBytes,
+}
+
 /// The blocks of a text, in order.
 pub(super) struct TextBlocks<R> {
     reader: R,
     path: PathBuf,
     cut: Cut,
+    remedy: Remedy,
     block_len: usize,
     /// Bytes read but not yet handed out.
     rest: Vec<u8>,
@@ -32,9 +42,9 @@ pub(super) struct TextBlocks<R> {
 }
 
 impl<R: Read> TextBlocks<R> {
-    /// Blocks of what `reader` gives; `path` is for messages.
-    pub(super) fn new(reader: R, path: &Path, cut: Cut) -> Self {
-        Self { reader, path: path.to_owned(), cut, block_len: BLOCK_LEN, rest: Vec::new(), position: 0, at_end: false }
+    /// Blocks of what `reader` gives; `path` and `remedy` are for messages.
+    pub(super) fn new(reader: R, path: &Path, cut: Cut, remedy: Remedy) -> Self {
+        Self { reader, path: path.to_owned(), cut, remedy, block_len: BLOCK_LEN, rest: Vec::new(), position: 0, at_end: false }
     }
 
     /// Number of bytes handed out so far.
@@ -56,7 +66,10 @@ impl<R: Read> TextBlocks<R> {
         let valid = match std::str::from_utf8(&self.rest) {
             Ok(text) => text,
             Err(e) if e.error_len().is_none() && !self.at_end => valid_prefix(&self.rest, e.valid_up_to()),
-            Err(e) => return Err(not_utf8(&self.path, self.position + e.valid_up_to() as u64, self.rest[e.valid_up_to()])),
+            Err(e) => {
+                let position = self.position + e.valid_up_to() as u64;
+                return Err(not_utf8(&self.path, position, self.rest[e.valid_up_to()], self.remedy));
+            }
         };
         let len = match self.cut {
             Cut::Line if !self.at_end => last_line_cut(valid).unwrap_or(valid.len()),
@@ -79,9 +92,14 @@ fn last_line_cut(text: &str) -> Option<usize> {
     text.rmatch_indices('\n').map(|(at, _)| at).find(|&at| visible_after(at)).filter(|&at| at > 0)
 }
 
-fn not_utf8(path: &Path, position: u64, byte: u8) -> Error {
+fn not_utf8(path: &Path, position: u64, byte: u8, remedy: Remedy) -> Error {
+    let or_bytes = match remedy {
+        Remedy::Convert => "",
+        Remedy::ConvertOrBytes => ", or use tokenizer = \"byte\", which takes any file",
+    };
     Error::Data(format!(
-        "'{}' is not UTF-8 text: byte {position} (counted from 0) is {byte:#04x}, which neither is nor completes a character; convert the file to UTF-8, or use tokenizer = \"byte\", which takes any file",
+        "'{}' is not UTF-8 text: byte {position} (counted from 0) is {byte:#04x}, which neither is nor completes a character; convert the file \
+         to UTF-8{or_bytes}",
         path.display()
     ))
 }
@@ -91,7 +109,7 @@ pub(super) fn expect_not_empty(path: &Path, len: u64) -> Result<()> {
     if len > 0 {
         return Ok(());
     }
-    Err(Error::Data(format!("'{}' is empty; give a text file with something to learn from", path.display())))
+    Err(Error::Data(format!("'{}' is empty; give a text file with something in it", path.display())))
 }
 
 #[cfg(test)]
@@ -101,7 +119,7 @@ mod tests {
     use super::*;
 
     fn blocks(bytes: &[u8], cut: Cut, block_len: usize) -> Result<Vec<String>> {
-        let mut blocks = TextBlocks::new(bytes, Path::new("t.txt"), cut);
+        let mut blocks = TextBlocks::new(bytes, Path::new("t.txt"), cut, Remedy::Convert);
         blocks.block_len = block_len;
         let mut all = Vec::new();
         while let Some(block) = blocks.next_block()? {
@@ -117,6 +135,7 @@ mod tests {
         bytes.insert(120, 0xFF);
         let message = blocks(&bytes, Cut::Anywhere, 32).unwrap_err().to_string();
         assert!(message.contains("'t.txt'") && message.contains("byte 120 ") && message.contains("0xff"), "{message}");
+        assert!(message.ends_with("convert the file to UTF-8"), "{message}");
         let message = blocks(&bytes[..119], Cut::Anywhere, 32).unwrap_err().to_string();
         assert!(message.contains("byte 117 "), "{message}");
     }

@@ -149,7 +149,7 @@ impl<'m> Groups<'m> {
         let names = order.iter().map(|&row| self.places[row].name.to_string()).collect();
         let sessions = self.sessions.select(&order)?;
         let histories = sessions.histories().map(<[f64]>::to_vec).collect();
-        write(path, identity, &SavedSessions { names, logits: Vec::new(), histories, state: sessions.state().clone() })
+        write(path, self.model, identity, &SavedSessions { names, logits: Vec::new(), histories, state: sessions.state().clone() })
     }
 
     /// The sessions that were saved to `path`, at most `max` of them: those that spoke last.
@@ -159,7 +159,8 @@ impl<'m> Groups<'m> {
     pub fn load(path: &Path, model: &'m Model, task: &'m TableTask, identity: &ModelIdentity, max: usize) -> Result<Self> {
         let mut groups = Self::new(model, task, max)?;
         let SavedSessions { names, state, histories, .. } = read(path, model, identity)?;
-        let sessions = TableSessions::of_parts(task, state, &histories).map_err(|error| Error::malformed(path, error.to_string()))?;
+        let sessions = TableSessions::of_parts(model, task, state, &histories);
+        let sessions = sessions.map_err(|error| Error::malformed(path, error.to_string()))?;
         let kept: Vec<usize> = (names.len().saturating_sub(max)..names.len()).collect();
         groups.sessions = sessions.select(&kept)?;
         for (row, name) in kept.iter().map(|&at| Arc::<str>::from(names[at].as_str())).enumerate() {

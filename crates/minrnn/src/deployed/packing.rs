@@ -8,7 +8,7 @@ use minrnn_stream::PackedModel;
 use super::Deployed;
 use crate::checkpoint::policy_of;
 use crate::memory::{Size, packing};
-use crate::output::{expect_harmless, expect_not_learned};
+use crate::output::expect_harmless;
 use crate::train::find_checkpoint;
 use crate::{Error, Result};
 
@@ -44,12 +44,11 @@ pub fn pack(run: &Path, output: &Path, format: WeightFormat, memory_limit: Optio
 
 /// The best checkpoint of a run, or a checkpoint, as a packed file: where it was, and the tensors of the file.
 fn packed(run: &Path, output: &Path, format: WeightFormat, memory_limit: Option<Size>) -> Result<(PathBuf, Vec<TensorEntry>)> {
-    expect_harmless(output, [])?;
+    expect_harmless(output, [run])?;
     let checkpoint = find_checkpoint(run)?;
     let weights_bytes = std::fs::metadata(checkpoint.join(WEIGHTS_FILE)).map_or(0, |file| file.len());
     packing(weights_bytes, format).expect_room(memory_limit)?;
     let (config, mut weights) = read_checkpoint(&checkpoint)?;
-    expect_not_learned(output, &config.sections)?;
     // A vocabulary or a task that cannot be read is refused now, not by whoever gets the file.
     let files = CheckpointFiles::open(&checkpoint)?;
     let tokenizer = files.tokenizer()?.map(|(_, bytes)| bytes);

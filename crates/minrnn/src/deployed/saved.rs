@@ -10,9 +10,9 @@ use minrnn_stream::{Model, SavedSessions};
 use crate::generate::ModelIdentity;
 use crate::{Error, Result};
 
-/// Writes `saved` to `path`, whole or not at all.
-pub(super) fn write(path: &Path, identity: &ModelIdentity, saved: &SavedSessions) -> Result<()> {
-    write_atomic(path, &saved.to_bytes(identity.as_str())?).map_err(Error::from)
+/// Writes `saved`, of `model`, to `path`, whole or not at all.
+pub(super) fn write(path: &Path, model: &Model, identity: &ModelIdentity, saved: &SavedSessions) -> Result<()> {
+    write_atomic(path, &saved.to_bytes(model, identity.as_str())?).map_err(Error::from)
 }
 
 /// All of the file, or no more than its first bytes where saved sessions begin otherwise.

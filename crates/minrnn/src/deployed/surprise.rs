@@ -40,6 +40,14 @@ pub trait Listener {
     /// # Errors
     /// What ends the reading.
     fn flaw(&mut self, line: u64, flaw: Error) -> Result<()>;
+
+    /// A byte in line `line` of what should be text and is none there, which is passed over; a [`flaw`](Self::flaw) unless it is told apart.
+    ///
+    /// # Errors
+    /// What ends the reading.
+    fn not_text(&mut self, line: u64, flaw: Error) -> Result<()> {
+        self.flaw(line, flaw)
+    }
 }
 
 impl<'m> Surprise<'m> {
@@ -103,7 +111,7 @@ impl<'m> Surprise<'m> {
             }
             if !chunk.invalid().is_empty() {
                 let flaw = format!("line {}: a byte is not UTF-8; save the text as UTF-8", self.line);
-                listener.flaw(self.line, Error::Data(flaw))?;
+                listener.not_text(self.line, Error::Data(flaw))?;
             }
         }
         Ok(())
@@ -151,6 +159,7 @@ impl<'m> Surprise<'m> {
     pub fn save(&self, path: &Path, identity: &ModelIdentity) -> Result<()> {
         write(
             path,
+            self.model,
             identity,
             &SavedSessions { names: vec![String::new()], logits: self.logits.clone(), histories: Vec::new(), state: self.state.clone() },
         )

@@ -20,13 +20,13 @@ pub enum RowUnit {
 pub struct TextRow {
     /// The number of its line, from 1 on.
     pub line: u64,
-    /// What stands in it, without the end of the line; something that cannot be read is U+FFFD, and what is very long is cut.
+    /// What stands in it, without the end of the line; a character that the vocabulary does not have is U+FFFD, and what is very long is cut.
     pub text: String,
     /// Its tokens.
     pub tokens: u64,
     /// −ln of their probabilities, the mean over tokens in nats; none of the first token of all, which nothing let expect.
     pub surprise: Option<f64>,
-    /// Whether there is something in it that the vocabulary does not have.
+    /// Whether there is something in it that the vocabulary does not have; what is no text at all is refused.
     pub has_unknown: bool,
 }
 
@@ -95,6 +95,11 @@ impl Listener for TextRows<'_> {
         self.row.has_unknown = true;
         Ok(())
     }
+
+    /// Another encoding is no unusual text but another one.
+    fn not_text(&mut self, _: u64, flaw: Error) -> Result<()> {
+        Err(flaw)
+    }
 }
 
 #[cfg(test)]
@@ -125,5 +130,12 @@ mod tests {
         assert_eq!(tokens[..2], [row(1, "a", 1, None, false), row(1, "\n", 1, Some(2.0), false)]);
         assert_eq!(tokens[3], row(2, "\u{fffd}", 0, None, true));
         assert_eq!(tokens.len(), 5);
+    }
+
+    #[test]
+    fn what_is_no_text_ends_the_reading() {
+        let mut see = |_| Ok(());
+        let mut rows = TextRows::new(RowUnit::Line, &mut see);
+        assert_eq!(rows.not_text(7, Error::Data("line 7: no".to_owned())).unwrap_err().to_string(), "line 7: no");
     }
 }

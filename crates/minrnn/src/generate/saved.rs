@@ -16,6 +16,7 @@ use super::token_session::TokenSession;
 use crate::checkpoint::state_tensors;
 use crate::model::SequenceModel;
 use crate::nn::Mixer;
+use crate::tensor_file::read_tensors;
 use crate::{Error, Result};
 
 const KEY: &str = "minrnn_session";
@@ -106,7 +107,7 @@ pub fn expect_undamaged(weights: &Weights) -> Result<()> {
 
 /// A session like `like` and the text saved with it.
 pub(super) fn read<S: TokenSession>(path: &Path, like: &S, identity: &ModelIdentity) -> Result<(S, Option<SavedText>)> {
-    let mut weights = Weights::read(path).map_err(plain)?;
+    let mut weights = read_tensors(path, "a saved session")?;
     let Some(header) = weights.metadata().get(KEY) else {
         return Err(Error::malformed(path, "expected a saved session, found another safetensors file"));
     };

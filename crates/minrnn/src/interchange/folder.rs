@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::foreign::Foreign;
 use super::said::Said;
 use super::{Form, Format, Settings, export};
+use crate::counted::counted;
 use crate::data::Tokenizer;
 use crate::new_directory::make_directory;
 use crate::{Error, Result};
@@ -144,7 +145,8 @@ const TOKENIZER_CONFIG: &str = r#"{
 fn card(folder: &Folder, config: &ModelConfig, reads_text: bool) -> String {
     let (library, loading) = (folder.library, folder.loading.trim());
     let kinds: Vec<_> = config.mixer_kinds().iter().map(ToString::to_string).collect();
-    let (kinds, layers, width, vocab) = (kinds.join(" and "), config.n_layers, config.d_model, config.vocab_size);
+    let (kinds, blocks) = (kinds.join(" and "), counted(config.n_layers, "block"));
+    let (width, vocab) = (config.d_model, config.vocab_size);
     let vocabulary = match reads_text {
         true => {
             "Its vocabulary is `tokenizer.json`: `tokenizers.Tokenizer.from_file(\"model/tokenizer.json\").encode(text).ids` are the ids of a text."
@@ -153,7 +155,7 @@ fn card(folder: &Folder, config: &ModelConfig, reads_text: bool) -> String {
     };
     format!(
         "---\nlibrary_name: {library}\npipeline_tag: text-generation\ntags:\n- minrnn\n---\n\n\
-         A language model of {layers} blocks of {kinds}, width {width}, {vocab} tokens, trained with\n\
+         A language model of {blocks} of {kinds}, width {width}, {vocab} tokens, trained with\n\
          [minrnn](https://github.com/minrnn/minrnn) and written for {library}.\n\n\
          ```python\n{loading}\n```\n\n{vocabulary}\n"
     )

@@ -7,7 +7,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::ticks::{self, Ticked};
-use super::{COLORS, DrawResult, GRID, INK, Picture, range_of, save, shorten, text};
+use super::{COLORS, DrawResult, Drawn, GRID, INK, Picture, legible, range_of, save, shorten, text};
 use crate::Result;
 
 /// Of every picture: a page is hardly wider, and text stays legible.
@@ -87,12 +87,17 @@ pub struct Panel {
 /// # Errors
 /// When a file cannot be written.
 pub fn draw_lines(title: &str, panels: &[Panel], directory: impl AsRef<Path>, name: &str) -> Result<bool> {
-    let panels: Vec<Panel> = panels.iter().filter_map(drawable).collect();
-    if panels.is_empty() {
-        return Ok(false);
-    }
-    save(&Lines { title: shorten(title), panels }, directory.as_ref(), name)?;
+    let Some(lines) = Lines::of(title, panels) else { return Ok(false) };
+    save(&lines, directory.as_ref(), name)?;
     Ok(true)
+}
+
+/// Draws `panels`; none where they have no point.
+///
+/// # Errors
+/// When they cannot be drawn.
+pub fn line_picture(title: &str, panels: &[Panel]) -> Result<Option<Drawn>> {
+    Lines::of(title, panels).map(|lines| Drawn::of(&lines)).transpose()
 }
 
 /// The panel in the coordinates it is drawn in, without points that cannot be; none where no point is left.
@@ -106,7 +111,7 @@ fn drawable(panel: &Panel) -> Option<Panel> {
         points.iter().map(place).filter(|(x, low, high)| [x, low, high].iter().all(|at| at.is_finite())).collect::<Vec<_>>()
     };
     let series = panel.series.iter().map(|series| Series {
-        label: series.label.clone(),
+        label: legible(&series.label),
         points: map(&series.points),
         spread: spread(&series.spread),
         published: map(&series.published),
@@ -165,6 +170,12 @@ struct Lines {
 }
 
 impl Lines {
+    /// Of those of `panels` that have a point; none where none has.
+    fn of(title: &str, panels: &[Panel]) -> Option<Self> {
+        let panels: Vec<Panel> = panels.iter().filter_map(drawable).collect();
+        (!panels.is_empty()).then(|| Self { title: shorten(title), panels })
+    }
+
     /// Rows and columns of panels.
     fn layout(&self) -> (usize, usize) {
         (self.panels.len().div_ceil(PANELS_IN_A_ROW), self.panels.len().min(PANELS_IN_A_ROW))
@@ -513,6 +524,14 @@ mod tests {
         assert_eq!((legend.iter().map(Vec::len).sum::<usize>(), picture.size().1), (21, 40 + 4 + 22 * legend.len() as u32 + 400));
         assert!(legend.len() > 3 && legend.iter().flatten().all(|(x, _)| *x < 900), "{legend:?}");
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_name_with_control_characters_leaves_the_svg_well_formed() {
+        let series = vec![Series { label: "a\u{1}\u{ffff}<&=r1\n".to_owned(), ..panel().series[0].clone() }];
+        let drawn = line_picture("\u{1b}[31m", &[Panel { series, ..panel() }]).unwrap().unwrap();
+        assert!(drawn.svg.chars().all(|c| c == '\n' || !c.is_control() && c != '\u{ffff}'), "{}", drawn.svg);
+        assert!(drawn.svg.contains("a  &lt;&amp;=r1"), "{}", drawn.svg);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Pictures as SVG and PNG, drawn with a font of our own: no system fonts are needed.
 //!
-//! * [`draw_lines`]: panels of lines side by side, such as a loss over the iterations or a time over the length.
+//! * [`draw_lines`]: panels of lines side by side, such as a loss over the iterations or a time over the length; [`line_picture`] draws the same and leaves
+//!   it to the caller where it is written.
 //! * [`draw_dots`]: one row for each value, with its confidence, and a published value and what takes no model beside it.
 
 mod dots;
@@ -8,16 +9,17 @@ mod lines;
 mod png;
 mod ticks;
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Once;
 
-use minrnn_model::write_atomic;
+use minrnn_model::{names_of, write_atomic};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::TextStyle;
 
 pub use dots::{Dot, DotGroup, draw_dots};
-pub use lines::{Axis, Level, Panel, Series, draw_lines};
+pub use lines::{Axis, Level, Panel, Series, draw_lines, line_picture};
 pub(crate) use ticks::{label, linear};
 
 use crate::{Error, Result};
@@ -54,24 +56,57 @@ pub(crate) trait Picture {
     fn draw<'a, B: DrawingBackend + 'a>(&self, area: DrawingArea<B, Shift>, scale: i32) -> DrawResult<B>;
 }
 
+/// A picture that is drawn and not written yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drawn {
+    /// As SVG.
+    pub svg: String,
+    /// The file of the same as PNG.
+    pub png: Vec<u8>,
+}
+
+impl Drawn {
+    fn of(picture: &impl Picture) -> Result<Self> {
+        register_font();
+        let (width, height) = picture.size();
+        let mut svg = String::new();
+        let area = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
+        picture.draw(area, 1).map_err(|error| cannot_draw(error.to_string()))?;
+        // Where the font is missing, one of like widths takes its place.
+        let svg = svg.replace(&format!("font-family=\"{FONT}\""), &format!("font-family=\"{FONT}, Verdana, sans-serif\""));
+
+        let (width, height) = (width * PNG_SCALE, height * PNG_SCALE);
+        let mut pixels = vec![0; 3 * width as usize * height as usize];
+        let area = BitMapBackend::with_buffer(&mut pixels, (width, height)).into_drawing_area();
+        picture.draw(area, PNG_SCALE as i32).map_err(|error| cannot_draw(error.to_string()))?;
+        Ok(Self { svg, png: png::encode(&pixels, width, height) })
+    }
+
+    /// Writes both files, replacing older ones.
+    ///
+    /// # Errors
+    /// When one of them cannot be written; the other is then as it was before, as far as the disk allows.
+    pub fn write(&self, svg: impl AsRef<Path>, png: impl AsRef<Path>) -> Result<()> {
+        let svg = svg.as_ref();
+        let before = std::fs::read(svg);
+        write_atomic(svg, self.svg.as_bytes())?;
+        let Err(error) = write_atomic(png, &self.png) else { return Ok(()) };
+        // What is wrong with the second file is what is told.
+        match before {
+            Ok(bytes) => _ = write_atomic(svg, &bytes),
+            Err(missing) if missing.kind() == ErrorKind::NotFound => {
+                let _ = std::fs::remove_file(names_of(svg).last().unwrap_or_default());
+            }
+            Err(_) => {}
+        }
+        Err(error.into())
+    }
+}
+
 /// Draws `picture` to `name.svg` and `name.png` in `directory`, replacing older ones.
 pub(crate) fn save(picture: &impl Picture, directory: &Path, name: &str) -> Result<()> {
-    register_font();
-    let (width, height) = picture.size();
-    let svg_path = directory.join(format!("{name}.svg"));
-    let mut svg = String::new();
-    let area = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
-    picture.draw(area, 1).map_err(|error| cannot_draw(&svg_path, error.to_string()))?;
-    // Where the font is missing, one of like widths takes its place.
-    let svg = svg.replace(&format!("font-family=\"{FONT}\""), &format!("font-family=\"{FONT}, Verdana, sans-serif\""));
-    write_atomic(&svg_path, svg.as_bytes())?;
-
-    let png_path = directory.join(format!("{name}.png"));
-    let (width, height) = (width * PNG_SCALE, height * PNG_SCALE);
-    let mut pixels = vec![0; 3 * width as usize * height as usize];
-    let area = BitMapBackend::with_buffer(&mut pixels, (width, height)).into_drawing_area();
-    picture.draw(area, PNG_SCALE as i32).map_err(|error| cannot_draw(&png_path, error.to_string()))?;
-    Ok(write_atomic(&png_path, &png::encode(&pixels, width, height))?)
+    let [svg, png] = ["svg", "png"].map(|ending| directory.join(format!("{name}.{ending}")));
+    Drawn::of(picture)?.write(svg, png)
 }
 
 /// Text of that many pixels.
@@ -81,9 +116,14 @@ pub(crate) fn text(size: i32, color: RGBColor) -> TextStyle<'static> {
     style
 }
 
+/// `text` in one line, without characters that an SVG must not have.
+fn legible(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') { ' ' } else { c }).collect()
+}
+
 /// A title that fits above a picture.
 pub(crate) fn shorten(title: &str) -> String {
-    let line: String = title.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line = legible(title);
     if line.chars().count() <= MAX_TITLE { line } else { line.chars().take(MAX_TITLE - 1).chain(['…']).collect() }
 }
 
@@ -100,8 +140,8 @@ pub(crate) fn range_of(values: impl Iterator<Item = f64>) -> (f64, f64) {
     (if low >= 0.0 { (low - margin).max(0.0) } else { low - margin }, high + margin)
 }
 
-fn cannot_draw(path: &Path, problem: String) -> Error {
-    Error::io("draw", path, std::io::Error::other(problem))
+fn cannot_draw(problem: String) -> Error {
+    Error::io("draw", "the picture", std::io::Error::other(problem))
 }
 
 fn register_font() {
@@ -111,4 +151,29 @@ fn register_font() {
         let font = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/DejaVuSans-subset.ttf"));
         let _ = plotters::style::register_font(FONT, FontStyle::Normal, font);
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn both_files_are_written_or_neither_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let [svg, png] = ["p.svg", "p.png"].map(|name| directory.path().join(name));
+        let drawn = Drawn { svg: "<svg/>".to_owned(), png: vec![1, 2] };
+        // In place of the second file there is a folder.
+        fs::create_dir(&png).unwrap();
+        assert!(drawn.write(&svg, &png).unwrap_err().to_string().contains("p.png"));
+        assert!(!svg.exists());
+        fs::write(&svg, "older").unwrap();
+        drawn.write(&svg, &png).unwrap_err();
+        assert_eq!(fs::read_to_string(&svg).unwrap(), "older");
+        fs::remove_dir(&png).unwrap();
+        drawn.write(&svg, &png).unwrap();
+        assert_eq!((fs::read_to_string(&svg).unwrap(), fs::read(&png).unwrap()), (drawn.svg, drawn.png));
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
 }

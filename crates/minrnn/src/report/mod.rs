@@ -12,6 +12,7 @@ use minrnn_model::write_atomic;
 
 use crate::Result;
 use crate::checkpoint::parameter_count;
+use crate::counted::counted;
 use crate::data::table::{Cases, Confusion, Example, Measure};
 use crate::train::{FinalReport, METRICS_FILE, Record, Trainer, duration, read_metrics};
 
@@ -31,13 +32,13 @@ pub fn write_report(trainer: &Trainer, found: &FinalReport) -> Result<()> {
     let mut summary = vec![experiment.description.clone()];
     summary.extend(experiment.data.path.as_ref().map(|path| format!("Data: {}", path.display())));
     summary.push(format!(
-        "Model: {}, {} layers, width {}, {} parameters",
+        "Model: {}, {}, width {}, {}",
         model.mixer,
-        model.n_layers,
+        counted(model.n_layers, "layer"),
         model.d_model,
-        parameter_count(trainer.model())
+        counted(parameter_count(trainer.model()), "parameter")
     ));
-    summary.push(format!("Learned in {} updates, {}", progress.iteration, duration(progress.seconds)));
+    summary.push(format!("Learned in {}, {}", counted(progress.iteration, "update"), duration(progress.seconds)));
     let mut notes = Vec::new();
     if found.scored != found.checkpoint {
         notes.push(
@@ -59,7 +60,7 @@ pub fn write_report(trainer: &Trainer, found: &FinalReport) -> Result<()> {
         notes,
         records: &records,
         refit_at: progress.refit.map(|refit| refit.began_at),
-        loss: trainer.data().loss(),
+        loss: experiment.loss(),
         examples: &found.examples,
         experiment: &experiment.to_toml()?,
     };
@@ -70,7 +71,7 @@ pub fn write_report(trainer: &Trainer, found: &FinalReport) -> Result<()> {
 fn loss_alone(trainer: &Trainer, found: &FinalReport) -> Measure {
     let accuracy = found.fixed.accuracy.filter(|_| trainer.data().is_scored_by_accuracy());
     Measure {
-        name: if accuracy.is_some() { "accuracy".to_owned() } else { trainer.data().loss().to_owned() },
+        name: if accuracy.is_some() { "accuracy".to_owned() } else { trainer.experiment().loss().to_owned() },
         found: accuracy.unwrap_or(found.fixed.loss),
         interval: None,
         n: found.fixed.n_scored,

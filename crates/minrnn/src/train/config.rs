@@ -11,7 +11,7 @@ use super::check::require;
 use super::data_config::{DataConfig, ForecastConfig, TableConfig, Task, WindowSampling};
 use super::presets::{READINGS, preset};
 use super::run_dir::run_of;
-use super::settings::{overlay_section, parse_setting, suggestion};
+use super::settings::{overlay_section, parse_setting, short, suggestion};
 use super::train_config::TrainConfig;
 use crate::data::table::CalendarPart;
 use crate::memory::Size;
@@ -39,6 +39,8 @@ const MAY_CHANGE: [&str; 18] = [
     "memory_limit",
     "threads",
 ];
+/// Keys of `[model]` that the data decide.
+const SHAPED: [&str; 3] = ["vocab_size", "input_width", "n_outputs"];
 /// Keys of `[data]` that say where the data are; that they are the same is seen by their digest.
 const PLACES: [&str; 4] = ["path", "corpus", "validation", "test"];
 
@@ -87,6 +89,17 @@ pub struct Expect {
 }
 
 impl Expect {
+    fn validate(&self) -> Result<()> {
+        let Self { metric, value, tolerance, .. } = *self;
+        match metric {
+            Metric::TestLoss => require(value.is_finite(), || format!("expect.value must be a number, found {}", short(value)))?,
+            Metric::TestAccuracy => require((0.0..=1.0).contains(&value), || {
+                format!("expect.value must be an accuracy between 0 and 1, found {}", short(value))
+            })?,
+        }
+        require(tolerance >= 0.0 && tolerance.is_finite(), || format!("expect.tolerance must be 0 or above, found {}", short(tolerance)))
+    }
+
     /// Whether `found` is at least as good as expected, within the tolerance.
     pub fn is_reached_by(&self, found: f64) -> bool {
         match self.metric {
@@ -202,6 +215,11 @@ impl Experiment {
         })
     }
 
+    /// What the loss is, with its unit.
+    pub fn loss(&self) -> &'static str {
+        (self.data.task.spec().loss)(&self.data)
+    }
+
     /// Checks every key and every combination of keys. A `vocab_size` of 0, not known yet, is accepted.
     ///
     /// # Errors
@@ -216,6 +234,7 @@ impl Experiment {
         known.validate()?;
         self.data.validate()?;
         self.train.validate()?;
+        self.expect.as_ref().map_or(Ok(()), Expect::validate)?;
         let open = [("batch_size", self.train.batch_size == 0), ("max_iterations", self.train.max_iterations == 0)];
         if let Some((key, _)) = open.iter().find(|(_, is_open)| *is_open && !self.data.task.reads_table()) {
             let task = self.data.task;
@@ -241,7 +260,7 @@ impl Experiment {
 
 impl Experiment {
     /// Checks that a run which wrote the checkpoint configuration `began` can go on as this experiment: another seed, batch or task would
-    /// be another run. Its model and the content of its data are compared elsewhere.
+    /// be another run. What the data decide of its model, and their content, is compared elsewhere.
     ///
     /// May change: `max_iterations`, `lr`, `min_lr`, `warmup`, `schedule`, `lr_decay_iterations`, `weight_decay`, `clip_norm`,
     /// `eval_every`, `eval_iterations`, `checkpoint_every`, `patience`, `solved_at`, `precision`, `checkpoint_blocks`, `device`, `memory_limit`,
@@ -252,9 +271,12 @@ impl Experiment {
     pub fn expect_continues(&self, began: &CheckpointConfig) -> Result<()> {
         let to_json = |experiment: &Self| serde_json::to_value(experiment).map_err(|error| Error::Config(error.to_string()));
         let (own, default) = (to_json(self)?, to_json(&Self::default())?);
-        for (section, free) in [("data", &PLACES[..]), ("train", &MAY_CHANGE)] {
-            let Some(keys) = own[section].as_object() else { continue };
-            let Some(began) = began.sections.get(section) else { continue };
+        let model = serde_json::to_value(&began.model).map_err(|error| Error::Config(error.to_string()))?;
+        let sections = &began.sections;
+        for (section, free, began) in
+            [("model", &SHAPED[..], Some(&model)), ("data", &PLACES, sections.get("data")), ("train", &MAY_CHANGE, sections.get("train"))]
+        {
+            let (Some(keys), Some(began)) = (own[section].as_object(), began) else { continue };
             for (key, found) in keys.iter().filter(|(key, _)| !free.contains(&key.as_str())) {
                 // A key that is younger than the run stood for its default.
                 let expected = began.get(key).unwrap_or(&default[section][key]);
@@ -319,6 +341,10 @@ fn overlay_top(table: &mut Table, known: &Table, name: &str, value: Value) -> Re
             table.insert(name.to_owned(), Value::String(text));
         }
         ("description", other) => return Err(Error::Config(format!("description must be a text, found {other}"))),
+        // As by `[[model]]` or `model = 5`.
+        (section, value) if !value.is_table() && (section == "expect" || known.contains_key(section)) => {
+            return Err(Error::Config(format!("[{section}] must be a section: write [{section}] once, and its keys below it")));
+        }
         ("expect", value) => {
             check_key("expect", Table::from_iter([(name.to_owned(), value.clone())]))?;
             table.insert(name.to_owned(), value);
@@ -463,9 +489,40 @@ mod tests {
         assert!(refusal("[train]\ndevice = 'abacus'").contains("there is no device 'abacus'"));
         assert!(refusal("[train]\nbetas = [0.9]").starts_with("train.betas: "));
         assert!(refusal("[expect]\nmetric = 'test-loss'").starts_with("expect: missing field"));
-        assert!(refusal("model = 3").contains("model"));
         assert!(refusal("[model").starts_with("line 1: "));
         assert!(refusal("\n\n[model]\nd_model = = 3").starts_with("line 4: "));
+    }
+
+    #[test]
+    fn what_is_no_section_is_not_taken_for_an_unknown_key() {
+        for text in ["model = 5", "[[model]]\nd_model = 8", "train = 'x'", "[[expect]]\nvalue = 1"] {
+            let refused = refusal(text);
+            assert!(refused.contains("] must be a section: write [") && !refused.contains("did you mean"), "{refused}");
+        }
+        assert_eq!(refusal("model = 5"), "[model] must be a section: write [model] once, and its keys below it");
+    }
+
+    #[test]
+    fn an_expectation_that_nothing_could_reach_or_miss_is_refused() {
+        let expect = |metric: &str, value: &str, tolerance: &str| {
+            refusal(&format!("[expect]\nmetric = '{metric}'\nvalue = {value}\ntolerance = {tolerance}\nsource = 'x'"))
+        };
+        assert_eq!(expect("test-loss", "nan", "0.1"), "expect.value must be a number, found NaN");
+        assert_eq!(expect("test-loss", "inf", "0.1"), "expect.value must be a number, found inf");
+        assert_eq!(expect("test-accuracy", "99.5", "0.1"), "expect.value must be an accuracy between 0 and 1, found 99.5");
+        assert_eq!(expect("test-loss", "1.5", "-1.0"), "expect.tolerance must be 0 or above, found -1");
+        assert_eq!(expect("test-accuracy", "0.5", "nan"), "expect.tolerance must be 0 or above, found NaN");
+    }
+
+    #[test]
+    fn the_loss_is_named_by_what_the_task_predicts() {
+        let loss = |text: &str| parse(text).unwrap().loss();
+        assert_eq!(loss(""), "loss (nats per token)");
+        assert_eq!(loss("[data]\ntask = 'selective-copying'"), "loss (nats per answer)");
+        assert_eq!(loss("[data]\ntask = 'nearest-neighbour'"), "mean squared error");
+        assert_eq!(loss("[model]\ndecision = true\n[data]\ntask = 'policy'"), "mean squared error");
+        assert_eq!(loss("[data]\ntask = 'forecast'"), "mean squared error");
+        assert_eq!(loss("[data]\ntask = 'forecast'\nquantiles = [0.1, 0.5, 0.9]"), "pinball loss");
     }
 
     #[test]
@@ -518,6 +575,8 @@ mod tests {
             ("train_fraction=0.5", "data.train_fraction must stay 0.9"),
             ("task=selective-copying", "data.task must stay \"text\""),
             ("target=a", "data.target must stay []"),
+            ("d_model=32", "model.d_model must stay 128, as the run began with it, found 32; leave"),
+            ("mixer=gru", "model.mixer must stay \"min-gru\""),
         ] {
             let refused = set(setting).unwrap().expect_continues(&run).unwrap_err().to_string();
             assert!(refused.starts_with(expected) && refused.contains("max_iterations, lr"), "{refused}");

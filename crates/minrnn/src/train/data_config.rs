@@ -74,6 +74,9 @@ pub use text::{TextConfig, WindowSampling};
 /// What a task reads and what it predicts, from its settings.
 type Io = fn(&DataConfig) -> (IoKind, IoKind);
 
+/// What the loss of numbers is.
+const SQUARED_ERROR: &str = "mean squared error";
+
 /// What training needs to know of a task, before its data are read and to read them.
 pub(super) struct TaskSpec {
     /// Where its data come from.
@@ -92,6 +95,8 @@ pub(super) struct TaskSpec {
     pub io: Option<Io>,
     /// The same as far as it can be assumed, where only the data tell and are not to be read.
     pub assumed_io: Option<Io>,
+    /// What the loss is, with its unit.
+    pub loss: fn(&DataConfig) -> &'static str,
     /// Bytes of its data that are held in memory.
     pub held: fn(&DataConfig) -> u128,
     /// The task of the run in that directory; none for plain text.
@@ -102,7 +107,7 @@ pub(super) struct TaskSpec {
 type Open = fn(&DataConfig, &TrainConfig, &Path) -> Result<Box<dyn SequenceTask>>;
 
 impl TaskSpec {
-    /// A task that makes its own data and scores every step.
+    /// A task that makes its own data, classes, and scores every step.
     const MADE: Self = Self {
         source: Source::Made,
         keys: |_| Ok(()),
@@ -115,6 +120,7 @@ impl TaskSpec {
         scored: |_, seq_len| seq_len,
         io: None,
         assumed_io: None,
+        loss: |_| "loss (nats per answer)",
         held: |_| 0,
         open: None,
     };

@@ -50,6 +50,7 @@ mod train_config;
 mod trainer;
 mod untrained;
 
+pub use crate::counted::{counted, plural};
 pub use crate::suggestion::suggestion;
 pub use by_frequency::{FrequencyScore, evaluate_by_frequency, token_counts};
 pub use by_length::{LengthScore, evaluate_length};

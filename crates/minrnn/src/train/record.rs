@@ -40,7 +40,7 @@ impl Trainer {
             Ok(())
         });
         let refit_at = self.progress().refit.map(|refit| refit.began_at);
-        let labels = CurveLabels { title: &self.experiment().description, loss: self.data().loss(), refit_at };
+        let labels = CurveLabels { title: &self.experiment().description, loss: self.experiment().loss(), refit_at };
         let drawn = read_metrics(out.join(METRICS_FILE)).and_then(|records| draw_curves(&records, labels, &out));
         // What ended the training is told before what is wrong with its picture.
         let ending = outcome?;

@@ -5,6 +5,9 @@ use toml::{Table, Value};
 pub(crate) use crate::suggestion::suggestion;
 use crate::{Error, Result};
 
+/// Digits of a number in a sentence; more are written as a power of ten.
+const MOST_DIGITS: usize = 24;
+
 /// Lays `key = value` over `base`, whose every key is known: `section` is a name in `base`, `key` one in that section.
 ///
 /// # Errors
@@ -92,7 +95,7 @@ fn fit(name: &str, like: &Value, value: Value) -> Result<Value> {
             return Ok(Value::Integer(found as i64));
         }
         // Longer numbers than TOML has: a float, or the text of a setting.
-        (Value::Integer(_), Value::Float(found)) if found > 9e15 && found.fract() == 0.0 => return too_large(name, &found.to_string()),
+        (Value::Integer(_), Value::Float(found)) if found > 9e15 && found.fract() == 0.0 => return too_large(name, &short(found)),
         (Value::Integer(_), Value::String(found)) if is_whole(&found) => return too_large(name, &found),
         (Value::Float(_), Value::String(found)) if is_whole(&found) => return Ok(Value::Float(found.parse().unwrap_or(f64::INFINITY))),
         (Value::Float(_), Value::Integer(found)) => return Ok(Value::Float(found as f64)),
@@ -112,7 +115,18 @@ fn fit(name: &str, like: &Value, value: Value) -> Result<Value> {
             value,
         ),
     };
-    Err(Error::Config(format!("{name} must be {}, found {}", expected.0, expected.1)))
+    let told = expected.1.to_string();
+    let found = match expected.1 {
+        Value::Float(number) if told.len() > MOST_DIGITS => short(number),
+        _ => told,
+    };
+    Err(Error::Config(format!("{name} must be {}, found {found}", expected.0)))
+}
+
+/// `number` in as many digits as anyone reads.
+pub(super) fn short(number: f64) -> String {
+    let digits = number.to_string();
+    if digits.len() > MOST_DIGITS { format!("{number:e}") } else { digits }
 }
 
 /// Whether `text` is digits, perhaps behind a sign.
@@ -169,7 +183,7 @@ mod tests {
     fn unknown_names_get_a_suggestion() {
         assert_eq!(refusal("widht=3"), "unknown key 'widht'; did you mean 'width'?");
         assert_eq!(refusal("a.raet=3"), "unknown key 'raet' in section [a]; did you mean 'rate'?");
-        assert_eq!(refusal("zzz.rate=3"), "unknown section [zzz]; expected one of a, b");
+        assert_eq!(refusal("zzz.rate=3"), "unknown section [zzz]; expected one of 'a', 'b'");
         assert!(refusal("b.qqq=3").contains("expected one of"));
     }
 
@@ -193,6 +207,9 @@ mod tests {
         ] {
             assert_eq!(refusal(&format!("a.width={set}")), format!("a.width must be between 0 and 9223372036854775807, found {found}"));
         }
+        assert_eq!(refusal("a.width=1e308"), "a.width must be between 0 and 9223372036854775807, found 1e308");
+        assert_eq!(refusal("a.width=-1e308"), "a.width must be a whole number, found -1e308");
+        assert_eq!(refusal("on=1.5e-300"), "a.on must be true or false, found 1.5e-300");
         assert_eq!(refusal("on=1"), "a.on must be true or false, found 1");
         assert_eq!(refusal("rate=fast"), r#"a.rate must be a number, found "fast""#);
         assert_eq!(refusal("pair=0.9,x"), r#"b.pair must be a number, found "x""#);

@@ -231,16 +231,6 @@ impl Data {
         forecaster.target.iter().zip(spreads.factors()).map(of_target).collect()
     }
 
-    /// What the loss is, with its unit.
-    pub fn loss(&self) -> &'static str {
-        match self.table_task() {
-            Some(TableTask::Forecast(forecaster)) if !forecaster.quantiles.is_empty() => "pinball loss",
-            _ if matches!(self, Self::Text { .. }) => "loss (nats per token)",
-            _ if self.is_scored_by_accuracy() => "loss (nats per answer)",
-            _ => "mean squared error",
-        }
-    }
-
     /// True where the task is scored by accuracy, false where by loss.
     pub fn is_scored_by_accuracy(&self) -> bool {
         matches!(self, Self::Task(task) if matches!(task.predicts(), IoKind::Tokens { .. }))

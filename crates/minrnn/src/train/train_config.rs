@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::ops::Precision;
 
 use super::check::require;
+use super::settings::short;
 use crate::Result;
 use crate::device::DeviceChoice;
 use crate::memory::Size;
@@ -191,21 +192,21 @@ impl TrainConfig {
         require(self.batch_size * self.seq_len <= MAX_BATCH_TOKENS, || {
             format!("batch_size · seq_len must be at most {MAX_BATCH_TOKENS} tokens, found {} · {}", self.batch_size, self.seq_len)
         })?;
-        require(self.lr > 0.0 && self.lr <= 100.0, || format!("lr must be above 0 and at most 100, found {}", self.lr))?;
+        require(self.lr > 0.0 && self.lr <= 100.0, || format!("lr must be above 0 and at most 100, found {}", short(self.lr)))?;
         require(self.min_lr >= 0.0 && (self.min_lr <= self.lr || self.schedule == ScheduleKind::Constant), || {
-            format!("min_lr must be between 0 and lr = {}, found {}", self.lr, self.min_lr)
+            format!("min_lr must be between 0 and lr = {}, found {}", short(self.lr), short(self.min_lr))
         })?;
         require((0.0..=10.0).contains(&self.weight_decay), || {
-            format!("weight_decay must be between 0 and 10, found {}", self.weight_decay)
+            format!("weight_decay must be between 0 and 10, found {}", short(self.weight_decay))
         })?;
         require(self.betas.iter().all(|beta| (0.0..1.0).contains(beta)), || {
             format!("betas must be two numbers of at least 0 and below 1, found {:?}", self.betas)
         })?;
         require(self.clip_norm >= 0.0 && self.clip_norm.is_finite(), || {
-            format!("clip_norm must be 0 (off) or above, found {}", self.clip_norm)
+            format!("clip_norm must be 0 (off) or above, found {}", short(self.clip_norm))
         })?;
         require((0.0..=1.0).contains(&self.solved_at), || {
-            format!("solved_at must be an accuracy between 0 (off) and 1, found {}", self.solved_at)
+            format!("solved_at must be an accuracy between 0 (off) and 1, found {}", short(self.solved_at))
         })?;
         require(self.keep == Keep::Best || self.patience == 0 && self.solved_at == 0.0, || {
             "patience and solved_at wait for the best checkpoint; use keep = best, or leave them out".to_owned()

@@ -6,6 +6,7 @@ use minrnn_model::{Tensor, Weights};
 
 use super::cell::{Cell, Found, Settings, Sizes, missing};
 use super::cells::cell_of;
+use crate::tensor_file::read_tensors;
 use crate::{Error, Result};
 
 const FORMAT: &str = "1";
@@ -40,7 +41,7 @@ impl Case {
     /// When the file cannot be read, is no safetensors file of f32 tensors, is no case, is about a cell that is not supported, lacks
     /// a tensor or has one too many, or when shapes do not fit together.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
-        let weights = Weights::read(&path)?;
+        let weights = read_tensors(&path, "a verify case")?;
         Self::from_weights(weights).map_err(|problem| Error::malformed(path, problem))
     }
 

@@ -166,6 +166,28 @@ impl TableTask {
             .fold(0, |sum, [numbers, flags]| sum.saturating_add(numbers).saturating_add(flags))
     }
 
+    /// Numbers that the model gives after a step: one for each class, that of the sequence, or those of all steps ahead.
+    pub fn n_outputs(&self) -> usize {
+        match self {
+            Self::Forecast(forecaster) => forecaster.horizon.saturating_mul(self.numbers_per_step()),
+            Self::Classify(_) | Self::Regress(_) => self.numbers_per_step(),
+        }
+    }
+
+    /// Checks that this is the task of a model that reads `n_inputs` numbers and predicts `n_outputs`.
+    ///
+    /// # Errors
+    /// When it is that of another model.
+    pub fn expect_fits(&self, n_inputs: usize, n_outputs: usize) -> Result<()> {
+        let (inputs, outputs) = (self.n_inputs(), self.n_outputs());
+        if (inputs, outputs) == (n_inputs, n_outputs) {
+            return Ok(());
+        }
+        Err(Error::Task(format!(
+            "it is that of a model with {inputs} inputs and {outputs} outputs, found one with {n_inputs} and {n_outputs}; take the task of this model"
+        )))
+    }
+
     /// Numbers that are predicted for each step ahead, or of all classes.
     pub fn numbers_per_step(&self) -> usize {
         match self {
@@ -176,13 +198,17 @@ impl TableTask {
     }
 
     /// Writes what the model reads at a step, `[n_inputs]`: the numbers of each column in turn, of one that holds names a 1 at that of the row. `recent` are the rows `[n, columns]` up to that
-    /// step, the present one last; more than [`reach`](Self::reach) of them change nothing, fewer are those of a sequence that has just begun.
+    /// step, the present one last; more than [`reach`](Self::reach) of them change nothing, fewer are those of a sequence that has just begun. So the
+    /// present row alone is enough only where [`reach`](Self::reach) is 1, and that its numbers can be read is not checked here
+    /// ([`expect_readable`](Self::expect_readable)): `TableSessions` of `minrnn-stream` see to both.
     ///
     /// # Panics
-    /// When `recent` has no row, or `inputs` has another length.
+    /// When `recent` has no row, or not whole ones, or `inputs` has another length.
     pub fn show(&self, recent: &[f64], inputs: &mut [f32]) {
         assert_eq!(inputs.len(), self.n_inputs(), "a number for each input");
         let (width, scaling) = (self.columns().len(), self.scaling());
+        assert!(!recent.is_empty(), "expected at least one row of {width} numbers, found none");
+        expect_whole(recent, width);
         let last = recent.len() / width - 1;
         let oldest = (last + 1).saturating_sub(self.reach());
         let mut rest = inputs;
@@ -261,10 +287,12 @@ impl TableTask {
     }
 
     /// The meaning of the model's outputs after a step: the probability of each class, the number of the sequence, or the values of the next steps in
-    /// the table's units, quantiles in rising order. `recent` are the rows that [`show`](Self::show) was given there.
+    /// the table's units, quantiles in rising order. `recent` are the rows that [`show`](Self::show) was given there: the present one alone is enough
+    /// only where [`reach`](Self::reach) is 1.
     ///
     /// # Panics
-    /// When `recent` has no row and numbers are seen relative to a level.
+    /// When `outputs` are not [`n_outputs`](Self::n_outputs) numbers, `recent` does not have whole rows, or it has none and numbers are seen relative
+    /// to a level.
     pub fn prediction(&self, recent: &[f64], outputs: &[f32]) -> Prediction {
         let mut numbers = Vec::new();
         self.predict_into(recent, outputs, &mut numbers);
@@ -288,7 +316,9 @@ impl TableTask {
     /// # Panics
     /// As [`prediction`](Self::prediction).
     pub fn extend_predictions(&self, recent: &[f64], outputs: &[f32], numbers: &mut Vec<f64>) {
-        let first = numbers.len();
+        let (expected, found, first) = (self.n_outputs(), outputs.len(), numbers.len());
+        assert!(found == expected, "expected the {expected} outputs of a step, found {found}; is this the task of that model?");
+        expect_whole(recent, self.columns().len());
         numbers.resize(first + outputs.len(), 0.0);
         match self {
             Self::Classify(_) => classifier::softmax(outputs, &mut numbers[first..]),
@@ -338,6 +368,11 @@ impl TableTask {
         }
         Ok(())
     }
+}
+
+/// Checks that `recent` are rows of `width` numbers: the last one is read from its end.
+fn expect_whole(recent: &[f64], width: usize) {
+    assert!(recent.len().is_multiple_of(width), "expected whole rows of {width} numbers, found {} numbers", recent.len());
 }
 
 /// The first name that is among `names` for the second time.
@@ -454,6 +489,50 @@ mod tests {
         let mut numbers = vec![7.0; 9];
         forecaster().predict_into(&[], &[0.0; 4], &mut numbers);
         assert_eq!(numbers, [10.0, 20.0, 10.0, 20.0]);
+    }
+
+    #[test]
+    fn a_task_fits_a_model_of_its_inputs_and_outputs_and_no_other() {
+        for (task, inputs, outputs) in [(classifier(), 2, 3), (regressor(), 2, 1), (forecaster(), 1, 4), (of_levels(), 3, 6)] {
+            assert_eq!((task.n_inputs(), task.n_outputs()), (inputs, outputs));
+            task.expect_fits(inputs, outputs).unwrap();
+            for (other_inputs, other_outputs) in [(inputs + 1, outputs), (inputs, outputs + 1), (outputs, inputs)] {
+                let refused = task.expect_fits(other_inputs, other_outputs).unwrap_err().to_string();
+                let words =
+                    format!("{inputs} inputs and {outputs} outputs, found one with {other_inputs} and {other_outputs}; take the task");
+                assert!(refused.contains(&words), "{refused}");
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "expected the 3 outputs of a step, found 2")]
+    fn outputs_of_another_model_have_no_classes() {
+        classifier().prediction(&[1.0, 2.0], &[0.0, 1.0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "expected the 6 outputs of a step, found 7")]
+    fn outputs_of_another_model_are_no_forecast() {
+        of_levels().prediction(&[6.0, 10.0], &[0.0; 7]);
+    }
+
+    #[test]
+    #[should_panic(expected = "expected whole rows of 2 numbers, found 3 numbers")]
+    fn a_row_that_is_not_whole_is_not_shown_as_the_one_before() {
+        classifier().show(&[1.0, 2.0, 3.0], &mut [0.0; 2]);
+    }
+
+    #[test]
+    #[should_panic(expected = "expected whole rows of 2 numbers, found 3 numbers")]
+    fn nothing_is_predicted_after_a_row_that_is_not_whole() {
+        regressor().prediction(&[1.0, 2.0, 3.0], &[0.0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "expected at least one row of 2 numbers, found none")]
+    fn nothing_is_shown_without_a_row() {
+        classifier().show(&[], &mut [0.0; 2]);
     }
 
     #[test]

@@ -216,7 +216,8 @@ impl Tokenizer {
 
     #[cfg(not(feature = "bpe"))]
     fn of_pieces(_: serde_json::Value) -> Result<Self, String> {
-        Err("is one of pieces (BPE), which this build does not read; build with the feature bpe, or take a model of characters or bytes"
+        Err("is one of pieces (BPE), which this build does not read; build minrnn-stream or minrnn-model with the feature bpe, or take a model \
+             of characters or bytes"
             .into())
     }
 
@@ -310,6 +311,13 @@ mod tests {
             let message = Tokenizer::from_json(json.as_bytes()).unwrap_err().to_string();
             assert!(message.contains(expected), "{json}: {message}");
         }
+    }
+
+    #[cfg(not(feature = "bpe"))]
+    #[test]
+    fn a_vocabulary_that_this_build_does_not_read_tells_which_crate_would() {
+        let refused = Tokenizer::from_json(br#"{"model": {"type": "BPE"}}"#).unwrap_err().to_string();
+        assert!(refused.contains("build minrnn-stream or minrnn-model with the feature bpe, or take a model of characters"), "{refused}");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use std::error::Error;
 use std::time::Instant;
 
 use minrnn_model::TableTask;
-use minrnn_stream::{Model, PackedModel, State, Workspace};
+use minrnn_stream::{Model, PackedModel, TableSessions};
 use signal::{CLASSES, Signal};
 
 /// A stream being classified: one session of the model.
@@ -30,10 +30,7 @@ pub struct Classifier {
     model: Model,
     /// What the model's inputs and outputs mean.
     table: TableTask,
-    stream: State,
-    workspace: Workspace,
-    outputs: Vec<f32>,
-    shares: Vec<f64>,
+    stream: TableSessions,
 }
 
 impl Classifier {
@@ -41,17 +38,14 @@ impl Classifier {
     pub fn new(packed: &[u8]) -> Result<Self, Box<dyn Error>> {
         let PackedModel { model, table, .. } = PackedModel::from_bytes(packed)?;
         let table = table.ok_or("the packed model was not trained on a table")?;
-        let (stream, outputs) = (model.init_state(1)?, vec![0.0; model.outputs()]);
-        Ok(Self { model, table, stream, workspace: Workspace::new(), outputs, shares: Vec::new() })
+        let stream = TableSessions::new(&model, &table, 1)?;
+        Ok(Self { model, table, stream })
     }
 
     /// Reads one sample and gives the likeliest kind of movement with its probability.
     pub fn sample(&mut self, value: f32) -> Result<(&str, f64), Box<dyn Error>> {
-        let (row, mut seen) = ([f64::from(value)], [0.0]);
-        self.table.show(&row, &mut seen);
-        self.model.step_values(&seen, &mut self.stream, &mut self.outputs, &mut self.workspace)?;
-        self.table.predict_into(&row, &self.outputs, &mut self.shares);
-        let shares = self.table.classes().iter().zip(&self.shares);
+        let shares = self.stream.step(&self.model, &self.table, &[0], &[f64::from(value)])?;
+        let shares = self.table.classes().iter().zip(shares);
         let (class, share) = shares.max_by(|(_, a), (_, b)| a.total_cmp(b)).ok_or("the model knows no classes")?;
         Ok((class, *share))
     }

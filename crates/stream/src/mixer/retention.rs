@@ -12,6 +12,7 @@ use core::ops::Range;
 
 use minrnn_kernels::count;
 use minrnn_kernels::retention::{EPS, angle};
+use minrnn_kernels::rms_norm::inverse_root;
 use minrnn_kernels::simd::sqrt;
 use minrnn_kernels::weight_matrix::WeightMatrix;
 
@@ -125,7 +126,7 @@ impl Retention {
                     divisor += state.get(value).map_or(0.0, |n| n * q);
                 }
                 let factor = if self.gate.is_some() {
-                    1.0 / sqrt(v.iter().map(|o| o * o).sum::<f32>() / value as f32 + EPS as f32)
+                    inverse_root(v.iter().map(|o| o * o).sum::<f32>() / value as f32, EPS as f32)
                 } else {
                     1.0 / (divisor + EPS as f32)
                 };

@@ -117,7 +117,7 @@ impl State {
         let gaps = match earlier.iter().find(|(shape, _)| *shape == found) {
             _ if found == *expected => &[][..],
             Some((_, gaps)) => gaps,
-            None => return wrong(format!("belongs to another model: it has {found:?}, this model {expected:?}")),
+            None => return wrong(format!("belongs to another model: {}", found.difference(expected))),
         };
         let sessions = header.rows.checked_mul(found.row_len());
         let past_len = found.past_len(header.rows, &header.kept);

@@ -3,6 +3,7 @@
 use std::io::{Write, stdout};
 
 use anyhow::Context;
+use minrnn::train::counted;
 use minrnn_bench::{Line, SCAN};
 
 /// Prints lines as they come.
@@ -29,7 +30,8 @@ impl Report {
             return print(serde_json::to_string(line)?);
         }
         if !self.started {
-            print(format!("{}; {} threads; {}; commit {}; {}\n", line.machine, line.threads, line.simd, line.commit, line.compiler))?;
+            let threads = counted(line.threads, "thread");
+            print(format!("{}; {threads}; {}; commit {}; {}\n", line.machine, line.simd, line.commit, line.compiler))?;
             print(row(&columns(self.bench).map(|(name, _)| name.to_owned())))?;
             self.started = true;
         }

@@ -201,7 +201,7 @@ impl Loaded {
             Ok(Some(Sets { sets: vec![(name, set)], comparison: data.comparison(Purpose::TestData), told }))
         };
         let without_measures = |sets| Sets { sets, comparison: None, told: Vec::new() };
-        let of_text = |part| text_sets(part, &self.experiment, args.batches).map(without_measures);
+        let of_text = |part| text_sets(part, &self.experiment, args.batches);
         let data = args.data.as_deref().map(input::path);
         match (data, self.tokenizer.clone()) {
             (Some(path), _) if let Some(task) = self.table_task.clone() => {
@@ -214,7 +214,7 @@ impl Loaded {
                 let (shown, tokens) = (format!("'{}'", path.display()), folder.to_owned());
                 let read = move || Data::test_text(&path, tokenizer, &tokens);
                 let Some((part, _)) = interrupt::unless_stopped(stop, read).transpose()? else { return Ok(None) };
-                of_text(part).map(Some).context(shown)
+                tokens::expect_two(part.len()).and_then(|()| of_text(part)).map(Some).context(shown)
             }
             (Some(path), None) if self.experiment.data.task.reads_a_folder() => {
                 let mut experiment = self.experiment.clone();
@@ -376,13 +376,11 @@ fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         return Err(WrongInput("--data does not fit this model, which was trained on a task and reads no text".to_owned()).into());
     };
     let Some(tokens) = tokens::read(path, tokenizer, stop)? else { return Ok(stopped()) };
-    if tokens.len() < 2 {
-        let found = tokens.len();
-        return Err(
-            WrongInput(format!("'{}' has {found} tokens, expected at least 2: one to predict from the other", path.display())).into()
-        );
-    }
+    tokens::expect_two(tokens.len() as u64).with_context(|| format!("'{}'", path.display()))?;
     let against = args.against.as_deref().map(Deployed::load).transpose()?;
+    if let Some(against) = &against {
+        tokens::expect_comparable(tokenizer, against.tokenizer.as_ref())?;
+    }
     let (model, other) = (&deployed.model, against.as_ref().map(|other| &other.model));
     if other.is_some_and(|other| other.vocab_size() != model.vocab_size()) {
         return Err(WrongInput("the models have vocabularies of different sizes, so their tokens cannot be compared".to_owned()).into());
@@ -404,15 +402,19 @@ fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     inside.map_or(Ok(ExitCode::SUCCESS), |inside| inside.write(&deployed, Some(&tokens), stop))
 }
 
-/// Random windows, one pass with windows that start anew, and one that carries the state.
-fn text_sets(part: TextPart, experiment: &Experiment, batches: u64) -> anyhow::Result<Vec<(&'static str, Box<dyn EvaluationSet>)>> {
-    let train = &experiment.train;
+/// Random windows, one pass with windows that start anew, and one that carries the state; that one alone where the text is shorter than a window.
+fn text_sets(part: TextPart, experiment: &Experiment, batches: u64) -> anyhow::Result<Sets> {
+    let (train, found) = (&experiment.train, part.len());
+    let carried = ("full pass, state carried", full_pass(part.clone(), experiment, true)?);
+    if found <= train.seq_len as u64 {
+        let (carries, needed) = ("only the pass that carries the state is scored", train.seq_len + 1);
+        let told = format!("the text has {found} tokens, fewer than the {needed} of a window (seq_len = {}): {carries}", train.seq_len);
+        return Ok(Sets { sets: vec![carried], comparison: None, told: vec![told] });
+    }
     let windows = RandomWindows::new(part.clone(), train.batch_size, train.seq_len, train.scoring_seed(), Purpose::TestData)?;
-    Ok(vec![
-        ("fixed batches", Box::new(FixedBatches::new(windows, batches))),
-        ("full pass", full_pass(part.clone(), experiment, false)?),
-        ("full pass, state carried", full_pass(part, experiment, true)?),
-    ])
+    let fixed = ("fixed batches", Box::new(FixedBatches::new(windows, batches)) as Box<dyn EvaluationSet>);
+    let sets = vec![fixed, ("full pass", full_pass(part, experiment, false)?), carried];
+    Ok(Sets { sets, comparison: None, told: Vec::new() })
 }
 
 /// The line that says what is scored; JSON does without.

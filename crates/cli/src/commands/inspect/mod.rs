@@ -15,8 +15,9 @@ use minrnn::data::offline_rl::StepEncoding;
 use minrnn::deployed::Deployed;
 use minrnn::generate::expect_undamaged;
 use minrnn::subject::{Subject, bytes_of, is_packed, training_of};
+use minrnn::tensor_file::read_tensors;
 use minrnn::train::{Pointer, checkpoint, find_checkpoint};
-use minrnn_model::{CheckpointFiles, Classifier, Forecaster, Missing, ModelConfig, Regressor, TableTask, Weights};
+use minrnn_model::{CheckpointFiles, Classifier, Forecaster, Missing, ModelConfig, Regressor, TableTask};
 use serde_json::{Map, Value};
 
 use crate::exit::ExitCode;
@@ -58,7 +59,7 @@ fn file(path: &Path) -> anyhow::Result<String> {
     if is_packed(path) {
         return packed(path);
     }
-    let weights = Weights::read(path).map_err(Error::from)?;
+    let weights = read_tensors(path, "a safetensors file or a packed model")?;
     expect_undamaged(&weights)?;
     let shapes: Vec<_> = weights.names().filter_map(|name| weights.get(name).map(|tensor| (shown(name), tensor.shape.clone()))).collect();
     let metadata: Vec<_> = weights.metadata().iter().map(|(key, value)| (shown(key), shown(value))).collect();

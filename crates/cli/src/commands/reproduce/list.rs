@@ -1,6 +1,6 @@
 //! What `minrnn reproduce` can be asked for.
 
-use minrnn::train::duration;
+use minrnn::train::{counted, duration};
 use minrnn_reproduce::{Job, Scale, Target, all, plan};
 
 /// Every target with the number of its runs and the time they take at each scale.
@@ -35,7 +35,7 @@ fn effort(target: &Target, scale: Scale) -> anyhow::Result<String> {
     Ok(match (runs, others) {
         (0, 0) => format!("{}: quoted only", scale.name()),
         (0, _) => format!("{}: at once", scale.name()),
-        _ => format!("{}: {runs} runs, {time}", scale.name()),
+        _ => format!("{}: {}, {time}", scale.name(), counted(runs, "run")),
     })
 }
 

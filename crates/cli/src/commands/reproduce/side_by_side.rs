@@ -1,10 +1,9 @@
 //! What trainings side by side show: a bar for each on a terminal, one line for all of them now and then elsewhere.
 
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use minrnn::train::{Ending, Event, duration};
+use minrnn::train::{Ending, Event, counted, duration};
 use minrnn_reproduce::Notice;
 
 use crate::say::say;
@@ -48,7 +47,8 @@ impl Job {
 
 impl SideBySide {
     pub fn new(jobs: usize) -> Self {
-        let bars = std::io::stderr().is_terminal().then(MultiProgress::new);
+        // None where they cannot be drawn, and neither would lines above them be printed.
+        let bars = Some(MultiProgress::new()).filter(|bars| !bars.is_hidden());
         Self { bars, jobs: (0..jobs).map(|_| Job::default()).collect(), last_line: Instant::now() }
     }
 
@@ -70,15 +70,15 @@ impl SideBySide {
                 shown.iteration = at;
                 shown.bar = self.bars.as_ref().map(|bars| {
                     let bar = bars.add(ProgressBar::new(of));
-                    let style = ProgressStyle::with_template("{prefix} {bar:20} {pos}/{len} {msg}  {eta} left");
+                    let style = ProgressStyle::with_template("{bar:10} {pos}/{len} {eta} left  {wide_msg}");
                     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-                    bar.set_prefix(shown.label.clone());
+                    bar.set_message(shown.label.clone());
                     bar.set_position(at);
                     bar.reset_eta();
                     bar
                 });
                 if at > 0 {
-                    let line = format!("{}: resumed after {at} iterations", label(shown));
+                    let line = format!("{}: resumed after {}", label(shown), counted(at, "iteration"));
                     self.line(&line);
                 }
             }
@@ -95,7 +95,7 @@ impl SideBySide {
                 }
                 if let Some(bar) = &shown.bar {
                     bar.set_position(shown.iteration);
-                    bar.set_message(shown.numbers());
+                    bar.set_message(format!("{}: {}", shown.label, shown.numbers()));
                 } else if self.last_line.elapsed() >= PLAIN_INTERVAL {
                     self.last_line = Instant::now();
                     say(self.jobs.iter().filter_map(Job::line).collect::<Vec<_>>().join("  |  "));
@@ -114,7 +114,8 @@ impl SideBySide {
                     _ => "all iterations done",
                 };
                 let (iteration, seconds) = (trainer.progress().iteration, trainer.progress().seconds);
-                let line = format!("{}: {why}: {iteration} iterations, {} of training", label(shown), duration(seconds));
+                let iterations = counted(iteration, "iteration");
+                let line = format!("{}: {why}: {iterations}, {} of training", label(shown), duration(seconds));
                 self.line(&line);
             }
             Notice::NotDone(sentence) => {
@@ -138,6 +139,7 @@ impl SideBySide {
 /// That a training goes on where numbers round differently.
 pub(super) fn other_machine(iteration: u64, before: &str, now: &str) -> String {
     format!(
-        "continues after {iteration} updates made on {before}, now on {now}: from here on, rounding differs from that of a single machine"
+        "continues after {} made on {before}, now on {now}: from here on, rounding differs from that of a single machine",
+        counted(iteration, "update")
     )
 }

@@ -59,11 +59,15 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     if !(args.threshold > 0.0 && args.threshold < 1.0) {
         let found = args.threshold;
-        return Err(WrongInput(format!("--threshold must be a share above 0 and below 1, such as {SHARE}, found {found}")).into());
+        return Err(WrongInput(format!("--threshold must be a share above 0 and below 1, such as {SHARE}, found {found:?}")).into());
+    }
+    let (data, usual) = (input::path(&args.data), args.calibrate.as_deref().map(input::path));
+    if input::same_file(Some(&data), usual.as_deref()) && (args.data.as_os_str() == "-" || !data.is_file()) {
+        let sentence = "--data and --calibrate are both to be read from it, and what is read once is gone; save one of them to a file";
+        return Err(WrongInput(format!("'{}': {sentence}", args.data.display())).into());
     }
     if let Some(out) = &args.out {
-        let data = input::path(&args.data);
-        expect_harmless(out, [data.as_path(), &args.model].into_iter().chain(args.calibrate.as_deref()))?;
+        expect_harmless(out, [data.as_path(), &args.model].into_iter().chain(usual.as_deref()))?;
     }
     let deployed = Deployed::load(&args.model)?;
     let refused = |sentence: &str| Err(WrongInput(format!("'{}': {sentence}", args.model.display())).into());
@@ -94,11 +98,13 @@ fn threshold(args: &Args, calibration: Option<&Calibration>) -> anyhow::Result<O
         return Ok(None);
     };
     let share = args.threshold;
-    let found = calibration.threshold(share).map_err(|error| WrongInput(format!("--threshold {share}: {error}")))?;
+    let found = calibration.threshold(share).map_err(|error| WrongInput(format!("--threshold {share:?}: {error}")))?;
     let (surprise, rows) = (found.surprise, found.rows);
     match found.is_largest {
-        true => say(format_args!("marking what is above {surprise:.3} nats, the highest of {rows} reference rows (too few for {share})")),
-        false => say(format_args!("marking what is above {surprise:.3} nats, which {share} of {rows} reference rows do not exceed")),
+        true => say(format_args!("marking what is above {surprise:.3} nats, the highest of {rows} reference rows (too few for {share:?})")),
+        false => say(format_args!(
+            "marking what is above {surprise:.3} nats, which a share of {share:?} of the {rows} reference rows does not exceed"
+        )),
     }
     Ok(Some(surprise))
 }

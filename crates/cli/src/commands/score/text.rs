@@ -48,10 +48,14 @@ pub fn score(args: &Args, deployed: &Deployed, tokenizer: &Tokenizer, stop: &Ato
         },
     };
     let threshold = threshold(args, calibration.as_ref())?;
+    let header = if unit == RowUnit::Line { "line,tokens,surprise,anomaly,text\n" } else { "line,surprise,anomaly,text\n" };
     let mut sink = Sink::open(args.out.as_deref())?;
-    sink.write(if unit == RowUnit::Line { "line,tokens,surprise,anomaly,text\n" } else { "line,surprise,anomaly,text\n" })?;
-    let mut tally = Tally::default();
+    let (mut tally, mut is_empty) = (Tally::default(), true);
     let mut see = |row: TextRow| {
+        // Nothing is printed of a text that cannot be read at all.
+        if std::mem::take(&mut is_empty) {
+            sink.write(header)?;
+        }
         let is_marked = tally.count(row.surprise, threshold, row.has_unknown, || format!("line {}", row.line));
         let surprise = row.surprise.map_or(String::new(), |surprise| format!("{surprise:.6}"));
         let tokens = if unit == RowUnit::Line { format!("{},", row.tokens) } else { String::new() };
@@ -59,6 +63,9 @@ pub fn score(args: &Args, deployed: &Deployed, tokenizer: &Tokenizer, stop: &Ato
     };
     if !text.read_file(&args.data, &mut see)? {
         return Ok(false);
+    }
+    if is_empty {
+        sink.write(header)?;
     }
     sink.finish()?;
     tally.tell(if unit == RowUnit::Line { "lines" } else { "tokens" });
@@ -117,15 +124,23 @@ impl Text<'_> {
                         if self.stop.load(Ordering::Relaxed) {
                             return Ok(false);
                         }
-                        surprise.push(part, &mut rows)?;
+                        surprise.push(part, &mut rows).map_err(|error| of_file(path, error))?;
                     }
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(minrnn::Error::io("read", path, error).into()),
             }
         }
-        surprise.finish(&mut rows)?;
+        surprise.finish(&mut rows).map_err(|error| of_file(path, error))?;
         rows.finish()?;
         Ok(true)
+    }
+}
+
+/// What is wrong with a text, with the name of its file.
+fn of_file(path: &Path, error: minrnn::Error) -> minrnn::Error {
+    match error {
+        minrnn::Error::Data(problem) => minrnn::Error::malformed(path, problem),
+        error => error,
     }
 }

@@ -13,7 +13,7 @@
 //! | 32..36 | CRC-32 of bytes 0..32 |
 //! | 36.. | observations `[N, S]`, actions `[N, A]`, rewards `[N]`, all f32; terminals `[N]`, timeouts `[N]`, a byte 0 or 1 each |
 //!
-//! A trajectory ends with a row whose terminal or timeout is 1; rows after the last such row are not read as data.
+//! A trajectory ends with a row whose terminal or timeout is 1; rows after the last such row are not read as data. Actions lie in −1 to 1.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -23,19 +23,29 @@ use super::super::atomic::AtomicFile;
 use super::trajectories::{Ending, Trajectories};
 use crate::{Error, Result};
 
-const MAGIC: [u8; 8] = *b"MINRNNRL";
 const VERSION: u32 = 1;
 const HEADER_LEN: usize = 36;
 const BUFFER_LEN: usize = 1 << 16;
 const AGAIN: &str = "make it again with tools/convert_trajectories.py";
 
 impl Trajectories {
+    /// How a file of trajectories begins.
+    pub const MAGIC: [u8; 8] = *b"MINRNNRL";
+
     /// Reads the file `path`.
     ///
     /// # Errors
     /// [`Error::Io`] when it cannot be read; [`Error::Malformed`] when it is not a whole file of trajectories of this version, or holds no
-    /// complete trajectory or a value that is not finite.
+    /// complete trajectory, a value that is not finite or an action outside −1 to 1.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        Ok(Self::read_and_count_rest(path)?.0)
+    }
+
+    /// The same, with how many steps are left out since they follow the last ending.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_and_count_rest(path: impl AsRef<Path>) -> Result<(Self, usize)> {
         let path = path.as_ref();
         let io = |source| Error::io("read the trajectories", path, source);
         let malformed = |problem: String| Error::malformed(path, problem);
@@ -76,7 +86,15 @@ impl Trajectories {
             let n_steps = header.n_steps;
             return Err(malformed(format!("has no complete trajectory: none of its {n_steps} steps is a terminal or a timeout")));
         }
-        Ok(trajectories)
+        if let Some((at, number)) = trajectories.outside() {
+            let (step, part) = (at / header.action_width, at % header.action_width);
+            return Err(malformed(format!(
+                "has an action outside -1 to 1, where a policy acts: step {step}, number {part} of its action (both counted from 0) is {number:?}; \
+                 divide the actions by what they reach at most"
+            )));
+        }
+        let rest = header.n_steps - trajectories.n_steps();
+        Ok((trajectories, rest))
     }
 
     /// Writes the file `path`; it appears only when it is complete.
@@ -122,7 +140,7 @@ struct Header {
 impl Header {
     fn to_bytes(self) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
-        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[..8].copy_from_slice(&Trajectories::MAGIC);
         bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
         bytes[12..16].copy_from_slice(&(self.observation_width as u32).to_le_bytes());
         bytes[16..20].copy_from_slice(&(self.action_width as u32).to_le_bytes());
@@ -136,7 +154,7 @@ impl Header {
     /// The header of a file of `file_len` bytes, which bounds every size that is allocated.
     fn parse(bytes: &[u8; HEADER_LEN], file_len: u64) -> Result<Self, String> {
         let u32_at = |i| u32::from_le_bytes(std::array::from_fn(|j| bytes[i + j]));
-        if bytes[..8] != MAGIC {
+        if bytes[..8] != Trajectories::MAGIC {
             let sentence = "is not a file of trajectories (it does not begin with MINRNNRL); HDF5 files of D4RL or Minari are converted by \
                             tools/convert_trajectories.py";
             return Err(sentence.to_owned());
@@ -233,7 +251,7 @@ mod tests {
     fn example() -> Trajectories {
         let mut trajectories = Trajectories::new(3, 2).unwrap();
         for (index, (n_steps, ending)) in [(4, Ending::Timeout), (1, Ending::Terminal), (7, Ending::Terminal)].into_iter().enumerate() {
-            let values = |n: usize| (0..n).map(|i| (i * i + index) as f32 / 8.0 - 1.0).collect::<Vec<_>>();
+            let values = |n: usize| (0..n).map(|i| ((i * i + index) % 17) as f32 / 8.0 - 1.0).collect::<Vec<_>>();
             let (observations, actions, rewards) = (values(3 * n_steps), values(2 * n_steps), values(n_steps));
             trajectories.push(Trajectory { observations: &observations, actions: &actions, rewards: &rewards, ending }).unwrap();
         }
@@ -296,16 +314,44 @@ mod tests {
         assert!(with(HEADER_LEN, &[1]).contains("checksum"));
     }
 
+    /// Changes the contents of the file of the example, whose checksums are put right.
+    fn change(path: &Path, change: impl FnOnce(&mut [u8])) {
+        let mut bytes = std::fs::read(path).unwrap();
+        change(&mut bytes[HEADER_LEN..]);
+        let header = Header { observation_width: 3, action_width: 2, n_steps: 12, payload_crc: crc32fast::hash(&bytes[HEADER_LEN..]) };
+        bytes[..HEADER_LEN].copy_from_slice(&header.to_bytes());
+        std::fs::write(path, bytes).unwrap();
+    }
+
     #[test]
     fn a_file_without_an_ending_is_refused() {
         let (_dir, path) = written();
-        let mut bytes = std::fs::read(&path).unwrap();
-        let flags = HEADER_LEN + 12 * 24;
-        bytes[flags..].fill(0);
-        let header = Header { observation_width: 3, action_width: 2, n_steps: 12, payload_crc: crc32fast::hash(&bytes[HEADER_LEN..]) };
-        bytes[..HEADER_LEN].copy_from_slice(&header.to_bytes());
-        std::fs::write(&path, bytes).unwrap();
+        change(&path, |contents| contents[12 * 24..].fill(0));
         assert!(Trajectories::read(&path).unwrap_err().to_string().contains("none of its 12 steps"));
+    }
+
+    #[test]
+    fn actions_where_no_policy_acts_are_named_by_their_place() {
+        for (number, told) in [(1.0 + f32::EPSILON, "1.0000001"), (-7.5, "-7.5"), (1e30, "1e30")] {
+            let (_dir, path) = written();
+            // The second number of the action of step 3.
+            let place = 12 * 3 * 4 + 4 * (2 * 3 + 1);
+            change(&path, |contents| contents[place..place + 4].copy_from_slice(&number.to_le_bytes()));
+            let refused = Trajectories::read(&path).unwrap_err().to_string();
+            assert!(refused.contains(&format!("step 3, number 1 of its action (both counted from 0) is {told};")), "{refused}");
+            change(&path, |contents| contents[place..place + 4].copy_from_slice(&number.signum().to_le_bytes()));
+            assert!(Trajectories::read(&path).is_ok());
+        }
+    }
+
+    #[test]
+    fn steps_behind_the_last_ending_are_counted() {
+        let (_dir, path) = written();
+        assert_eq!(Trajectories::read_and_count_rest(&path).unwrap().1, 0);
+        // That of the last of all steps.
+        change(&path, |contents| contents[12 * 24 + 11] = 0);
+        let (read, rest) = Trajectories::read_and_count_rest(&path).unwrap();
+        assert_eq!((read.len(), read.n_steps(), rest), (2, 5, 7));
     }
 
     proptest! {

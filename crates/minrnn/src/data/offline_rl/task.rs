@@ -22,6 +22,7 @@ pub struct OfflineRl {
     encoding: Arc<StepEncoding>,
     context: usize,
     padding: LeftPadding,
+    understood: Option<String>,
 }
 
 impl OfflineRl {
@@ -43,7 +44,14 @@ impl OfflineRl {
         let largest = trajectories.iter().map(|episode| episode.total().abs()).fold(0.0, f64::max);
         let of_data = if largest > 0.0 { largest } else { 1.0 };
         let encoding = Arc::new(StepEncoding::fit(&trajectories, return_scale.unwrap_or(of_data))?);
-        Ok(Self { trajectories: trajectories.into(), encoding, context, padding })
+        Ok(Self { trajectories: trajectories.into(), encoding, context, padding, understood: None })
+    }
+
+    /// The same of a recording whose last `n` steps were left out, since no ending follows them.
+    pub fn without_rest(self, n: usize) -> Self {
+        let all = self.trajectories.n_steps() + n;
+        let sentence = format!("left out: {n} of {all} steps, which no terminal or timeout follows");
+        Self { understood: (n > 0).then_some(sentence), ..self }
     }
 
     /// The recorded episodes.
@@ -92,6 +100,10 @@ impl SequenceTask for OfflineRl {
 
     fn has_parts(&self) -> bool {
         true
+    }
+
+    fn understood(&self) -> Option<&str> {
+        self.understood.as_deref()
     }
 
     fn description(&self) -> Option<serde_json::Value> {

@@ -158,6 +158,11 @@ impl Trajectories {
         (0..self.len()).map(|index| self.get(index))
     }
 
+    /// The first number of all actions that lies outside −1 to 1, where policies act, by its place among them.
+    pub(super) fn outside(&self) -> Option<(usize, f32)> {
+        self.actions.iter().copied().enumerate().find(|(_, number)| !(-1.0..=1.0).contains(number))
+    }
+
     /// The mean of the episodes' returns; 0 without any.
     pub fn mean_return(&self) -> f64 {
         self.iter().map(|episode| episode.total()).sum::<f64>() / self.len().max(1) as f64

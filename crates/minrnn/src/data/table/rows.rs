@@ -230,8 +230,8 @@ mod tests {
         let refused =
             |table: &str| Rows::new(table.as_bytes(), &task(&["x"], Missing::Error), Some("id")).err().map(|error| error.to_string());
         assert!(refused("").unwrap().contains("it is empty"));
-        assert_eq!(refused("id,X\n").unwrap(), "there is no column 'x'; expected one of id, X");
-        assert_eq!(refused("x\n1\n").unwrap(), "there is no column 'id'; expected one of x");
+        assert_eq!(refused("id,X\n").unwrap(), "there is no column 'x'; expected one of 'id', 'X'");
+        assert_eq!(refused("x\n1\n").unwrap(), "there is no column 'id'; expected one of 'x'");
         let json =
             "the rows begin with '{\"id\": 320' as JSON does, expected CSV: the names of the columns on the first line, then a row on each";
         assert_eq!(refused("{\"id\": 320, \"x\": 1.5}\n").unwrap(), json);

@@ -7,7 +7,7 @@ use std::path::Path;
 
 pub use minrnn_model::{Bpe, Characters, Seen, TextInput, TextStream, Tokenizer, TokenizerKind};
 
-use super::text_blocks::{Cut, TextBlocks, expect_not_empty};
+use super::text_blocks::{Cut, Remedy, TextBlocks, expect_not_empty};
 use crate::{Error, Result};
 
 /// The vocabulary of the text file at `path`, read in blocks. `vocab_size` is used by [`TokenizerKind::Bpe`] only.
@@ -17,19 +17,22 @@ use crate::{Error, Result};
 /// below 256.
 pub fn train_tokenizer(kind: TokenizerKind, vocab_size: usize, path: impl AsRef<Path>) -> Result<Tokenizer> {
     let path = path.as_ref();
-    let open = || File::open(path).map_err(|e| Error::io("read the text file", path, e));
+    let blocks = |cut| match File::open(path) {
+        Ok(file) => Ok(TextBlocks::new(file, path, cut, Remedy::ConvertOrBytes)),
+        Err(error) => Err(Error::io("read the text file", path, error)),
+    };
     match kind {
         TokenizerKind::Byte => Ok(Tokenizer::Byte),
         TokenizerKind::Character => {
             let mut seen = Seen::default();
-            let mut blocks = TextBlocks::new(open()?, path, Cut::Anywhere);
+            let mut blocks = blocks(Cut::Anywhere)?;
             while let Some(block) = blocks.next_block()? {
                 seen.add(&block);
             }
             expect_not_empty(path, blocks.position())?;
             Ok(Tokenizer::Character(seen.into_characters()))
         }
-        TokenizerKind::Bpe => pieces::learn(vocab_size, TextBlocks::new(open()?, path, Cut::Line), path),
+        TokenizerKind::Bpe => pieces::learn(vocab_size, blocks(Cut::Line)?, path),
     }
 }
 

@@ -1,11 +1,12 @@
 //! The value of the vector nearest to the first one so far.
 
-use super::TaskSpec;
+use super::{SQUARED_ERROR, TaskSpec};
 use crate::data::NearestNeighbour;
 
 pub(super) const SPEC: TaskSpec = TaskSpec {
     validate: |data| data.nearest_neighbour.validate(),
     length: |data, _| Ok(("neighbour_length", data.nearest_neighbour.max_length)),
     open: Some(|data, _, _| Ok(Box::new(NearestNeighbour { n_examples: data.train_examples, ..data.nearest_neighbour.clone() }))),
+    loss: |_| SQUARED_ERROR,
     ..TaskSpec::MADE
 };

@@ -3,7 +3,7 @@
 use minrnn_model::POLICY_PLACES;
 use serde::{Deserialize, Serialize};
 
-use super::{DataConfig, Source, TaskSpec};
+use super::{DataConfig, SQUARED_ERROR, Source, TaskSpec};
 use crate::data::IoKind;
 use crate::data::offline_rl::{LeftPadding, OfflineRl, Trajectories};
 use crate::train::check::require;
@@ -23,6 +23,7 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
     length: |_, train| Ok(("the three places of each of seq_len steps", train.seq_len.saturating_mul(POLICY_PLACES))),
     steps: |_, train, _| [train.seq_len.saturating_mul(POLICY_PLACES); 2],
     scored: |_, places| places / POLICY_PLACES,
+    loss: |_| SQUARED_ERROR,
     assumed_io: Some(|_| (IoKind::Values { width: ASSUMED[0] + ASSUMED[1] + 2 }, IoKind::Values { width: ASSUMED[1] })),
     // As it is read, and a table of returns beside it.
     held: DataConfig::file_bytes,
@@ -30,9 +31,9 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
         let missing = || Error::needed(Needed::File, "a policy is learned from recorded episodes: a file of trajectories is needed");
         let path = data.path.as_deref().ok_or_else(missing)?;
         let PolicyConfig { return_scale, left_padding } = data.policy;
-        let trajectories = Trajectories::read(path)?;
+        let (trajectories, rest) = Trajectories::read_and_count_rest(path)?;
         let task = OfflineRl::new(trajectories, train.seq_len, Some(return_scale).filter(|&scale| scale > 0.0), left_padding);
-        Ok(Box::new(task.map_err(|error| error.in_file(path))?))
+        Ok(Box::new(task.map_err(|error| error.in_file(path))?.without_rest(rest)))
     }),
     ..TaskSpec::MADE
 };

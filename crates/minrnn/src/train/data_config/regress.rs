@@ -1,6 +1,6 @@
 //! A number for every sequence of a table.
 
-use super::{DataConfig, Source, TaskSpec};
+use super::{DataConfig, SQUARED_ERROR, Source, TaskSpec};
 use crate::data::IoKind;
 use crate::data::table::Label;
 use crate::train::check::require;
@@ -12,6 +12,7 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
     },
     steps: |_, _, longest| [longest.unwrap_or(1); 2],
     scored: |_, _| 1,
+    loss: |_| SQUARED_ERROR,
     assumed_io: Some(|data| (data.table.values(), IoKind::Values { width: 1 })),
     open: Some(|data, train, run| data.open_labelling(Label::Number, train, run)),
     held: DataConfig::numbers_of_tables,

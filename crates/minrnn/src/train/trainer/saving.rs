@@ -132,11 +132,11 @@ impl Trainer {
     pub(super) fn restore(&mut self, directory: &Path) -> Result<()> {
         let files = CheckpointFiles::open(directory)?;
         let config = files.config()?;
+        self.experiment.expect_continues(&config)?;
         if config.model != self.experiment.model {
             let problem = "its model is not the one of the experiment; resume with the settings the run began with";
             return Err(Error::malformed(directory.join(CONFIG_FILE), problem));
         }
-        self.experiment.expect_continues(&config)?;
         self.expect_same_data(&files)?;
         self.progress = serde_json::from_str(&files.text(PROGRESS_FILE, MAX_PROGRESS_BYTES)?)
             .map_err(|error| Error::malformed(files.path(PROGRESS_FILE), format!("expected the counters of a run: {error}")))?;

@@ -474,7 +474,10 @@ mod tests {
                 .starts_with("row 1: the column 'ds' holds times such as '1970-01-01 00:00:00', expected numbers")
         );
         assert_eq!(refusal(&stream, &["n"], &["name"]), "row 2, column 'name': the cell is empty, expected a name");
-        assert_eq!(refusal(&file, &["m"], &[]), "there is no column 'm'; expected one of id, name, n, small, real, flag, ds, list");
+        assert_eq!(
+            refusal(&file, &["m"], &[]),
+            "there is no column 'm'; expected one of 'id', 'name', 'n', 'small', 'real', 'flag', 'ds', 'list'"
+        );
         for cut in [1, 7, 9, 100, stream.len() / 2, stream.len() - 20] {
             let sentence = refusal(&stream[..cut], &["n"], &[]);
             assert!(sentence.contains("cut short"), "{cut}: {sentence}");

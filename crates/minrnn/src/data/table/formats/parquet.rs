@@ -538,7 +538,7 @@ mod tests {
 
     #[test]
     fn every_flaw_is_a_sentence() {
-        assert_eq!(refusal(&["y"], &[]), "there is no column 'y'; expected one of id, x, n, flag, price, size, time, list");
+        assert_eq!(refusal(&["y"], &[]), "there is no column 'y'; expected one of 'id', 'x', 'n', 'flag', 'price', 'size', 'time', 'list'");
         assert_eq!(refusal(&["id"], &[]), "row 1: the column 'id' holds texts such as 'a', expected numbers");
         assert!(refusal(&["time"], &[]).contains("the column 'time' holds 96-bit times"));
         assert!(refusal(&["list"], &[]).contains("holds lists"));

@@ -341,7 +341,7 @@ mod tests {
         assert!(read("@univariate maybe\n").unwrap_err().to_string().contains("@univariate is 'maybe', expected true or false"));
         assert!(read("@classLabel true\n").unwrap_err().to_string().contains("names no classes"));
         assert!(refusal("").contains("no rows"));
-        assert_eq!(refusal("1,2:3,4:bad\n"), "line 8: the class 'bad' is not among those of @classLabel; expected one of good, worn");
+        assert_eq!(refusal("1,2:3,4:bad\n"), "line 8: the class 'bad' is not among those of @classLabel; expected one of 'good', 'worn'");
         assert!(refusal("1,2:3,4:god\n").contains("did you mean 'good'?"));
         assert_eq!(refusal("1,2:3,4:good\n1,2:good\n"), "line 9 has 1 dimension, expected 2 as in the first sequence");
         assert_eq!(refusal("1,2:3,4,5:good\n"), "line 8, dimension 2: it has 3 steps, expected 2 as the first one");

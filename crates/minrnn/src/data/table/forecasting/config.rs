@@ -1,0 +1,125 @@
+//! What is forecast from what, as a user asks for it and as the table is understood.
+
+use minrnn_model::Forecaster;
+
+use super::super::calendar::CalendarPart;
+use super::super::columns::TimeColumn;
+use super::super::roles::{Roles, Understood};
+use super::super::{Division, Opened, Wanted, categories, leads};
+use super::ScalingChoice;
+use crate::{Error, Result};
+
+/// What is forecast from what.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForecastingConfig {
+    /// Columns that are read; none: those that are forecast.
+    pub columns: Vec<String>,
+    /// Parts of the calendar that are read too, from the column of times.
+    pub calendar: Vec<CalendarPart>,
+    /// Columns that are known ahead: they are read, and their values at the steps that are forecast.
+    pub known_ahead: Vec<String>,
+    /// Columns that are forecast; none: the one that is called y or value.
+    pub target: Vec<String>,
+    /// The column that names the sequence of a row; none: the table is one sequence, but where the target is not named either, what a column
+    /// unique_id or series says.
+    pub group: Option<String>,
+    /// How many steps ahead are predicted, H.
+    pub horizon: usize,
+    /// Steps of a season of the naive forecast; 0: what is usual at the pace of most rows by the column of times, without one the last value.
+    pub season: usize,
+    /// What numbers are seen relative to.
+    pub scaling: ScalingChoice,
+    /// The quantiles that are predicted, rising, the median among them; none: the mean.
+    pub quantiles: Vec<f64>,
+    /// A model whose view of numbers stays, and `scaling` with it; none: what the training part asks for.
+    pub like: Option<Forecaster>,
+    /// How the files are read, and which part each of them is.
+    pub division: Division,
+    /// Steps T of a training window.
+    pub seq_len: usize,
+}
+
+impl ForecastingConfig {
+    /// The same with the columns that the table tells where nobody names them.
+    pub(super) fn understood(&self, opened: &mut Opened) -> Result<(Self, Understood)> {
+        let Self { columns, group, target, division: Division { time, layout, .. }, .. } = self.clone();
+        let asked = Roles { columns, group, target, time, layout };
+        let (mut roles, mut understood) = asked.to_forecast(opened.header())?;
+        if roles.lacks_time(opened.header())
+            && let Some(name) = opened.only_dates(&roles.named())?
+        {
+            (roles, understood) = asked.with_dates(roles, understood, name, opened.header())?;
+        }
+        let header = opened.header();
+        let Roles { group, target, time, layout, .. } = roles;
+        let division = Division { time, layout, ..self.division.clone() };
+        let config = Self { group, target, division, ..self.clone() };
+        Ok((config.with_calendar(header)?.with_known_ahead()?, understood))
+    }
+
+    /// With the parts of the calendar among the columns that are read.
+    fn with_calendar(self, header: &[String]) -> Result<Self> {
+        let Some(first) = self.calendar.first() else { return Ok(self) };
+        let Some(time) = self.wanted().time_in(header)?.map(|at| header[at].clone()) else {
+            let sentence = format!("calendar = {first} is read from a column of times, and there is none; name it with time");
+            return Err(Error::Config(sentence));
+        };
+        let mut columns = self.read().to_vec();
+        for name in self.calendar.iter().map(|part| part.column(&time)) {
+            if !columns.contains(&name) {
+                columns.push(name);
+            }
+        }
+        Ok(Self { columns, division: Division { time: TimeColumn::Named(time), ..self.division }, ..self })
+    }
+
+    /// With the columns that are known ahead, and their values at the next steps.
+    fn with_known_ahead(self) -> Result<Self> {
+        if self.known_ahead.is_empty() {
+            return Ok(self);
+        }
+        let role = |name: &String| match name {
+            name if self.target.contains(name) => Some("is forecast: nothing of it is known ahead"),
+            name if self.group.as_ref() == Some(name) => Some("names sequences"),
+            name if matches!(&self.division.time, TimeColumn::Named(time) if time == name) => Some("tells the time"),
+            _ => None,
+        };
+        if let Some((name, role)) = self.known_ahead.iter().find_map(|name| Some((name, role(name)?))) {
+            return Err(Error::Config(format!("known_ahead names the column '{name}', which {role}; leave it out")));
+        }
+        let mut columns = self.read().to_vec();
+        for name in self.known_ahead.iter().cloned().chain(self.leads()) {
+            if !columns.contains(&name) {
+                columns.push(name);
+            }
+        }
+        Ok(Self { columns, ..self })
+    }
+
+    /// The values at the next steps of the columns that are known ahead.
+    fn leads(&self) -> Vec<String> {
+        self.known_ahead.iter().flat_map(|column| leads::names(column, self.horizon)).collect()
+    }
+
+    /// That nothing is read of what is forecast, if so, as a sentence.
+    pub(super) fn blindness(&self) -> Understood {
+        let unread: Vec<&str> = self.target.iter().filter(|target| !self.read().contains(target)).map(String::as_str).collect();
+        let targets = unread.join("', '");
+        (!unread.is_empty()).then(|| {
+            format!(
+                "'{targets}' is not among the columns that are read: it is forecast without its own values of before; add it to columns if these \
+                 should count"
+            )
+        })
+    }
+
+    pub(super) fn read(&self) -> &[String] {
+        if self.columns.is_empty() { &self.target } else { &self.columns }
+    }
+
+    pub(super) fn wanted(&self) -> Wanted {
+        let named = Wanted::named(self.read().iter().chain(&self.target), self.group.iter().cloned().collect());
+        let categories = categories::open(&self.columns, &self.target);
+        self.division.wanted(Wanted { categories, leads: self.leads(), ..named })
+    }
+}

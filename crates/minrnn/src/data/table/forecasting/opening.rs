@@ -1,0 +1,229 @@
+//! From files to sequences with their parts.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use minrnn_model::{Category, Forecaster};
+
+use super::super::frame::Lead;
+use super::super::paces::{self, Paces};
+use super::super::series::Series;
+use super::super::values::Values;
+use super::super::{Division, Frame, Names, Numbers, Opened, Wanted, categories, leads, normalization, other_columns, read_table};
+use super::parts::{Bounds, Part};
+use super::scaling::{Columns, Seen};
+use super::table::Table;
+use super::{Forecasting, ForecastingConfig, ScalingChoice};
+use crate::{Error, Result};
+
+/// What the training file says of its columns.
+#[derive(Default)]
+struct Found {
+    names: Vec<String>,
+    /// Of each the names it holds, where it holds names.
+    of_names: categories::Found,
+    leads: Vec<Lead>,
+    time: Option<String>,
+}
+
+/// Rows of the sequences that a file adds, by their place among all sequences.
+#[derive(Default)]
+struct Gathered {
+    series: Vec<Series>,
+    places: HashMap<String, usize>,
+}
+
+impl Gathered {
+    /// Puts the sequences of `frame` behind those that are there already; the number of steps that each sequence has by then.
+    fn add(&mut self, frame: &Frame, config: &ForecastingConfig) -> Result<Vec<usize>> {
+        // One step more of a known sequence is enough.
+        let least = if self.series.is_empty() { 2 } else { 1 };
+        let mut later = Vec::new();
+        for series in Series::of_at_least(frame, config.group.as_ref().map(|_| &frame.texts[0]), least)? {
+            match self.places.get(&series.name) {
+                Some(&at) => later.push((at, series)),
+                None => {
+                    self.places.insert(series.name.clone(), self.series.len());
+                    self.series.push(series);
+                }
+            }
+        }
+        Series::extend(&mut self.series, &later)?;
+        Ok(self.series.iter().map(Series::len).collect())
+    }
+}
+
+impl Forecasting {
+    /// The task on the file `path`, and those for validation and test where there are some.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or no sequence is long enough for a part.
+    pub fn open(path: &Path, config: &ForecastingConfig) -> Result<Self> {
+        let mut opened = Opened::new(path)?;
+        let (config, understood) = &config.understood(&mut opened)?;
+        if let Some(like) = &config.like {
+            for (trained, asked) in [(&like.columns[..], config.read()), (&like.target, &config.target)] {
+                if trained != asked {
+                    return Err(other_columns(trained, asked).in_file(path));
+                }
+            }
+        }
+        let mut gathered = Gathered::default();
+        let mut found: Option<Found> = None;
+        let mut add = |path: &Path, opened: Opened| -> Result<Vec<usize>> {
+            let mut wanted = config.wanted();
+            if let Some(like) = &config.like {
+                wanted.categories = Names::known(&like.columns, &like.categories);
+            } else if let Some(found) = &found {
+                wanted.categories = categories::of_file(&found.names, &found.of_names);
+            }
+            let frame = opened.read(&wanted)?;
+            let (names, time) = (&frame.names, frame.time());
+            found.get_or_insert_with(|| Found {
+                names: names.clone(),
+                of_names: frame.categories.clone(),
+                leads: frame.leads.clone(),
+                time: time.map(str::to_owned),
+            });
+            gathered.add(&frame, config).map_err(|error| error.in_file(path))
+        };
+        let trained = add(path, opened)?;
+        let mut read = |path: &Path| add(path, Opened::new(path)?);
+        let validated = config.division.validation.as_deref().map(&mut read).transpose()?;
+        let tested = config.division.test.as_deref().map(&mut read).transpose()?;
+        let end = |ends: &[usize], at: usize| ends.get(at).copied().unwrap_or(0);
+        let bounds = |(at, series): (usize, &Series)| {
+            let (n, own) = (series.len(), end(&trained, at));
+            let divided = Bounds::divide(own, config.division.train_fraction, config.horizon, config.division.validates);
+            match (&validated, &tested) {
+                (None, None) => divided,
+                (Some(validated), Some(_)) => Bounds { training: own, validation: end(validated, at), test: n },
+                // What is held out of the training file validates, or tests.
+                (None, Some(_)) if config.division.validates => Bounds { training: divided.validation, validation: own, test: n },
+                (None, Some(_)) => Bounds { training: own, validation: own, test: n },
+                (Some(_), None) => Bounds { training: own, validation: n, test: n },
+            }
+        };
+        let bounds: Vec<Bounds> = gathered.series.iter().enumerate().map(bounds).collect();
+        let Found { of_names, time, leads, .. } = found.unwrap_or_default();
+        let categories = match &config.like {
+            Some(like) => like.categories.clone(),
+            None => leads::settle(categories::settle(of_names, &mut gathered.series, |at| bounds[at].training)?, &leads),
+        };
+        // Later files go on with sequences, and names have got their numbers.
+        Series::fill_leads(&mut gathered.series, &leads)?;
+        let paces = Paces::of(&gathered.series);
+        let season = if config.season == 0 { paces.season() } else { config.season };
+        let mixture = if config.season == 0 { paces.mixture() } else { None };
+        let told = [understood.clone(), config.blindness(), mixture, paces.gaps(season, config.division.missing)];
+        let understood = told.into_iter().flatten().reduce(|all, sentence| all + "\n" + &sentence);
+        // What comes when is settled.
+        gathered.series.iter_mut().for_each(|series| series.times = Values::default());
+        let config = &ForecastingConfig { season, ..config.clone() };
+        let task = Self::new(gathered.series.into(), bounds, config, time, categories).map_err(|error| error.in_file(path))?;
+        let task = Self { understood, ..task };
+        task.table.expect_all_readable(|| {
+            let known = Names::known(&task.table.forecaster.columns, &task.table.forecaster.categories);
+            let wanted = Wanted { categories: known, ..config.wanted() };
+            // Where the number stands, its file tells.
+            let files = [Some(path), config.division.validation.as_deref(), config.division.test.as_deref()];
+            files.into_iter().flatten().try_for_each(|path| {
+                let frame = read_table(path, &wanted)?;
+                task.table.expect_readable(&frame).map_err(|error| error.in_file(path))
+            })
+        })?;
+        Ok(task)
+    }
+
+    fn new(
+        series: Arc<[Series]>,
+        bounds: Vec<Bounds>,
+        config: &ForecastingConfig,
+        time: Option<String>,
+        categories: Vec<Category>,
+    ) -> Result<Self> {
+        let Wanted { numbers, .. } = config.wanted();
+        let Numbers::Named(names) = numbers else { unreachable!("the columns are named") };
+        let place = |name: &String| names.iter().position(|other| other == name).expect("the column was asked for");
+        let predicted: Vec<usize> = config.target.iter().map(place).collect();
+        let read_targets = Some(&predicted[..]).filter(|targets| targets.iter().all(|&at| at < config.read().len()));
+        let season = config.season;
+        let columns =
+            Columns { names: config.read(), categories: &categories, targets: &predicted, read_targets, season, horizon: config.horizon };
+        let trained = series.iter().zip(&bounds).flat_map(|(series, bounds)| series.steps().take(bounds.training));
+        normalization::expect_known(&names, trained)?;
+        let Seen { scaling, normalization, target_normalization, of_table } = match &config.like {
+            Some(like) => Seen::of(like),
+            None => Seen::fit(config.scaling, &series, &bounds, &columns)?,
+        };
+        let forecaster = Forecaster {
+            columns: config.read().to_vec(),
+            group: config.group.clone(),
+            target: config.target.clone(),
+            horizon: config.horizon,
+            season,
+            time,
+            missing: config.division.missing,
+            layout: config.division.layout(),
+            categories,
+            normalization,
+            target_normalization,
+            scaling,
+            of_table,
+            quantiles: config.quantiles.clone(),
+        };
+        let table = Table::new(series, bounds, predicted, forecaster, config.seq_len, config.division.test.is_some());
+        let validates = config.division.validates || config.division.validation.is_some();
+        let parts = [Some(Part::Training), Some(Part::Validation).filter(|_| validates), Some(Part::Test)];
+        parts.into_iter().flatten().try_for_each(|part| table.expect_scored(part, config))?;
+        Ok(Self { table: Arc::new(table), understood: None, unseen: Vec::new() })
+    }
+
+    /// The task of a trained model on another table, all of which is to be scored.
+    ///
+    /// # Errors
+    /// When the file cannot be read or no sequence is longer than the horizon.
+    pub fn unseen(path: &Path, forecaster: &Forecaster) -> Result<Self> {
+        let all = |series: &Series| Bounds { training: 0, validation: 0, test: series.len() };
+        Self::of_trained(path, forecaster, all, |table, config| table.expect_scored(Part::Test, config))
+    }
+
+    /// The task of a trained model on another table, divided by `bounds`, unless `check` refuses it.
+    pub(super) fn of_trained(
+        path: &Path,
+        forecaster: &Forecaster,
+        bounds: impl Fn(&Series) -> Bounds,
+        check: impl Fn(&Table, &ForecastingConfig) -> Result<()>,
+    ) -> Result<Self> {
+        let config = ForecastingConfig {
+            columns: forecaster.columns.clone(),
+            calendar: Vec::new(),
+            known_ahead: Vec::new(),
+            target: forecaster.target.clone(),
+            group: forecaster.group.clone(),
+            horizon: forecaster.horizon,
+            season: forecaster.season,
+            scaling: ScalingChoice::Standard,
+            quantiles: forecaster.quantiles.clone(),
+            like: None,
+            division: Division::unseen(path, forecaster.time.as_deref(), forecaster.layout, forecaster.missing),
+            seq_len: 1,
+        };
+        let known = Names::known(&forecaster.columns, &forecaster.categories);
+        // What was known ahead in training stands in no table.
+        let leads = forecaster.columns.clone();
+        let frame = read_table(path, &Wanted { categories: known, leads, ..config.wanted() })?;
+        let found = || {
+            let series = Series::of(&frame, config.group.as_ref().map(|_| &frame.texts[0]))?;
+            let predicted = frame.columns(&config.target);
+            let bounds = series.iter().map(bounds).collect();
+            let table = Table::new(series.into(), bounds, predicted, forecaster.clone(), 1, true);
+            table.expect_readable(&frame)?;
+            check(&table, &config)?;
+            let understood = paces::gaps(&table.series, forecaster);
+            Ok(Self { table: Arc::new(table), understood, unseen: frame.unseen.clone() })
+        };
+        found().map_err(|error: Error| error.in_file(path))
+    }
+}

@@ -1,0 +1,173 @@
+//! Sessions of tables: what belongs to another model or task is refused before anything is read, and what is saved can be read again.
+
+mod common;
+
+use common::{drawn_model, model, small};
+use minrnn_model::{Classifier, Forecaster, MixerKind, ModelConfig, Normalization, Scaling, TableTask, Transform, WeightFormat};
+use minrnn_stream::{Error, Model, SavedSessions, Sessions, State, TableSessions, Workspace};
+
+/// A model of two numbers in and `n_outputs` out.
+fn of_values(n_outputs: usize) -> Model {
+    let config = ModelConfig { vocab_size: 0, input_width: 2, n_outputs, ..small(MixerKind::MinGru) };
+    drawn_model(&config, WeightFormat::F32)
+}
+
+/// A task of two columns and three classes; a row alone decides what is seen of it.
+fn classifier() -> TableTask {
+    TableTask::Classify(Classifier {
+        columns: vec!["x".into(), "y".into()],
+        group: "machine".into(),
+        target: "state".into(),
+        time: None,
+        classes: vec!["good".into(), "worn".into(), "broken".into()],
+        normalization: Normalization { mean: vec![1.0, -2.0], deviation: vec![0.5, 4.0] },
+        missing: Default::default(),
+        layout: Default::default(),
+        categories: Vec::new(),
+    })
+}
+
+/// A task of one column, seen relative to the level of its last two rows, and three steps ahead: of as many inputs and outputs as the classifier.
+fn forecaster() -> TableTask {
+    let of = |mean, deviation| Normalization { mean: vec![mean], deviation: vec![deviation] };
+    TableTask::Forecast(Forecaster {
+        columns: vec!["x".into()],
+        group: None,
+        target: vec!["x".into()],
+        time: None,
+        horizon: 3,
+        season: 0,
+        normalization: of(0.0, 0.5),
+        target_normalization: of(0.0, 0.5),
+        scaling: Scaling::Level { transforms: vec![Transform::Identity], span: 2, lags: vec![1] },
+        missing: Default::default(),
+        layout: Default::default(),
+        categories: Vec::new(),
+        of_table: Some(of(10.0, 5.0)),
+        quantiles: Vec::new(),
+    })
+}
+
+fn sentence<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
+    result.unwrap_err().to_string()
+}
+
+#[test]
+fn the_present_row_alone_is_enough_only_where_nothing_is_looked_back_on() {
+    let model = of_values(3);
+    for task in [classifier(), forecaster()] {
+        let (mut sessions, mut state) = (TableSessions::new(&model, &task, 1).unwrap(), model.init_state(1).unwrap());
+        let (mut seen, mut outputs, mut workspace) = (vec![0.0; task.n_inputs()], vec![0.0; model.outputs()], Workspace::new());
+        let (mut predicted, mut alone) = (Vec::new(), Vec::new());
+        for value in [3.0, 8.0, 5.0] {
+            let row = vec![value; task.columns().len()];
+            predicted = sessions.step(&model, &task, &[0], &row).unwrap().to_vec();
+            task.show(&row, &mut seen);
+            model.step_values(&seen, &mut state, &mut outputs, &mut workspace).unwrap();
+            task.predict_into(&row, &outputs, &mut alone);
+        }
+        assert_eq!(predicted == alone, task.reach() == 1);
+    }
+}
+
+#[test]
+fn sessions_are_not_made_for_the_task_of_another_model() {
+    let (fitting, other) = (of_values(3), of_values(2));
+    let of_tokens = model(&ModelConfig { d_model: 32, ..small(MixerKind::MinGru) }, WeightFormat::F32);
+    for task in [classifier(), forecaster()] {
+        TableSessions::new(&fitting, &task, 1).unwrap();
+        let parts = |model: &Model, state: State| TableSessions::of_parts(model, &task, state, &[]);
+        for refused in [
+            sentence(TableSessions::new(&other, &task, 1)),
+            sentence(Sessions::new(&other, Some(&task), 1)),
+            sentence(parts(&other, other.init_state(0).unwrap())),
+        ] {
+            assert!(refused.contains("2 inputs and 3 outputs, found one with 2 and 2; take the task of this model"), "{refused}");
+        }
+        let refused = sentence(TableSessions::new(&of_tokens, &task, 1));
+        assert_eq!(refused, "the model reads tokens below 37, found rows of a table");
+        let refused = sentence(parts(&fitting, of_tokens.init_state(0).unwrap()));
+        assert_eq!(refused, "the state belongs to another model: its width is 32, expected 24; make one with init_state");
+    }
+}
+
+#[test]
+fn a_step_with_another_task_or_model_is_refused_and_nothing_is_read() {
+    let (model, other) = (of_values(3), of_values(2));
+    for (made_for, another) in [(classifier(), forecaster()), (forecaster(), classifier())] {
+        let mut sessions = TableSessions::new(&model, &made_for, 2).unwrap();
+        let row = vec![4.0; made_for.columns().len()];
+        sessions.step(&model, &made_for, &[1], &row).unwrap();
+        let before = sessions.clone();
+        let another_row = vec![4.0; another.columns().len()];
+        for refused in [
+            sentence(sessions.step(&model, &another, &[1], &another_row).map(<[f64]>::to_vec)),
+            sentence(sessions.show(&another, 1, &another_row)),
+            sentence(sessions.grow(&model, &another, 1)),
+        ] {
+            assert!(refused.contains("take the task that they were made for"), "{refused}");
+        }
+        let refused = sentence(sessions.step(&other, &made_for, &[1], &row).map(<[f64]>::to_vec));
+        assert!(refused.contains("take the task of this model"), "{refused}");
+        let foreign = TableSessions::new(&model, &another, 1).unwrap();
+        assert!(sentence(sessions.copy_row(1, &foreign, 0)).contains("sessions of different tasks"));
+        assert_eq!((sessions.rows(), sessions.state()), (2, before.state()));
+        assert!(sessions.histories().eq(before.histories()));
+    }
+}
+
+#[test]
+fn rows_that_sessions_look_back_on_are_not_dropped() {
+    let (model, task) = (of_values(3), forecaster());
+    let mut sessions = TableSessions::new(&model, &task, 1).unwrap();
+    sessions.step(&model, &task, &[0], &[4.0]).unwrap();
+    let saved = Sessions::Table(sessions).to_bytes("m").unwrap();
+    let again = Sessions::from_bytes(&saved, &model, Some(&task), "m").unwrap();
+    assert!(matches!(again, Sessions::Table(sessions) if sessions.histories().eq([&[4.0][..]])));
+    let refused = sentence(Sessions::from_bytes(&saved, &model, None, "m"));
+    assert_eq!(refused, "the saved state has rows of a table that its sessions look back on; give the task of that table");
+    // A task that does not look back has no place for them.
+    let refused = sentence(Sessions::from_bytes(&saved, &model, Some(&classifier()), "m"));
+    assert!(refused.contains("has no rows that fit the model"), "{refused}");
+    // Without rows of a table nothing is lost.
+    let plain = Sessions::new(&model, None, 2).unwrap().to_bytes("m").unwrap();
+    assert_eq!(Sessions::from_bytes(&plain, &model, None, "m").unwrap().rows(), 2);
+}
+
+#[test]
+fn saved_sessions_that_would_not_be_read_are_not_written() {
+    let model = of_values(3);
+    let other = drawn_model(&ModelConfig { n_layers: 3, ..small(MixerKind::MinGru) }, WeightFormat::F32);
+    let saved = |names: &[&str], logits: usize, histories: usize| SavedSessions {
+        names: names.iter().map(ToString::to_string).collect(),
+        logits: vec![0.5; logits],
+        histories: vec![vec![4.0]; histories],
+        state: model.init_state(2).unwrap(),
+    };
+    for (saved, words) in [
+        (saved(&["a", "a"], 0, 0), "would have two sessions with the name 'a'"),
+        (saved(&["a"], 0, 0), "would have 1 names for 2 sessions"),
+        (saved(&["a", "b", "c"], 0, 0), "would have 3 names for 2 sessions"),
+        (saved(&["a", "b"], 2, 0), "would have 2 logits, expected the 3 of the model or none"),
+        (saved(&["a", "b"], 6, 0), "would have 6 logits"),
+        (saved(&["a", "b"], 0, 1), "would have 1 histories for 2 sessions"),
+    ] {
+        let refused = saved.to_bytes(&model, "m").unwrap_err();
+        assert!(matches!(refused, Error::State(_)) && refused.to_string().contains(words), "{refused}");
+    }
+    for (logits, histories) in [(0, 0), (3, 0), (0, 2), (3, 2)] {
+        let saved = saved(&["a", "b"], logits, histories);
+        assert_eq!(SavedSessions::from_bytes(&saved.to_bytes(&model, "m").unwrap(), &model, "m").unwrap(), saved);
+    }
+    let refused = sentence(saved(&["a", "b"], 0, 0).to_bytes(&other, "m"));
+    assert!(refused.contains("belongs to another model"), "{refused}");
+}
+
+#[test]
+fn sessions_are_told_by_their_sizes() {
+    let (model, task) = (of_values(3), forecaster());
+    let mut sessions = TableSessions::new(&model, &task, 50).unwrap();
+    (0..50).for_each(|row| _ = sessions.step(&model, &task, &[row], &[4.0]).unwrap());
+    let told = format!("{:?}", Sessions::Table(sessions));
+    assert!(told.contains("rows: 50, columns: 1, reach: 2") && told.len() < 200, "{told}");
+}
