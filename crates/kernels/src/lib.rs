@@ -58,6 +58,7 @@ pub mod simd;
 pub mod skip_gate;
 pub mod softplus;
 pub mod split;
+mod start;
 pub mod state_space;
 mod stepwise;
 pub mod swi_glu;
@@ -65,4 +66,5 @@ pub mod weight_matrix;
 
 pub use gru::GruForm;
 pub use segments::Segments;
-pub use shape::{Candidate, Gates, Out, Shape, Start};
+pub use shape::{Candidate, Gates, Out, Shape};
+pub use start::Start;

@@ -22,8 +22,9 @@ mod steps;
 use crate::grid::SharedOut;
 use crate::matmul::{Matrix, Write, multiply, transposed};
 use crate::rows::combine;
-use crate::shape::{self, Out, Shape, elements, expect_len};
+use crate::shape::{Out, Shape, elements, expect_len};
 use crate::simd::Level;
+use crate::start;
 use crate::stepwise::{Frame, Rows, bias_sum, flush, for_each_task, state_of};
 use alloc::{vec, vec::Vec};
 use steps::{Backward, Step};
@@ -33,7 +34,7 @@ pub use steps::{advance, output};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Start<'a, T = f32> {
     /// The carried h and the h that a reset restores; which steps are real and where the state is reset.
-    pub h: shape::Start<'a, T>,
+    pub h: start::Start<'a, T>,
     /// The carried cell state `[B, E]`; `None` is 0.
     pub c0: Option<&'a [T]>,
     /// The cell state `[E]` that a reset restores; `None` is 0.
@@ -42,8 +43,8 @@ pub struct Start<'a, T = f32> {
 
 impl<'a, T> Start<'a, T> {
     /// The cell state's side as a start of its own.
-    pub fn cell(&self) -> shape::Start<'a, T> {
-        shape::Start { h0: self.c0, init: self.init_c, segments: self.h.segments }
+    pub fn cell(&self) -> start::Start<'a, T> {
+        start::Start { h0: self.c0, init: self.init_c, segments: self.h.segments }
     }
 }
 

@@ -1,7 +1,6 @@
-//! The words every recurrence kernel shares: sizes, where a row starts from, and the choices between formulas.
+//! The words every recurrence kernel shares: sizes, outputs, and the choices between formulas.
 
 use crate::choices;
-use crate::segments::Segments;
 use core::mem::MaybeUninit;
 
 /// An output slice. Kernels write every element, so it may be uninitialised.
@@ -78,33 +77,6 @@ pub fn elements<const N: usize>(sizes: [usize; N]) -> usize {
         panic!("sizes {sizes:?}: their product is more elements than memory can hold; check the shape")
     };
     if sizes.contains(&0) { 0 } else { product }
-}
-
-/// Where the rows of a batch start from.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Start<'a, T = f32> {
-    /// `h_0`, the carried state `[B, E]`; `None` is 0.
-    pub h0: Option<&'a [T]>,
-    /// The state `[E]` that a reset restores; `None` is 0.
-    pub init: Option<&'a [T]>,
-    /// Which steps are real and where the state is reset.
-    pub segments: Segments<'a>,
-}
-
-impl<T> Start<'_, T> {
-    /// Checks the lengths against `shape`.
-    ///
-    /// # Panics
-    /// When a length does not fit.
-    pub fn expect_fits(&self, shape: Shape) {
-        if let Some(h0) = self.h0 {
-            expect_len("h0", h0, shape.states());
-        }
-        if let Some(init) = self.init {
-            expect_len("init", init, shape.width);
-        }
-        self.segments.expect_fits(shape.batch, shape.seq_len);
-    }
 }
 
 choices! {

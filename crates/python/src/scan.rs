@@ -1,7 +1,8 @@
 //! The kernels' recurrences, forward and backward, on memory of others: what `minrnn.torch` is made of.
 
+use minrnn_kernels::Start;
 use minrnn_kernels::recurrence::{self, Cell, Gradients, Inputs, Upstream};
-use minrnn_kernels::shape::{Gates, Out, Shape, Start, as_out};
+use minrnn_kernels::shape::{Gates, Out, Shape, as_out};
 use minrnn_kernels::{Candidate, Segments};
 use numpy::{Element, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;

@@ -6,7 +6,8 @@ use super::passes::Summary;
 use super::plan::Block;
 use super::stretch::{Feed, LANES, Source};
 use crate::segments::RESET;
-use crate::shape::{Shape, Start, elements, expect_len};
+use crate::shape::{Shape, elements, expect_len};
+use crate::start::Start;
 use alloc::{vec, vec::Vec};
 use core::ops::Range;
 

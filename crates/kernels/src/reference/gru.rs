@@ -4,7 +4,8 @@ use super::scan::{Outputs, code, state_before};
 use super::{Float, sigmoid};
 use crate::gru::{GruForm, Inputs, Upstream};
 use crate::segments::{PADDING, RESET};
-use crate::shape::{Shape, Start};
+use crate::shape::Shape;
+use crate::start::Start;
 use alloc::{vec, vec::Vec};
 
 /// Gradients of the GRU.

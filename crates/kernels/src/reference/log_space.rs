@@ -6,7 +6,8 @@
 use super::Float;
 use super::scan::{Outputs, code};
 use crate::segments::RESET;
-use crate::shape::{Shape, Start, expect_len};
+use crate::shape::{Shape, expect_len};
+use crate::start::Start;
 use alloc::vec;
 
 /// A running ln Σ e^x as m + ln r, where m is the largest x.

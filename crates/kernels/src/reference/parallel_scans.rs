@@ -5,7 +5,8 @@
 use super::Float;
 use super::scan::{Outputs, code};
 use crate::segments::{PADDING, RESET};
-use crate::shape::{Shape, Start};
+use crate::shape::Shape;
+use crate::start::Start;
 use alloc::{vec, vec::Vec};
 
 /// The map h ↦ a h + b.

@@ -3,7 +3,8 @@
 use super::scan::{self, Outputs};
 use super::{Float, column_sums, log_space, sigmoid, softplus, with_bias};
 use crate::recurrence::{Cell, Inputs, Upstream};
-use crate::shape::{Candidate, Gates, Shape, Start, expect_len};
+use crate::shape::{Candidate, Gates, Shape, expect_len};
+use crate::start::Start;
 use alloc::{vec, vec::Vec};
 
 /// Gradients of a recurrence.

@@ -4,7 +4,8 @@
 
 use super::Float;
 use crate::segments::{CONTINUE, PADDING, RESET};
-use crate::shape::{Shape, Start, expect_len};
+use crate::shape::{Shape, expect_len};
+use crate::start::Start;
 use alloc::{vec, vec::Vec};
 
 /// What a recurrence gives.
