@@ -12,7 +12,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use minrnn::device::name_of;
 use minrnn::ops::{Start as DeviceStart, StepCodes, backward_from, linear_scan};
 use minrnn_kernels::recurrence::{self, Cell, Gradients, Inputs, Upstream};
-use minrnn_kernels::{Shape, Start, copy, grid};
+use minrnn_kernels::{Out, Shape, Start, copy, grid};
 use rayon::prelude::*;
 
 use crate::case::expect_room;
@@ -84,10 +84,11 @@ fn measure(shape: Shape, plan: Plan) -> Vec<Turn> {
     let inputs = Inputs { preact: &a, bias: None, extra: &b };
     let upstream = Upstream { h: &h, d_h: Some(&d_h), d_h_last: None };
     let turns = (0..plan.warmup + plan.iterations).map(|_| Turn {
-        copy: milliseconds(|| memcpy(&a, &mut h_out)).min(milliseconds(|| copy::past_caches(&a, &mut h_out))),
-        forward: milliseconds(|| recurrence::forward(shape, Cell::Linear, inputs, start, &mut h_out, &mut last)),
+        copy: milliseconds(|| memcpy(&a, &mut h_out)).min(milliseconds(|| copy::past_caches(&a, Out::from(&mut h_out)))),
+        forward: milliseconds(|| recurrence::forward(shape, Cell::Linear, inputs, start, Out::from(&mut h_out), Out::from(&mut last))),
         backward: milliseconds(|| {
-            let gradients = Gradients { d_preact: &mut d_a, d_bias: None, d_extra: &mut d_b, d_h0: &mut last, d_init: &mut init };
+            let [d_preact, d_extra, d_h0, d_init] = [&mut d_a, &mut d_b, &mut last, &mut init].map(Out::from);
+            let gradients = Gradients { d_preact, d_bias: None, d_extra, d_h0, d_init };
             recurrence::backward(shape, Cell::Linear, inputs, start, upstream, gradients);
         }),
     });

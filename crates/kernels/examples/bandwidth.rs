@@ -4,10 +4,9 @@
 //! output once as written: the scan moves 12 bytes per element forward and 32 forward and backward.
 
 use minrnn_kernels::recurrence::{self, Cell, Gradients, Inputs, Upstream};
-use minrnn_kernels::{Candidate, Gates, Shape, Start};
+use minrnn_kernels::{Candidate, Gates, Out, Shape, Start};
 use rayon::prelude::*;
 use std::hint::black_box;
-use std::mem::MaybeUninit;
 use std::time::Instant;
 
 /// A buffer of floats that begins at a multiple of 64 bytes and whose pages are in memory.
@@ -25,12 +24,6 @@ impl Buffer {
         let skip = flat.as_ptr().align_offset(64);
         let len = (flat.len() - 32) / 16 * 16;
         &mut flat[skip..skip + len]
-    }
-
-    fn out(&mut self, len: usize) -> &mut [MaybeUninit<f32>] {
-        let flat = &mut self.get()[..len];
-        // SAFETY: kernels only write through this.
-        unsafe { &mut *(std::ptr::from_mut(flat) as *mut [MaybeUninit<f32>]) }
     }
 }
 
@@ -69,10 +62,6 @@ fn row(shape: Shape, repetitions: usize) {
     let mut last = vec![0.0f32; shape.states()];
     let mut init = vec![0.0f32; shape.width];
     let mut d_bias = vec![0.0f32; 3 * shape.width];
-    fn out(x: &mut [f32]) -> &mut [MaybeUninit<f32>] {
-        // SAFETY: kernels only write through this.
-        unsafe { &mut *(std::ptr::from_mut(x) as *mut [MaybeUninit<f32>]) }
-    }
     let start = Start::default();
     let mut best = [f64::INFINITY; 7];
     let mut note = |i: usize, s: f64| best[i] = best[i].min(s);
@@ -88,14 +77,14 @@ fn row(shape: Shape, repetitions: usize) {
             let parts = cell.parts();
             let (preact, extra) = if cell == Cell::Linear { (a, &x[..n]) } else { (&x[..parts * n], &x[..0]) };
             let inputs = Inputs { preact, bias: None, extra };
-            note(at, seconds(|| recurrence::forward(shape, cell, inputs, start, h.out(n), out(&mut last))));
-            let (d_preact, d_extra) = d_x.out(parts * n + extra.len()).split_at_mut(parts * n);
+            note(at, seconds(|| recurrence::forward(shape, cell, inputs, start, Out::new(&mut h.get()[..n]), Out::new(&mut last))));
+            let (d_preact, d_extra) = d_x.get()[..parts * n + extra.len()].split_at_mut(parts * n);
             let gradients = Gradients {
-                d_preact,
-                d_bias: (parts > 1).then(|| out(&mut d_bias[..parts * shape.width])),
-                d_extra,
-                d_h0: out(&mut last),
-                d_init: out(&mut init),
+                d_preact: d_preact.into(),
+                d_bias: (parts > 1).then(|| Out::new(&mut d_bias[..parts * shape.width])),
+                d_extra: d_extra.into(),
+                d_h0: Out::new(&mut last),
+                d_init: Out::new(&mut init),
             };
             let upstream = Upstream { h: &h.get()[..n], d_h: Some(d_h), d_h_last: None };
             note(at + 1, seconds(|| recurrence::backward(shape, cell, inputs, start, upstream, gradients)));

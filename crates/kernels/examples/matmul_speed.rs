@@ -3,6 +3,7 @@
 //! `cargo run --release -p minrnn-kernels --example matmul_speed -- [threads] [repetitions] [tokens]`. Shapes are those of a language
 //! model's layers: `tokens` rows through a weight [K, N] forward (y = x W), and both gradients (d_x = d_y Wᵀ, d_W = xᵀ d_y).
 
+use minrnn_kernels::Out;
 #[cfg(target_arch = "x86_64")]
 use minrnn_kernels::matmul::bf16::has_bf16;
 use minrnn_kernels::matmul::bf16::has_tiles;
@@ -10,7 +11,6 @@ use minrnn_kernels::matmul::{Matrix, Precision, matmul};
 use minrnn_kernels::simd::{Level, Simd, WithSimd};
 use rayon::prelude::*;
 use std::hint::black_box;
-use std::mem::MaybeUninit;
 use std::time::Instant;
 
 /// Inputs and outputs of the layers' weights.
@@ -65,11 +65,11 @@ fn speed(flops: f64, seconds: f64, peak: f64) -> String {
 
 fn row(name: &str, sizes: [usize; 3], left: Matrix, right: Matrix, peaks: [f64; 2], repetitions: usize, totals: &mut [f64; 3]) {
     let [rows, depth, columns] = sizes;
-    let mut out = vec![MaybeUninit::new(0.0); rows * columns];
+    let mut out = vec![0.0; rows * columns];
     let mut best = [f64::INFINITY; 2];
     for _ in 0..repetitions {
         for (best, precision) in best.iter_mut().zip([Precision::F32, Precision::Bf16]) {
-            *best = best.min(seconds(|| matmul(precision, sizes, left, right, None, &mut out)));
+            *best = best.min(seconds(|| matmul(precision, sizes, left, right, None, Out::new(&mut out))));
         }
     }
     black_box(&out);

@@ -4,8 +4,7 @@
 //! gates forget slowly.
 
 use minrnn_kernels::recurrence::{Cell, Gradients, Inputs, Upstream, backward, forward};
-use minrnn_kernels::{Candidate, Gates, Shape, Start};
-use std::mem::MaybeUninit;
+use minrnn_kernels::{Candidate, Gates, Out, Shape, Start};
 use std::time::Instant;
 
 fn main() {
@@ -33,22 +32,28 @@ fn main() {
         false => Upstream { h: &h, d_h: Some(&d_h), d_h_last: None },
     };
     // Large outputs are written past the caches where they begin with a cache line, as those of most allocators do.
-    let room = |len: usize| vec![MaybeUninit::new(0.0f32); len + 16];
-    let aligned = |room: &[MaybeUninit<f32>]| room.as_ptr().align_offset(64);
+    let room = |len: usize| vec![0.0f32; len + 16];
+    let aligned = |room: &[f32]| room.as_ptr().align_offset(64);
     let (mut h_out, mut d_preact, mut d_extra) = (room(n), room(preact.len()), room(extra.len()));
     let from = [&h_out, &d_preact, &d_extra].map(|room| aligned(room));
     let h_out = &mut h_out[from[0]..][..n];
     let d_preact = &mut d_preact[from[1]..][..preact.len()];
     let d_extra = &mut d_extra[from[2]..][..extra.len()];
-    let (mut last, mut d_init) = (vec![MaybeUninit::new(0.0); shape.states()], vec![MaybeUninit::new(0.0); shape.width]);
+    let (mut last, mut d_init) = (vec![0.0; shape.states()], vec![0.0; shape.width]);
     let inputs = Inputs { preact: &preact, bias: None, extra: &extra };
     let mut times = [(); 2].map(|()| Vec::new());
     for _ in 0..=rounds {
         let began = Instant::now();
-        pool.install(|| forward(shape, cell, inputs, Start::default(), h_out, &mut last));
+        pool.install(|| forward(shape, cell, inputs, Start::default(), Out::new(h_out), Out::new(&mut last)));
         times[0].push(began.elapsed());
         let began = Instant::now();
-        let gradients = Gradients { d_preact, d_bias: None, d_extra, d_h0: &mut last, d_init: &mut d_init };
+        let gradients = Gradients {
+            d_preact: Out::new(d_preact),
+            d_bias: None,
+            d_extra: Out::new(d_extra),
+            d_h0: Out::new(&mut last),
+            d_init: Out::new(&mut d_init),
+        };
         pool.install(|| backward(shape, cell, inputs, Start::default(), upstream, gradients));
         times[1].push(began.elapsed());
     }

@@ -1,7 +1,7 @@
 //! Activations: a value and a slope each, from which the kernels of all of them follow.
 
+use crate::out::Out;
 use crate::rows::{self, Formula, Input, Output};
-use crate::shape::Out;
 use crate::simd::Simd;
 
 /// A function of one number.

@@ -9,7 +9,8 @@
 //! where: θ parameter; m, v first and second moment; λ weight decay; ε keeps the divisor above 0 (Loshchilov and Hutter).
 
 use crate::grid::{self, SharedOut};
-use crate::shape::{Out, expect_len};
+use crate::out::{Out, Slots};
+use crate::shape::expect_len;
 use crate::simd::{self, Level, Simd, WithSimd, mul_add};
 use alloc::vec::Vec;
 use core::mem::MaybeUninit;
@@ -94,10 +95,10 @@ impl AdamW {
     pub fn update(&self, parameters: &[f32], gradients: &[f32], moments: [&[f32]; 2], updated: Out, moments_out: [Out; 2]) {
         let len = parameters.len();
         expect_len("gradients", gradients, len);
-        expect_len("updated", updated, len);
+        updated.expect_len("updated", len);
         for (moment, out) in moments.iter().zip(&moments_out) {
             expect_len("a moment", moment, len);
-            expect_len("an updated moment", out, len);
+            out.expect_len("an updated moment", len);
         }
         self.expect_valid();
         let factors = self.factors();
@@ -120,8 +121,8 @@ struct Update<'a> {
     parameters: &'a [f32],
     gradients: &'a [f32],
     moments: [&'a [f32]; 2],
-    updated: Out<'a>,
-    moments_out: [Out<'a>; 2],
+    updated: Slots<'a>,
+    moments_out: [Slots<'a>; 2],
 }
 
 impl WithSimd for Update<'_> {
@@ -157,7 +158,7 @@ const RUN: usize = 1 << 10;
 pub fn sum_of_squares(x: &[f32]) -> f64 {
     let level = Level::current();
     let mut sums = alloc::vec![MaybeUninit::new(0.0f64); x.len().div_ceil(TASK)];
-    let shared = SharedOut::new(&mut sums);
+    let shared = SharedOut::of(&mut sums);
     grid::for_each(x.len().div_ceil(TASK), |task| {
         let sum = level.run(Squares(&x[task * TASK..((task + 1) * TASK).min(x.len())]));
         // SAFETY: tasks have elements of their own.

@@ -8,8 +8,9 @@
 
 use crate::grid::{self, SharedOut};
 use crate::matmul::{Matrix, Write, multiply, transposed};
+use crate::out::{Out, Slots};
 use crate::rows;
-use crate::shape::{Out, as_out, elements, expect_len};
+use crate::shape::{elements, expect_len};
 use crate::simd::{Level, Simd, WithSimd};
 use alloc::{vec, vec::Vec};
 
@@ -53,7 +54,7 @@ impl Blocks {
 /// When a length does not fit.
 pub fn forward(rows: usize, blocks: Blocks, x: &[f32], weight: &[f32], y: Out) {
     blocks.check(rows, x, weight);
-    expect_len("y", y, elements([rows, blocks.count, blocks.outputs]));
+    y.expect_len("y", elements([rows, blocks.count, blocks.outputs]));
     apply(rows, blocks, x, &each_transposed(blocks, weight), y);
 }
 
@@ -67,8 +68,8 @@ pub fn forward(rows: usize, blocks: Blocks, x: &[f32], weight: &[f32], y: Out) {
 pub fn backward(rows: usize, blocks: Blocks, x: &[f32], weight: &[f32], d_y: &[f32], d_x: Out, d_weight: Out) {
     blocks.check(rows, x, weight);
     expect_len("d_y", d_y, elements([rows, blocks.count, blocks.outputs]));
-    expect_len("d_x", d_x, x.len());
-    expect_len("d_weight", d_weight, weight.len());
+    d_x.expect_len("d_x", x.len());
+    d_weight.expect_len("d_weight", weight.len());
     let Blocks { count, outputs, inputs } = blocks;
     apply(rows, Blocks { count, outputs: inputs, inputs: outputs }, d_y, weight, d_x);
     if blocks.are_small() {
@@ -83,7 +84,7 @@ pub fn backward(rows: usize, blocks: Blocks, x: &[f32], weight: &[f32], d_y: &[f
     let (n, level) = (tasks(rows), Level::current());
     let mut partials = vec![0.0; n * weight.len()];
     {
-        let partials = SharedOut::new(as_out(&mut partials));
+        let partials = SharedOut::new(&mut partials);
         grid::for_each(n, |i| {
             let range = grid::piece(rows, n, i);
             for block in 0..if weight.is_empty() { 0 } else { count } {
@@ -144,7 +145,7 @@ fn apply(rows: usize, blocks: Blocks, x: &[f32], weight: &[f32], y: Out) {
 struct Small<'a> {
     x: &'a [f32],
     weight: &'a [f32],
-    y: Out<'a>,
+    y: Slots<'a>,
 }
 
 impl WithSimd for Small<'_> {

@@ -21,9 +21,10 @@
 mod spectral;
 
 use crate::grid::SharedOut;
+use crate::out::{Out, Slots};
 use crate::rows;
 use crate::segments::{RESET, Segments};
-use crate::shape::{Out, Shape, elements, expect_len};
+use crate::shape::{Shape, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd, add_to, mul_add, plus};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -75,9 +76,9 @@ pub fn forward(shape: Shape, kernel_size: usize, inputs: Inputs, bias: &[f32], y
     let weight = inputs.weight;
     let positions = Positions::new(shape, kernel_size, inputs);
     expect_len("bias", bias, shape.width);
-    expect_len("y", y, shape.elements());
-    expect_len("window_last", window_last, positions.window_elements());
-    positions.write_window_last(window_last);
+    y.expect_len("y", shape.elements());
+    window_last.expect_len("window_last", positions.window_elements());
+    positions.write_window_last(window_last.slots());
     #[cfg(feature = "fft")]
     if !inputs.x.is_empty() && spectral::pays(shape.seq_len, kernel_size) {
         return spectral::forward(&positions, weight, bias, y);
@@ -96,18 +97,18 @@ pub fn forward(shape: Shape, kernel_size: usize, inputs: Inputs, bias: &[f32], y
 ///
 /// # Panics
 /// When a length does not fit or `kernel_size` is 0.
-pub fn backward(shape: Shape, kernel_size: usize, inputs: Inputs, upstream: Upstream, d: Gradients) {
+pub fn backward(shape: Shape, kernel_size: usize, inputs: Inputs, upstream: Upstream, mut d: Gradients) {
     let weight = inputs.weight;
     let positions = Positions::new(shape, kernel_size, inputs);
     upstream.d_y.inspect(|d| expect_len("d_y", d, shape.elements()));
     upstream.d_window_last.inspect(|d| expect_len("d_window_last", d, positions.window_elements()));
     upstream.d_residual.inspect(|d| expect_len("d_residual", d, shape.elements()));
-    expect_len("d_x", d.x, shape.elements());
-    expect_len("d_weight", d.weight, weight.len());
-    expect_len("d_bias", d.bias, shape.width);
-    expect_len("d_window", d.window, positions.window_elements());
+    d.x.expect_len("d_x", shape.elements());
+    d.weight.expect_len("d_weight", weight.len());
+    d.bias.expect_len("d_bias", shape.width);
+    d.window.expect_len("d_window", positions.window_elements());
     if shape.seq_len == 0 {
-        copy_or_zero(upstream.d_window_last, d.window);
+        copy_or_zero(upstream.d_window_last, d.window.reborrow().slots());
     }
     let taps = transpose(weight, shape.width, kernel_size);
     let adjoint = Adjoint { positions: &positions, upstream, taps: &taps };
@@ -122,15 +123,15 @@ pub fn backward(shape: Shape, kernel_size: usize, inputs: Inputs, upstream: Upst
         let (d_taps, d_bias) = sums.split_at_mut(kernel_size * shape.width);
         level.run(Backward { adjoint, steps, d_x, d_window, d_taps, d_bias });
     });
-    let mut d_taps = vec![MaybeUninit::uninit(); kernel_size * shape.width];
-    rows::combine(&partial, sums, 0, &mut d_taps);
-    for (i, out) in d.weight.iter_mut().enumerate() {
-        *out = d_taps[i % kernel_size * shape.width + i / kernel_size];
+    let mut d_taps = vec![0.0; kernel_size * shape.width];
+    rows::combine(&partial, sums, 0, Out::new(&mut d_taps));
+    for (i, out) in d.weight.slots().iter_mut().enumerate() {
+        out.write(d_taps[i % kernel_size * shape.width + i / kernel_size]);
     }
     rows::combine(&partial, sums, kernel_size * shape.width, d.bias);
 }
 
-fn copy_or_zero(source: Option<&[f32]>, out: Out) {
+fn copy_or_zero(source: Option<&[f32]>, out: Slots) {
     match source {
         Some(source) => _ = out.write_copy_of_slice(source),
         None => out.fill(MaybeUninit::new(0.0)),
@@ -213,7 +214,7 @@ impl<'a> Positions<'a> {
         }
     }
 
-    fn write_window_last(&self, out: Out) {
+    fn write_window_last(&self, out: Slots) {
         for (i, out) in out.chunks_exact_mut(self.shape.width.max(1)).enumerate() {
             let (b, slot) = (i / self.past, i % self.past);
             let length = self.lengths[b];
@@ -230,7 +231,7 @@ struct Forward<'a> {
     /// `[K, D]`.
     taps: &'a [f32],
     bias: &'a [f32],
-    y: Out<'a>,
+    y: Slots<'a>,
 }
 
 impl WithSimd for Forward<'_> {
@@ -261,7 +262,7 @@ impl WithSimd for Forward<'_> {
 
 /// One step: y = bias + Σ_j taps_j ⊙ rows_j.
 #[inline(always)]
-fn convolve<S: Simd>(simd: S, rows: &[&[f32]], taps: &[f32], bias: &[f32], y: Out) {
+fn convolve<S: Simd>(simd: S, rows: &[&[f32]], taps: &[f32], bias: &[f32], y: Slots) {
     let width = y.len();
     for at in (0..width).step_by(S::F32_LANES) {
         let mut sum = simd::load(simd, bias, at);
@@ -372,7 +373,7 @@ fn differentiate<S: Simd>(
     rows: &[&[f32]],
     taps: &[f32],
     Position { x, own, more }: Position<'_>,
-    out: Out,
+    out: Slots,
     d_taps: &mut [f32],
     d_bias: &mut [f32],
 ) {

@@ -1,16 +1,15 @@
 //! Copying as fast as the memory allows: what the speed of the recurrences is measured against.
 
 use crate::grid::{self, SharedOut};
-use crate::shape::{Out, expect_len};
+use crate::out::{Out, Slots};
 use crate::simd::{self, Level, Simd, WithSimd};
-use core::mem::MaybeUninit;
 
 /// Copies `from` to `to` with stores past the caches, one piece for each thread of the ambient pool.
 ///
 /// # Panics
 /// When the lengths differ.
 pub fn past_caches(from: &[f32], to: Out) {
-    expect_len("to", to, from.len());
+    to.expect_len("to", from.len());
     let level = Level::current();
     let pieces = grid::threads();
     let shared = SharedOut::new(to);
@@ -24,7 +23,7 @@ pub fn past_caches(from: &[f32], to: Out) {
 
 struct Copy<'a> {
     from: &'a [f32],
-    to: &'a mut [MaybeUninit<f32>],
+    to: Slots<'a>,
 }
 
 impl WithSimd for Copy<'_> {
@@ -56,11 +55,9 @@ mod tests {
         for level in Level::available() {
             for (len, skip) in [(0, 0), (1, 0), (33, 1), (1000, 3), (4096, 0)] {
                 let from: Vec<f32> = (0..len).map(|i| i as f32).collect();
-                let mut to = vec![MaybeUninit::new(f32::NAN); len + skip];
-                level.scope(|| past_caches(&from, &mut to[skip..]));
-                // SAFETY: initialised with NaN.
-                let copied: Vec<f32> = to[skip..].iter().map(|x| unsafe { x.assume_init() }).collect();
-                assert_eq!(copied, from, "{} {len} {skip}", level.name());
+                let mut to = vec![f32::NAN; len + skip];
+                level.scope(|| past_caches(&from, Out::new(&mut to[skip..])));
+                assert_eq!(to[skip..], from, "{} {len} {skip}", level.name());
             }
         }
     }

@@ -4,8 +4,9 @@
 //! again, so probabilities never lie in memory. Rows whose mask is 0 are not read: their logits may be NaN and their target anything.
 
 use crate::grid::SharedOut;
+use crate::out::{Out, Slots};
 use crate::rows::{self, load_or};
-use crate::shape::{Out, elements, expect_len};
+use crate::shape::{elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 use alloc::vec;
 use core::mem::MaybeUninit;
@@ -25,7 +26,7 @@ pub fn forward(rows: usize, classes: usize, logits: &[f32], targets: &[i32], mas
     check(rows, classes, logits, targets, mask);
     let level = Level::current();
     let mut losses = vec![MaybeUninit::new(0.0); rows];
-    let shared = SharedOut::new(&mut losses);
+    let shared = SharedOut::of(&mut losses);
     rows::for_each_block(rows, classes, 0, |range, _| {
         // SAFETY: blocks are disjoint.
         let losses = unsafe { shared.slice(range.start, range.len()) };
@@ -54,7 +55,7 @@ pub fn forward(rows: usize, classes: usize, logits: &[f32], targets: &[i32], mas
 /// When a length does not fit or the target of a row that counts is not in `0..classes`.
 pub fn backward(rows: usize, classes: usize, logits: &[f32], targets: &[i32], mask: Option<&[f32]>, scale: f32, d_logits: Out) {
     check(rows, classes, logits, targets, mask);
-    expect_len("d_logits", d_logits, elements([rows, classes]));
+    d_logits.expect_len("d_logits", elements([rows, classes]));
     let level = Level::current();
     let d_logits = SharedOut::new(d_logits);
     rows::for_each_block(rows, classes, 0, |range, _| {
@@ -125,7 +126,7 @@ struct Backward<'a> {
     targets: &'a [i32],
     mask: Option<&'a [f32]>,
     scale: f32,
-    d_logits: Out<'a>,
+    d_logits: Slots<'a>,
 }
 
 impl WithSimd for Backward<'_> {

@@ -7,8 +7,9 @@
 //! Sixteen counters at a time fill the vector units: element i reads word ⌊i / 16⌋ mod 2 of counter 16 ⌊i / 32⌋ + i mod 16.
 
 use crate::grid::SharedOut;
+use crate::out::{Out, Slots};
 use crate::rows;
-use crate::shape::{Out, elements, expect_len};
+use crate::shape::{elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd, mul_add};
 
 /// What is dropped or added.
@@ -33,7 +34,7 @@ pub fn forward(rows: usize, width: usize, inputs: Inputs, p: f32, key: u64, y: O
     expect_len("x", x, elements([rows, width]));
     bias.inspect(|bias| expect_len("bias", bias, width));
     residual.inspect(|residual| expect_len("residual", residual, elements([rows, width])));
-    expect_len("y", y, elements([rows, width]));
+    y.expect_len("y", elements([rows, width]));
     let mask = Mask::new(p, key);
     let level = Level::current();
     let y = SharedOut::new(y);
@@ -55,9 +56,9 @@ pub fn forward(rows: usize, width: usize, inputs: Inputs, p: f32, key: u64, y: O
 /// When a length does not fit or `p` is not in [0, 1).
 pub fn backward(rows: usize, width: usize, d_y: &[f32], p: f32, key: u64, d_x: Out, d_bias: Option<Out>) {
     expect_len("d_y", d_y, elements([rows, width]));
-    expect_len("d_x", d_x, elements([rows, width]));
+    d_x.expect_len("d_x", elements([rows, width]));
     if let Some(d_bias) = &d_bias {
-        expect_len("d_bias", d_bias, width);
+        d_bias.expect_len("d_bias", width);
     }
     let mask = Mask::new(p, key);
     let level = Level::current();
@@ -192,7 +193,7 @@ struct Forward<'a> {
     bias: Option<&'a [f32]>,
     residual: Option<&'a [f32]>,
     mask: Mask,
-    y: Out<'a>,
+    y: Slots<'a>,
 }
 
 impl WithSimd for Forward<'_> {
@@ -232,7 +233,7 @@ struct Backward<'a> {
     first: usize,
     d_y: &'a [f32],
     mask: Mask,
-    d_x: Out<'a>,
+    d_x: Slots<'a>,
     sums: &'a mut [f32],
 }
 

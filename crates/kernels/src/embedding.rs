@@ -5,8 +5,9 @@
 //! number of threads does not change it, and there is no table of partial sums.
 
 use crate::grid::{self, SharedOut};
+use crate::out::Out;
 use crate::rows;
-use crate::shape::{Out, elements, expect_len};
+use crate::shape::{elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
@@ -24,7 +25,7 @@ const NARROWEST: usize = 64;
 /// When a length does not fit or a token is not below V.
 pub fn forward(width: usize, tokens: &[u32], table: &[f32], y: Out) {
     check(width, tokens, table.len());
-    expect_len("y", y, elements([tokens.len(), width]));
+    y.expect_len("y", elements([tokens.len(), width]));
     let y = SharedOut::new(y);
     rows::for_each_block(tokens.len(), width, 0, |range, _| {
         for row in range {

@@ -8,8 +8,9 @@
 
 use crate::activation::Activation;
 use crate::gelu::Gelu;
+use crate::out::Out;
 use crate::rows::{self, Formula, Input, Output};
-use crate::shape::{Out, elements, expect_len};
+use crate::shape::{elements, expect_len};
 use crate::simd::Simd;
 
 /// Which half of a row is the gate.
@@ -75,7 +76,7 @@ pub fn backward(rows: usize, width: usize, inputs: Inputs, d_y: &[f32], d: Gradi
 /// [`forward`] with any activation.
 pub(crate) fn gate(activation: impl Activation, rows: usize, width: usize, inputs: Inputs, y: Out) {
     let inputs = inputs.check(rows, width);
-    expect_len("y", y, elements([rows, width]));
+    y.expect_len("y", elements([rows, width]));
     rows::apply(Gated(activation), [rows, width], inputs, [Output::matrix(y, width)], []);
 }
 
@@ -83,15 +84,14 @@ pub(crate) fn gate(activation: impl Activation, rows: usize, width: usize, input
 pub(crate) fn gate_backward(activation: impl Activation, rows: usize, width: usize, inputs: Inputs, d_y: &[f32], d: Gradients) {
     let [value, gate, value_bias, gate_bias, scale] = inputs.check(rows, width);
     expect_len("d_y", d_y, elements([rows, width]));
-    expect_len("d_x", d.x, elements([rows, 2, width]));
+    d.x.expect_len("d_x", elements([rows, 2, width]));
     if let Some(d_scale) = &d.scale {
-        expect_len("d_scale", d_scale, width);
+        d_scale.expect_len("d_scale", width);
     }
     let [value_sums, gate_sums] = match d.bias {
         Some(d_bias) => {
-            expect_len("d_bias", d_bias, elements([2, width]));
-            let (first, second) = d_bias.split_at_mut(width);
-            inputs.halves.split([Some(first), Some(second)])
+            d_bias.expect_len("d_bias", elements([2, width]));
+            inputs.halves.split(d_bias.split_at(width).map(Some))
         }
         None => [None, None],
     };

@@ -10,8 +10,9 @@
 //! (relative error 1.5e-7 on `[0, 14]`; `tools/fit_normal_tail.py` fits it); d_bias is summed in the pass that writes d_x.
 
 use crate::activation::{self, Activation};
+use crate::out::Out;
 use crate::rows::Input;
-use crate::shape::{Out, elements, expect_len};
+use crate::shape::{elements, expect_len};
 use crate::simd::{self, Simd, abs, mul_add};
 
 /// y = GELU(x + bias).
@@ -24,7 +25,7 @@ use crate::simd::{self, Simd, abs, mul_add};
 /// When a length does not fit.
 pub fn forward(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>, y: Out) {
     check(rows, width, x, bias);
-    expect_len("y", y, elements([rows, width]));
+    y.expect_len("y", elements([rows, width]));
     activation::forward(Gelu, [rows, width], x, bias, y);
 }
 
@@ -39,9 +40,9 @@ pub fn forward(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>, y: Ou
 pub fn backward(rows: usize, width: usize, x: &[f32], bias: Option<&[f32]>, d_y: &[f32], d_x: Out, d_bias: Option<Out>) {
     check(rows, width, x, bias);
     expect_len("d_y", d_y, elements([rows, width]));
-    expect_len("d_x", d_x, elements([rows, width]));
+    d_x.expect_len("d_x", elements([rows, width]));
     if let Some(d_bias) = &d_bias {
-        expect_len("d_bias", d_bias, width);
+        d_bias.expect_len("d_bias", width);
     }
     let d_y = [Input::matrix(d_y, width), Input::ZERO];
     activation::backward(Gelu, [rows, width], [Input::matrix(x, width), bias.map_or(Input::ZERO, Input::row)], d_y, d_x, d_bias);

@@ -3,6 +3,7 @@
 //! Which piece covers what depends on the shape and the number of threads alone, never on timing; whatever is summed over pieces is
 //! combined in index order. So the same shape on the same number of threads gives the same bits.
 
+use crate::out::Out;
 use core::mem::MaybeUninit;
 
 /// Threads of the ambient pool (1 without `std`).
@@ -30,7 +31,7 @@ pub fn for_each(n: usize, task: impl Fn(usize) + Sync + Send) {
 
 /// An output that several tasks write, each its own elements.
 #[derive(Clone, Copy)]
-pub struct SharedOut<T = f32> {
+pub(crate) struct SharedOut<T = f32> {
     start: *mut MaybeUninit<T>,
     len: usize,
 }
@@ -40,10 +41,17 @@ unsafe impl<T: Send> Send for SharedOut<T> {}
 // SAFETY: what is shared is a place and a length; to write there needs unsafe code, whose author promises disjoint ranges.
 unsafe impl<T: Send> Sync for SharedOut<T> {}
 
-impl<T> SharedOut<T> {
+impl SharedOut {
     /// Shares `out` for the time of a [`for_each`].
-    pub fn new(out: &mut [MaybeUninit<T>]) -> Self {
-        Self { start: out.as_mut_ptr(), len: out.len() }
+    pub fn new<'a>(out: impl Into<Out<'a>>) -> Self {
+        Self::of(out.into().slots())
+    }
+}
+
+impl<T> SharedOut<T> {
+    /// The same of elements of any kind.
+    pub fn of(slots: &mut [MaybeUninit<T>]) -> Self {
+        Self { start: slots.as_mut_ptr(), len: slots.len() }
     }
 
     /// The elements `from..from + len`.
@@ -52,7 +60,7 @@ impl<T> SharedOut<T> {
     /// When they go past the end.
     ///
     /// # Safety
-    /// No other slice that overlaps them may be alive, and the shared output must outlive the result.
+    /// No other slice that overlaps them may be alive, and the shared output must outlive the result. Nothing uninitialised may be written there.
     #[inline(always)]
     pub unsafe fn slice<'a>(&self, from: usize, len: usize) -> &'a mut [MaybeUninit<T>] {
         assert!(from <= self.len && len <= self.len - from, "a part of a shared output: {len} elements from {from} of {}", self.len);

@@ -25,8 +25,9 @@ mod steps;
 use crate::choices;
 use crate::grid::SharedOut;
 use crate::matmul::{Matrix, Write, multiply, transposed};
+use crate::out::{Out, Slots};
 use crate::rows::combine;
-use crate::shape::{Out, Shape, elements, expect_len};
+use crate::shape::{Shape, elements, expect_len};
 use crate::simd::Level;
 use crate::start::Start;
 use crate::stepwise::{Frame, Rows, bias_sum, flush, for_each_task, state_of};
@@ -95,8 +96,8 @@ pub struct Gradients<'a> {
 /// # Panics
 /// When a length does not fit `shape`.
 pub fn forward(shape: Shape, inputs: Inputs, h: Out, h_last: Out) {
-    expect_len("h", h, shape.elements());
-    expect_len("h_last", h_last, shape.states());
+    h.expect_len("h", shape.elements());
+    h_last.expect_len("h_last", shape.states());
     let cell = Cell::new(shape, inputs);
     let (h, h_last) = (SharedOut::new(h), SharedOut::new(h_last));
     for_each_task(shape, inputs.start.segments, 0, |rows, _| {
@@ -115,10 +116,10 @@ pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, d: Gradients) 
     expect_len("h", upstream.h, shape.elements());
     upstream.d_h.inspect(|d| expect_len("d_h", d, shape.elements()));
     upstream.d_h_last.inspect(|d| expect_len("d_h_last", d, shape.states()));
-    expect_len("d_preact", d.preact, 3 * shape.elements());
-    expect_len("d_weight", d.weight, elements([3, e, e]));
-    expect_len("d_h0", d.h0, shape.states());
-    expect_len("d_init", d.init, e);
+    d.preact.expect_len("d_preact", 3 * shape.elements());
+    d.weight.expect_len("d_weight", elements([3, e, e]));
+    d.h0.expect_len("d_h0", shape.states());
+    d.init.expect_len("d_init", e);
     let cell = Cell::new(shape, inputs);
     // Sums of a task: weight, then the sums of ā_r, ā_z, ā_n and the gradient of q, then init.
     let per_task = 3 * e * e + 5 * e;
@@ -131,13 +132,14 @@ pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, d: Gradients) 
     let sums = 3 * e * e;
     combine(&partials, per_task, 0, d.weight);
     if let Some(d_bias) = d.bias {
-        expect_len("d_bias", d_bias, elements([3, e]));
+        d_bias.expect_len("d_bias", elements([3, e]));
         combine(&partials, per_task, sums, d_bias);
     }
     if let Some(d_recurrent_bias) = d.recurrent_bias {
-        expect_len("d_recurrent_bias", d_recurrent_bias, elements([3, e]));
-        combine(&partials, per_task, sums, &mut d_recurrent_bias[..2 * e]);
-        combine(&partials, per_task, sums + 3 * e, &mut d_recurrent_bias[2 * e..]);
+        d_recurrent_bias.expect_len("d_recurrent_bias", elements([3, e]));
+        let [of_gates, of_candidate] = d_recurrent_bias.split_at(2 * e);
+        combine(&partials, per_task, sums, of_gates);
+        combine(&partials, per_task, sums + 3 * e, of_candidate);
     }
     combine(&partials, per_task, sums + 4 * e, d.init);
 }
@@ -178,7 +180,7 @@ impl<'a> Cell<'a> {
         Self { level: Level::current(), form, preact, bias: sum, inner_bias, weight, weight_transposed, start }
     }
 
-    fn forward(&self, rows: &Rows<'_>, h: Out, h_last: Out) {
+    fn forward(&self, rows: &Rows<'_>, h: Slots, h_last: Slots) {
         let (n, e) = (rows.len(), rows.width);
         let preact = rows.of(self.preact, rows.seq_len * 3 * e);
         let mut state = state_of(self.start.h0.map(|h0| rows.of(h0, e)), n * e);
@@ -203,7 +205,7 @@ impl<'a> Cell<'a> {
         h_last.write_copy_of_slice(&state);
     }
 
-    fn backward(&self, rows: &Rows<'_>, upstream: Upstream<'_>, d_preact: Out, d_h0: Out, partial: &mut [f32]) {
+    fn backward(&self, rows: &Rows<'_>, upstream: Upstream<'_>, d_preact: Slots, d_h0: Slots, partial: &mut [f32]) {
         let Upstream { h, d_h, d_h_last } = upstream;
         let (n, e) = (rows.len(), rows.width);
         let paper = self.form == GruForm::Paper;

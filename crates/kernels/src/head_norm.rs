@@ -8,7 +8,7 @@
 //! Numbers whose squares overflow give NaN, never a silent zero: a head of a row without a finite variance is NaN throughout.
 
 use crate::norm::{self, Standard};
-use crate::shape::Out;
+use crate::out::Out;
 
 /// What is normalised.
 #[derive(Debug, Clone, Copy)]

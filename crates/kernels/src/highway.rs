@@ -2,8 +2,9 @@
 //!
 //! Backward, with δ = d_y: d_value = s δ, d_x = (1 − s) δ, d_gate = δ (value − x) s (1 − s), biases the sums over rows.
 
+use crate::out::Out;
 use crate::rows::{self, Formula, Input, Output};
-use crate::shape::{Out, elements, expect_len};
+use crate::shape::{elements, expect_len};
 use crate::simd::{Simd, mul_add, sigmoid_pair};
 
 /// What is mixed, all `[rows, width]`, the biases `[width]`; a bias that is `None` is 0.
@@ -56,7 +57,7 @@ impl<'a> Inputs<'a> {
 /// When a length does not fit.
 pub fn forward(rows: usize, width: usize, inputs: Inputs, y: Out) {
     let inputs = inputs.check(rows, width);
-    expect_len("y", y, elements([rows, width]));
+    y.expect_len("y", elements([rows, width]));
     rows::apply(Mixture, [rows, width], inputs, [Output::matrix(y, width)], []);
 }
 
@@ -68,10 +69,10 @@ pub fn backward(rows: usize, width: usize, inputs: Inputs, d_y: &[f32], d: Gradi
     let [gate, gate_bias, value, value_bias, x] = inputs.check(rows, width);
     expect_len("d_y", d_y, elements([rows, width]));
     for (name, out) in [("d_gate", &d.gate), ("d_value", &d.value), ("d_x", &d.x)] {
-        expect_len(name, out, elements([rows, width]));
+        out.expect_len(name, elements([rows, width]));
     }
     for (name, out) in [("d_gate_bias", &d.gate_bias), ("d_value_bias", &d.value_bias)] {
-        out.iter().for_each(|out| expect_len(name, out, width));
+        out.iter().for_each(|out| out.expect_len(name, width));
     }
     let inputs = [gate, gate_bias, value, value_bias, x, Input::matrix(d_y, width)];
     let outputs = [d.gate, d.value, d.x].map(|out| Output::matrix(out, width));

@@ -10,7 +10,8 @@
 //! Numbers whose squares overflow give NaN, never a silent zero: a row without a finite variance is NaN throughout.
 
 use crate::norm::{self, Standard};
-use crate::shape::{Out, expect_len};
+use crate::out::Out;
+use crate::shape::expect_len;
 
 /// The ε of every model's LayerNorms, norms of heads and BatchNorms.
 pub const EPS: f32 = 1e-5;

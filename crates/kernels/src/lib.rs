@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 //!
 //! Where a kernel has many tensors, what it reads is its `Inputs`, what its backward pass reads besides is its `Upstream`, and where that
-//! writes is its `Gradients`.
+//! writes is its `Gradients`. Every place to write is an [`Out`], made from numbers or from room for them.
 //!
 //! # Where to look
 //! * [`recurrence`]: every linear recurrence, minGRU and minLSTM among them, as cells of one driver;
@@ -39,6 +39,7 @@ pub mod lstm;
 pub mod m_lstm;
 pub mod matmul;
 mod norm;
+mod out;
 pub mod prefix_softmax;
 pub mod recurrence;
 pub mod reference;
@@ -65,6 +66,7 @@ pub mod swi_glu;
 pub mod weight_matrix;
 
 pub use gru::GruForm;
+pub use out::Out;
 pub use segments::Segments;
-pub use shape::{Candidate, Gates, Out, Shape};
+pub use shape::{Candidate, Gates, Shape};
 pub use start::Start;

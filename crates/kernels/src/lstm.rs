@@ -21,8 +21,9 @@ mod steps;
 
 use crate::grid::SharedOut;
 use crate::matmul::{Matrix, Write, multiply, transposed};
+use crate::out::{Out, Slots};
 use crate::rows::combine;
-use crate::shape::{Out, Shape, elements, expect_len};
+use crate::shape::{Shape, elements, expect_len};
 use crate::simd::Level;
 use crate::start;
 use crate::stepwise::{Frame, Rows, bias_sum, flush, for_each_task, state_of};
@@ -105,10 +106,10 @@ pub struct Gradients<'a> {
 /// # Panics
 /// When a length does not fit `shape`.
 pub fn forward(shape: Shape, inputs: Inputs, h: Out, c: Out, h_last: Out, c_last: Out) {
-    expect_len("h", h, shape.elements());
-    expect_len("c", c, shape.elements());
-    expect_len("h_last", h_last, shape.states());
-    expect_len("c_last", c_last, shape.states());
+    h.expect_len("h", shape.elements());
+    c.expect_len("c", shape.elements());
+    h_last.expect_len("h_last", shape.states());
+    c_last.expect_len("c_last", shape.states());
     let cell = Cell::new(shape, inputs);
     let [h, c, h_last, c_last] = [h, c, h_last, c_last].map(SharedOut::new);
     for_each_task(shape, inputs.start.h.segments, 0, |rows, _| {
@@ -131,12 +132,12 @@ pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, d: Gradients) 
     upstream.d_h.inspect(|d| expect_len("d_h", d, shape.elements()));
     upstream.d_h_last.inspect(|d| expect_len("d_h_last", d, shape.states()));
     upstream.d_c_last.inspect(|d| expect_len("d_c_last", d, shape.states()));
-    expect_len("d_preact", d.preact, 4 * shape.elements());
-    expect_len("d_weight", d.weight, elements([4, e, e]));
-    expect_len("d_h0", d.h0, shape.states());
-    expect_len("d_c0", d.c0, shape.states());
-    expect_len("d_init_h", d.init_h, e);
-    expect_len("d_init_c", d.init_c, e);
+    d.preact.expect_len("d_preact", 4 * shape.elements());
+    d.weight.expect_len("d_weight", elements([4, e, e]));
+    d.h0.expect_len("d_h0", shape.states());
+    d.c0.expect_len("d_c0", shape.states());
+    d.init_h.expect_len("d_init_h", e);
+    d.init_c.expect_len("d_init_c", e);
     let cell = Cell::new(shape, inputs);
     // Sums of a task: weight, then bias, initial h and initial c.
     let per_task = 4 * e * e + 6 * e;
@@ -150,7 +151,7 @@ pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, d: Gradients) 
     combine(&partials, per_task, 0, d.weight);
     for (name, bias) in [("d_bias", d.bias), ("d_recurrent_bias", d.recurrent_bias)] {
         if let Some(bias) = bias {
-            expect_len(name, bias, elements([4, e]));
+            bias.expect_len(name, elements([4, e]));
             combine(&partials, per_task, sums, bias);
         }
     }
@@ -185,7 +186,7 @@ impl<'a> Cell<'a> {
         Self { level: Level::current(), preact, bias, weight, weight_transposed, start }
     }
 
-    fn forward(&self, rows: &Rows<'_>, [h, c, h_last, c_last]: [Out; 4]) {
+    fn forward(&self, rows: &Rows<'_>, [h, c, h_last, c_last]: [Slots; 4]) {
         let (n, e) = (rows.len(), rows.width);
         let preact = rows.of(self.preact, rows.seq_len * 4 * e);
         let mut state = state_of(self.start.h.h0.map(|h0| rows.of(h0, e)), n * e);
@@ -205,7 +206,7 @@ impl<'a> Cell<'a> {
         c_last.write_copy_of_slice(&cell_state);
     }
 
-    fn backward(&self, rows: &Rows<'_>, upstream: Upstream<'_>, [d_preact, d_h0, d_c0]: [Out; 3], partial: &mut [f32]) {
+    fn backward(&self, rows: &Rows<'_>, upstream: Upstream<'_>, [d_preact, d_h0, d_c0]: [Slots; 3], partial: &mut [f32]) {
         let (n, e) = (rows.len(), rows.width);
         let preact = rows.of(self.preact, rows.seq_len * 4 * e);
         let (h, c) = (rows.of(upstream.h, rows.seq_len * e), rows.of(upstream.c, rows.seq_len * e));

@@ -34,8 +34,9 @@ pub use crate::s_lstm::EMPTY_M;
 pub use step::step;
 
 use crate::grid::{self, SharedOut};
+use crate::out::{Out, Slots};
 use crate::segments::{RESET, Segments};
-use crate::shape::{Out, Shape, elements, expect_len};
+use crate::shape::{Shape, elements, expect_len};
 use crate::simd::{Level, sqrt};
 use alloc::vec::Vec;
 
@@ -101,9 +102,9 @@ pub fn forward(shape: Shape, inputs: Inputs, h: Out, last: [Out; 3]) {
     let heads = inputs.heads;
     let problem = Problem::new(shape, inputs);
     let e = problem.width;
-    expect_len("h", h, shape.elements());
+    h.expect_len("h", shape.elements());
     for (name, out, per_head) in [("last C", &last[0], e * e), ("last n", &last[1], e), ("last m", &last[2], 1)] {
-        expect_len(name, out, elements([shape.batch, heads, per_head]));
+        out.expect_len(name, elements([shape.batch, heads, per_head]));
     }
     let (h, last) = (SharedOut::new(h), last.map(SharedOut::new));
     problem.for_each_head(forward::Forward::new, |worker, head| {
@@ -123,11 +124,11 @@ pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, d: Gradients) 
     let e = problem.width;
     expect_len("h", upstream.h, shape.elements());
     upstream.d_h.inspect(|d| expect_len("d_h", d, shape.elements()));
-    d.qkv.iter().for_each(|d| expect_len("a gradient of q, k, v", d, shape.elements()));
-    expect_len("d_gates", d.gates, inputs.gates.len());
+    d.qkv.iter().for_each(|d| d.expect_len("a gradient of q, k, v", shape.elements()));
+    d.gates.expect_len("d_gates", inputs.gates.len());
     for (d_last, d_start, per_head) in [(upstream.d_last[0], &d.start[0], e * e), (upstream.d_last[1], &d.start[1], e)] {
         d_last.inspect(|d| expect_len("d_last", d, elements([shape.batch, heads, per_head])));
-        expect_len("d_start", d_start, elements([shape.batch, heads, per_head]));
+        d_start.expect_len("d_start", elements([shape.batch, heads, per_head]));
     }
     let (d_qkv, d_gates, d_start) = (d.qkv.map(SharedOut::new), SharedOut::new(d.gates), d.start.map(SharedOut::new));
     problem.for_each_head(backward::Backward::new, |worker, head| {
@@ -165,7 +166,7 @@ impl Head {
     ///
     /// # Safety
     /// As for [`SharedOut::slice`].
-    unsafe fn memory<'b>(&self, out: &SharedOut, len: usize) -> Out<'b> {
+    unsafe fn memory<'b>(&self, out: &SharedOut, len: usize) -> Slots<'b> {
         // SAFETY: by the caller's promise.
         unsafe { out.slice(self.index * len, len) }
     }

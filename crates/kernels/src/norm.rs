@@ -12,8 +12,9 @@
 //! The term in brackets is there where c is the mean. Nothing but x is kept from the forward pass: c and r are taken again while the row is in the nearest cache.
 
 use crate::grid::SharedOut;
+use crate::out::{Out, Slots};
 use crate::rows::{self, load_or};
-use crate::shape::{Out, elements, expect_len};
+use crate::shape::{elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd, add_to, load, mul_add, plus};
 use core::ops::Range;
 
@@ -61,7 +62,7 @@ impl Inputs<'_> {
 pub(crate) fn forward(norm: impl Norm, inputs: Inputs, shift: &[f32], y: Out) {
     inputs.check();
     let width = inputs.gain.len();
-    expect_len("y", y, elements([inputs.rows, width]));
+    y.expect_len("y", elements([inputs.rows, width]));
     let (level, y) = (Level::current(), SharedOut::new(y));
     rows::for_each_block(inputs.rows, width, 0, |rows, _| {
         // SAFETY: blocks have rows of their own.
@@ -85,9 +86,9 @@ pub(crate) fn backward(
     let width = inputs.gain.len();
     expect_len("d_y", d_y, elements([inputs.rows, width]));
     d_residual.inspect(|d| expect_len("d_residual", d, elements([inputs.rows, width])));
-    expect_len("d_x", d_x, elements([inputs.rows, width]));
-    expect_len("the gradient of the gain", d_gain, width);
-    d_shift.iter().for_each(|d| expect_len("the gradient of the shift", d, width));
+    d_x.expect_len("d_x", elements([inputs.rows, width]));
+    d_gain.expect_len("the gradient of the gain", width);
+    d_shift.iter().for_each(|d| d.expect_len("the gradient of the shift", width));
     let (level, d_x) = (Level::current(), SharedOut::new(d_x));
     let sums = if d_shift.is_some() { 2 * width } else { width };
     let partial = rows::for_each_block(inputs.rows, width, sums, |rows, sums| {
@@ -161,7 +162,7 @@ struct Forward<'a, N> {
     inputs: Inputs<'a>,
     rows: Range<usize>,
     shift: &'a [f32],
-    y: Out<'a>,
+    y: Slots<'a>,
 }
 
 impl<N: Norm> WithSimd for Forward<'_, N> {
@@ -199,7 +200,7 @@ struct Backward<'a, N> {
     rows: Range<usize>,
     d_y: &'a [f32],
     d_residual: Option<&'a [f32]>,
-    d_x: Out<'a>,
+    d_x: Slots<'a>,
     /// Of the gain, then of the shift.
     sums: &'a mut [f32],
 }

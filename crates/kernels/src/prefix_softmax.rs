@@ -25,8 +25,9 @@
 //! 3. Rows and heads are tasks for threads.
 
 use crate::grid::{self, SharedOut};
+use crate::out::Out;
 use crate::segments::{RESET, Segments};
-use crate::shape::{Out, Shape, elements, expect_len};
+use crate::shape::{Shape, elements, expect_len};
 use crate::simd::{Level, Simd, WithSimd, load, mul_add, put, store};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
@@ -64,10 +65,10 @@ pub struct Start<'a, T = f32> {
 /// When a length does not fit `shape`, or the heads do not divide its width.
 pub fn forward(shape: Shape, inputs: Inputs, start: Start, y: Out, mean_last: Out, log_weight_last: Out, shares: Out) {
     let problem = Problem::new(shape, inputs, start);
-    expect_len("y", y, shape.elements());
-    expect_len("mean_last", mean_last, shape.states());
-    expect_len("log_weight_last", log_weight_last, elements([shape.batch, inputs.heads]));
-    expect_len("shares", shares, inputs.scores.len());
+    y.expect_len("y", shape.elements());
+    mean_last.expect_len("mean_last", shape.states());
+    log_weight_last.expect_len("log_weight_last", elements([shape.batch, inputs.heads]));
+    shares.expect_len("shares", inputs.scores.len());
     let [y, mean_last, log_weight_last, shares] = [y, mean_last, log_weight_last, shares].map(SharedOut::new);
     problem.for_each_task(|b, head| {
         problem.level.run(Forward { problem: &problem, b, head, y, mean_last, log_weight_last, shares });
@@ -113,10 +114,10 @@ pub fn backward(shape: Shape, inputs: Inputs, start: Start, upstream: Upstream, 
     upstream.d_y.inspect(|d| expect_len("d_y", d, shape.elements()));
     upstream.d_mean_last.inspect(|d| expect_len("d_mean_last", d, shape.states()));
     upstream.d_log_weight_last.inspect(|d| expect_len("d_log_weight_last", d, elements([shape.batch, inputs.heads])));
-    expect_len("d_scores", d.scores, inputs.scores.len());
-    expect_len("d_values", d.values, shape.elements());
-    expect_len("d_mean", d.mean, shape.states());
-    expect_len("d_log_weight", d.log_weight, elements([shape.batch, inputs.heads]));
+    d.scores.expect_len("d_scores", inputs.scores.len());
+    d.values.expect_len("d_values", shape.elements());
+    d.mean.expect_len("d_mean", shape.states());
+    d.log_weight.expect_len("d_log_weight", elements([shape.batch, inputs.heads]));
     let outputs = [d.scores, d.values, d.mean, d.log_weight].map(SharedOut::new);
     problem.for_each_task(|b, head| {
         problem.level.run(Backward { problem: &problem, b, head, upstream, outputs });

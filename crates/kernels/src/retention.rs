@@ -33,8 +33,9 @@ mod gradient;
 mod head;
 
 use crate::grid::{self, SharedOut};
+use crate::out::Out;
 use crate::segments::Segments;
-use crate::shape::{Out, elements, expect_len};
+use crate::shape::{elements, expect_len};
 use crate::simd::Level;
 use alloc::vec::Vec;
 use chunks::{Chunk, chunks};
@@ -156,8 +157,8 @@ pub struct Gradients<'a> {
 pub fn forward(sizes: Sizes, form: Form, inputs: Inputs, y: Out, state_last: Out) {
     let start = inputs.start;
     let problem = Problem::new(sizes, form, inputs);
-    expect_len("y", y, sizes.values());
-    expect_len("state_last", state_last, sizes.states(&form));
+    y.expect_len("y", sizes.values());
+    state_last.expect_len("state_last", sizes.states(&form));
     if y.is_empty() && state_last.is_empty() {
         return;
     }
@@ -193,10 +194,10 @@ pub fn backward(sizes: Sizes, form: Form, inputs: Inputs, d_y: Option<&[f32]>, d
     let problem = Problem::new(sizes, form, inputs);
     d_y.inspect(|d| expect_len("d_y", d, sizes.values()));
     d_state_last.inspect(|d| expect_len("d_state_last", d, sizes.states(&form)));
-    expect_len("d_queries", d.queries, sizes.keys());
-    expect_len("d_keys", d.keys, sizes.keys());
-    expect_len("d_values", d.values, sizes.values());
-    expect_len("d_state", d.state, sizes.states(&form));
+    d.queries.expect_len("d_queries", sizes.keys());
+    d.keys.expect_len("d_keys", sizes.keys());
+    d.values.expect_len("d_values", sizes.values());
+    d.state.expect_len("d_state", sizes.states(&form));
     if d.queries.is_empty() && d.values.is_empty() && d.state.is_empty() {
         return;
     }

@@ -12,7 +12,8 @@
 
 pub use crate::norm::inverse_root;
 use crate::norm::{self, Measure, Norm};
-use crate::shape::{Out, expect_len};
+use crate::out::Out;
+use crate::shape::expect_len;
 use crate::simd::{Simd, sqrt};
 
 /// Smallest norm a row is divided by.

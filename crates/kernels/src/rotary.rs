@@ -9,8 +9,9 @@
 //! where: m place of the step; dₕ width of a head, even. Turning back by the same angle is both the inverse and the gradient.
 
 use crate::grid::SharedOut;
+use crate::out::{Out, Slots};
 use crate::rows;
-use crate::shape::{Out, elements, expect_len};
+use crate::shape::{elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd, mul_add};
 use alloc::{vec, vec::Vec};
 
@@ -60,7 +61,7 @@ fn turn(layout: Layout, x: &[f32], places: &[u32], direction: f32, y: Out) {
     layout.expect_fits();
     let (rows, width) = (places.len(), layout.width);
     expect_len("x", x, elements([rows, width]));
-    expect_len("y", y, elements([rows, width]));
+    y.expect_len("y", elements([rows, width]));
     if x.is_empty() {
         return;
     }
@@ -121,7 +122,7 @@ struct Turn<'a> {
     places: &'a [u32],
     angles: &'a Angles,
     direction: f32,
-    y: Out<'a>,
+    y: Slots<'a>,
 }
 
 impl WithSimd for Turn<'_> {

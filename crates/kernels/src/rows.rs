@@ -6,7 +6,8 @@
 //! Activations, gates and their gradients are a [`Formula`] each, which [`apply`] takes through all elements.
 
 use crate::grid::{self, SharedOut};
-use crate::shape::{Out, as_out, elements};
+use crate::out::{Out, Slots};
+use crate::shape::elements;
 use crate::simd::{self, Level, Simd, WithSimd};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -26,7 +27,7 @@ pub(crate) fn for_each_block(rows: usize, width: usize, sums: usize, work: impl 
     let blocks = if width == 0 { 0 } else { rows.div_ceil(BLOCK) };
     let per_task = (TASK / BLOCK / width.max(1)).max(1);
     let mut partial = vec![0.0; elements([blocks, sums])];
-    let shared = SharedOut::new(as_out(&mut partial));
+    let shared = SharedOut::new(&mut partial);
     grid::for_each(blocks.div_ceil(per_task), |task| {
         for block in task * per_task..((task + 1) * per_task).min(blocks) {
             // SAFETY: every block has sums of its own, and all are initialised.
@@ -177,7 +178,7 @@ impl<F: Formula<I, O, N>, const I: usize, const O: usize, const N: usize> WithSi
         let whole = width / S::F32_LANES * S::F32_LANES;
         for row in rows {
             let inputs: [(&[f32], usize); I] = core::array::from_fn(|i| inputs[i].of_row(row, width));
-            let mut outputs: [Out; O] = core::array::from_fn(|i| {
+            let mut outputs: [Slots; O] = core::array::from_fn(|i| {
                 let Output { shared, from, stride, .. } = outputs[i];
                 debug_assert!(from % width + width <= stride, "columns of a row reach into another");
                 // SAFETY: blocks have rows of their own, outputs columns of their own, and what they share is borrowed while this runs.
@@ -260,7 +261,6 @@ pub(crate) fn load_or<S: Simd>(simd: S, source: &[f32], at: usize, fill: f32) ->
 #[cfg(all(test, feature = "std"))]
 mod tests {
     use super::*;
-    use core::mem::MaybeUninit;
 
     #[test]
     fn column_sums_cover_every_row_once() {
@@ -271,13 +271,11 @@ mod tests {
                     sums[1] += 1.0;
                 }
             });
-            let mut out = [MaybeUninit::new(f32::NAN); 1];
-            combine(&partial, 2, 0, &mut out);
-            // SAFETY: written by `combine`.
-            assert_eq!(unsafe { out[0].assume_init() }, (0..rows).sum::<usize>() as f32);
-            combine(&partial, 2, 1, &mut out);
-            // SAFETY: written by `combine`.
-            assert_eq!(unsafe { out[0].assume_init() }, rows as f32);
+            let mut out = [f32::NAN];
+            combine(&partial, 2, 0, Out::new(&mut out));
+            assert_eq!(out, [(0..rows).sum::<usize>() as f32]);
+            combine(&partial, 2, 1, Out::new(&mut out));
+            assert_eq!(out, [rows as f32]);
         }
     }
 }

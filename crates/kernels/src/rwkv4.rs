@@ -30,9 +30,10 @@
 //! 5. Rows and blocks of 64 channels are tasks for threads.
 
 use crate::grid::{self, SharedOut};
+use crate::out::Out;
 use crate::rows::combine;
 use crate::segments::{RESET, Segments};
-use crate::shape::{Out, Shape, as_out, elements, expect_len};
+use crate::shape::{Shape, elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd, load, mul_add, put, sigmoid_pair, store};
 use crate::stepwise::flush;
 use alloc::{vec, vec::Vec};
@@ -86,10 +87,10 @@ pub fn kept_len(shape: Shape) -> usize {
 /// # Panics
 /// When a length does not fit `shape`.
 pub fn forward(shape: Shape, inputs: Inputs, start: Start, y: Out, mean_last: Out, log_weight_last: Out, kept: Out) {
-    expect_len("y", y, shape.elements());
-    expect_len("mean_last", mean_last, shape.states());
-    expect_len("log_weight_last", log_weight_last, shape.states());
-    expect_len("kept", kept, kept_len(shape));
+    y.expect_len("y", shape.elements());
+    mean_last.expect_len("mean_last", shape.states());
+    log_weight_last.expect_len("log_weight_last", shape.states());
+    kept.expect_len("kept", kept_len(shape));
     let problem = Problem::new(shape, inputs, start);
     let [y, mean_last, log_weight_last, kept] = [y, mean_last, log_weight_last, kept].map(SharedOut::new);
     problem.for_each_task(|task| {
@@ -134,17 +135,17 @@ pub fn backward(shape: Shape, inputs: Inputs, start: Start, upstream: Upstream, 
     upstream.d_y.inspect(|d| expect_len("d_y", d, shape.elements()));
     upstream.d_last.iter().flatten().for_each(|d| expect_len("d_last", d, shape.states()));
     for (name, d) in [("d_receptance", &d.receptance), ("d_key", &d.key), ("d_value", &d.value)] {
-        expect_len(name, d, shape.elements());
+        d.expect_len(name, shape.elements());
     }
-    d.memory.iter().for_each(|d| expect_len("d_memory", d, shape.states()));
+    d.memory.iter().for_each(|d| d.expect_len("d_memory", shape.states()));
     let e = shape.width;
     for (name, d) in [("d_decay", &d.decay), ("d_bonus", &d.bonus)] {
-        expect_len(name, d, e);
+        d.expect_len(name, e);
     }
     let problem = Problem::new(shape, inputs, start);
     // For each row the sums of decay, then of bonus.
     let mut partials = vec![0.0; shape.batch * 2 * e];
-    let sums = SharedOut::new(as_out(&mut partials));
+    let sums = SharedOut::new(&mut partials);
     let d_inputs = [d.receptance, d.key, d.value].map(SharedOut::new);
     let d_memory = d.memory.map(SharedOut::new);
     problem.for_each_task(|task| {

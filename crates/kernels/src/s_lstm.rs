@@ -24,9 +24,10 @@ mod steps;
 use crate::choices;
 use crate::grid::SharedOut;
 use crate::matmul::{Matrix, Write, multiply, transposed};
+use crate::out::{Out, Slots};
 use crate::rows::combine;
 use crate::segments::Segments;
-use crate::shape::{Out, Shape, elements, expect_len};
+use crate::shape::{Shape, elements, expect_len};
 use crate::simd::Level;
 use crate::stepwise::{Frame, Rows, bias_sum, flush, for_each_task, state_of};
 use alloc::{vec, vec::Vec};
@@ -116,8 +117,8 @@ pub struct Gradients<'a> {
 /// # Panics
 /// When a length does not fit `shape`, or the heads do not divide its width.
 pub fn forward(shape: Shape, inputs: Inputs, states: [Out; 4], last: [Out; 4]) {
-    states.iter().for_each(|state| expect_len("a state", state, shape.elements()));
-    last.iter().for_each(|state| expect_len("a last state", state, shape.states()));
+    states.iter().for_each(|state| state.expect_len("a state", shape.elements()));
+    last.iter().for_each(|state| state.expect_len("a last state", shape.states()));
     let cell = Cell::new(shape, inputs);
     let (states, last) = (states.map(SharedOut::new), last.map(SharedOut::new));
     for_each_task(shape, inputs.start.segments, 0, |rows, _| {
@@ -139,9 +140,9 @@ pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, d: Gradients) 
     upstream.states.iter().for_each(|state| expect_len("a state", state, shape.elements()));
     upstream.d_h.inspect(|d| expect_len("d_h", d, shape.elements()));
     upstream.d_last.iter().flatten().for_each(|d| expect_len("d_last", d, shape.states()));
-    expect_len("d_preact", d.preact, 4 * shape.elements());
-    expect_len("d_weight", d.weight, weight.len());
-    d.start.iter().for_each(|d| expect_len("d_start", d, shape.states()));
+    d.preact.expect_len("d_preact", 4 * shape.elements());
+    d.weight.expect_len("d_weight", weight.len());
+    d.start.iter().for_each(|d| d.expect_len("d_start", shape.states()));
     let cell = Cell::new(shape, inputs);
     // Sums of a task: weight, then bias.
     let per_task = weight.len() + 4 * e;
@@ -156,7 +157,7 @@ pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, d: Gradients) 
     });
     combine(&partials, per_task, 0, d.weight);
     if let Some(d_bias) = d.bias {
-        expect_len("d_bias", d_bias, elements([4, e]));
+        d_bias.expect_len("d_bias", elements([4, e]));
         combine(&partials, per_task, weight.len(), d_bias);
     }
 }
@@ -200,7 +201,7 @@ impl<'a> Cell<'a> {
         (part == 3).then_some(&self.empty_m)
     }
 
-    fn forward(&self, rows: &Rows<'_>, states: [Out; 4], last: [Out; 4]) {
+    fn forward(&self, rows: &Rows<'_>, states: [Slots; 4], last: [Slots; 4]) {
         let (n, e) = (rows.len(), rows.width);
         let preact = rows.of(self.preact, rows.seq_len * 4 * e);
         let carried = self.start.carried();
@@ -222,7 +223,7 @@ impl<'a> Cell<'a> {
         }
     }
 
-    fn backward(&self, rows: &Rows<'_>, upstream: Upstream<'_>, d_preact: Out, d_start: [Out; 3], partial: &mut [f32]) {
+    fn backward(&self, rows: &Rows<'_>, upstream: Upstream<'_>, d_preact: Slots, d_start: [Slots; 3], partial: &mut [f32]) {
         let (n, e) = (rows.len(), rows.width);
         let preact = rows.of(self.preact, rows.seq_len * 4 * e);
         let states = upstream.states.map(|state| rows.of(state, rows.seq_len * e));

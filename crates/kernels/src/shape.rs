@@ -1,20 +1,6 @@
-//! The words every recurrence kernel shares: sizes, outputs, and the choices between formulas.
+//! The words every recurrence kernel shares: sizes, and the choices between formulas.
 
 use crate::choices;
-use core::mem::MaybeUninit;
-
-/// An output slice. Kernels write every element, so it may be uninitialised.
-pub type Out<'a> = &'a mut [MaybeUninit<f32>];
-
-/// Numbers as an output: shared with the runtime, and no part of the public interface.
-///
-/// What is behind the result must stay initialised: write numbers there, never `MaybeUninit::uninit()`. The kernels do.
-#[doc(hidden)]
-#[inline(always)]
-pub fn as_out(values: &mut [f32]) -> Out<'_> {
-    // SAFETY: the same layout, and as long; whoever writes there writes numbers, as said above.
-    unsafe { core::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), values.len()) }
-}
 
 /// Sizes of a batch of sequences `[B, T, E]`, row-major.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,8 +3,9 @@
 //! Departure: backward takes the gradients of several readers of y and adds them up in the pass that writes d_x.
 
 use crate::activation::{self, Activation};
+use crate::out::Out;
 use crate::rows::{Input, flat};
-use crate::shape::{Out, expect_len};
+use crate::shape::expect_len;
 use crate::simd::{Simd, mul_add, sigmoid};
 
 /// y = x σ(x), element by element.
@@ -12,9 +13,10 @@ use crate::simd::{Simd, mul_add, sigmoid};
 /// # Panics
 /// When the lengths differ.
 pub fn forward(x: &[f32], y: Out) {
-    expect_len("y", y, x.len());
+    y.expect_len("y", x.len());
+    let y = y.slots();
     for (sizes, at) in flat(x.len()) {
-        activation::forward(Silu, sizes, &x[at.clone()], None, &mut y[at]);
+        activation::forward(Silu, sizes, &x[at.clone()], None, Out::from(&mut y[at]));
     }
 }
 
@@ -24,11 +26,12 @@ pub fn forward(x: &[f32], y: Out) {
 /// When the lengths differ.
 pub fn backward(x: &[f32], d_y: [Option<&[f32]>; 2], d_x: Out) {
     d_y.iter().flatten().for_each(|d_y| expect_len("d_y", d_y, x.len()));
-    expect_len("d_x", d_x, x.len());
+    d_x.expect_len("d_x", x.len());
+    let d_x = d_x.slots();
     for (sizes, at) in flat(x.len()) {
         let matrix = |x| Input::matrix(x, sizes[1]).after(at.start);
         let d_y = d_y.map(|d_y| d_y.map_or(Input::ZERO, matrix));
-        activation::backward(Silu, sizes, [matrix(x), Input::ZERO], d_y, &mut d_x[at.clone()], None);
+        activation::backward(Silu, sizes, [matrix(x), Input::ZERO], d_y, Out::from(&mut d_x[at.clone()]), None);
     }
 }
 

@@ -10,7 +10,7 @@
 
 mod named;
 
-use crate::shape::as_out;
+use crate::out::Out;
 use core::mem::MaybeUninit;
 #[cfg(any(feature = "std", not(all(target_arch = "wasm32", target_feature = "simd128"))))]
 use pulp::Scalar128b;
@@ -229,7 +229,7 @@ mod few {
 /// Stores one vector to `target[at..]`, which holds numbers already; lanes past the end of the slice are dropped.
 #[inline(always)]
 pub fn put<S: Simd>(simd: S, target: &mut [f32], at: usize, value: S::f32s) {
-    store(simd, as_out(target), at, value);
+    store(simd, Out::new(target).slots(), at, value);
 }
 
 /// `target[at..] += value`; lanes past the end of the slice are dropped.

@@ -2,8 +2,9 @@
 //!
 //! With δ = d_out: d_y = δ SiLU(z);  d_c = s d_y;  d_s = Σ c d_y;  d_z = δ (y + s c) SiLU'(z).
 
+use crate::out::Out;
 use crate::rows::{self, Formula, Input, Output};
-use crate::shape::{Out, elements, expect_len};
+use crate::shape::{elements, expect_len};
 use crate::silu::silu;
 use crate::simd::{Simd, mul_add};
 
@@ -51,7 +52,7 @@ impl<'a> Inputs<'a> {
 /// When a length does not fit.
 pub fn forward(rows: usize, inputs: Inputs, out: Out) {
     let (width, inputs) = (inputs.skip.len(), inputs.check(rows));
-    expect_len("out", out, elements([rows, width]));
+    out.expect_len("out", elements([rows, width]));
     rows::apply(Gate, [rows, width], inputs, [Output::matrix(out, width)], []);
 }
 
@@ -63,9 +64,9 @@ pub fn backward(rows: usize, inputs: Inputs, d_out: &[f32], d: Gradients) {
     let (width, [y, c, z, skip]) = (inputs.skip.len(), inputs.check(rows));
     expect_len("d_out", d_out, elements([rows, width]));
     for (name, out) in [("d_y", &d.y), ("d_c", &d.c), ("d_z", &d.z)] {
-        expect_len(name, out, elements([rows, width]));
+        out.expect_len(name, elements([rows, width]));
     }
-    expect_len("d_skip", d.skip, width);
+    d.skip.expect_len("d_skip", width);
     let outputs = [d.y, d.c, d.z].map(|out| Output::matrix(out, width));
     rows::apply(Backward, [rows, width], [y, c, z, skip, Input::matrix(d_out, width)], outputs, [Some(d.skip)]);
 }

@@ -2,8 +2,9 @@
 //! its parts.
 
 use crate::grid::SharedOut;
+use crate::out::Out;
 use crate::rows;
-use crate::shape::{Out, elements, expect_len};
+use crate::shape::{elements, expect_len};
 use core::mem::MaybeUninit;
 
 /// The first columns of `x` to `left`, the others to `right`.
@@ -16,8 +17,8 @@ use core::mem::MaybeUninit;
 pub fn split(rows: usize, [left_width, right_width]: [usize; 2], x: &[f32], left: Out, right: Out) {
     let width = left_width.saturating_add(right_width);
     expect_len("x", x, elements([rows, width]));
-    expect_len("left", left, elements([rows, left_width]));
-    expect_len("right", right, elements([rows, right_width]));
+    left.expect_len("left", elements([rows, left_width]));
+    right.expect_len("right", elements([rows, right_width]));
     let (left, right) = (SharedOut::new(left), SharedOut::new(right));
     rows::for_each_block(rows, width, 0, |range, _| {
         for row in range {
@@ -39,7 +40,7 @@ pub fn join(rows: usize, [left_width, right_width]: [usize; 2], left: Option<&[f
     let width = left_width.saturating_add(right_width);
     left.inspect(|left| expect_len("left", left, elements([rows, left_width])));
     right.inspect(|right| expect_len("right", right, elements([rows, right_width])));
-    expect_len("x", x, elements([rows, width]));
+    x.expect_len("x", elements([rows, width]));
     let x = SharedOut::new(x);
     rows::for_each_block(rows, width, 0, |range, _| {
         for row in range {

@@ -26,9 +26,10 @@ mod steps;
 mod walk;
 
 use crate::grid::{self, SharedOut};
+use crate::out::Out;
 use crate::rows;
 use crate::segments::Segments;
-use crate::shape::{Out, Shape, as_out, elements, expect_len};
+use crate::shape::{Shape, elements, expect_len};
 use crate::simd::Level;
 use alloc::vec;
 pub use discrete::{A, B, C, Continuous, F, G};
@@ -111,8 +112,8 @@ impl Inputs<'_> {
 /// When a length does not fit.
 pub fn forward(inputs: Inputs<'_>, y: Out, x_last: Out) {
     inputs.check();
-    expect_len("y", y, inputs.shape.elements());
-    expect_len("x_last", x_last, inputs.states());
+    y.expect_len("y", inputs.shape.elements());
+    x_last.expect_len("x_last", inputs.states());
     let inputs = Inputs { shape: inputs.shape.with_rows_of(y.len() + x_last.len()), ..inputs };
     let [down, across] = inputs.grid();
     let (level, y, x_last) = (Level::current(), SharedOut::new(y), SharedOut::new(x_last));
@@ -136,17 +137,17 @@ pub fn backward(inputs: Inputs<'_>, d_y: Option<&[f32]>, d_x_last: Option<&[f32]
     inputs.check();
     d_y.inspect(|d| expect_len("d_y", d, inputs.shape.elements()));
     d_x_last.inspect(|d| expect_len("d_x_last", d, inputs.states()));
-    expect_len("d_u", d_u, inputs.shape.elements());
-    expect_len("d_parameters", d_parameters, inputs.parameters.len());
-    expect_len("d_skip", d_skip, inputs.shape.width);
-    expect_len("d_x0", d_x0, inputs.states());
+    d_u.expect_len("d_u", inputs.shape.elements());
+    d_parameters.expect_len("d_parameters", inputs.parameters.len());
+    d_skip.expect_len("d_skip", inputs.shape.width);
+    d_x0.expect_len("d_x0", inputs.states());
     let inputs = Inputs { shape: inputs.shape.with_rows_of(d_u.len() + d_x0.len()), ..inputs };
     let [down, across] = inputs.grid();
     // Sums of the rows of a task: of all channels, parameters then skip.
     let sums = inputs.parameters.len() + inputs.shape.width;
     let mut partial = vec![0.0; down * sums];
     {
-        let (level, partial) = (Level::current(), SharedOut::new(as_out(&mut partial)));
+        let (level, partial) = (Level::current(), SharedOut::new(&mut partial));
         let (d_u, d_x0) = (SharedOut::new(d_u), SharedOut::new(d_x0));
         grid::for_each(down * across, |i| {
             let [rows, channels] = inputs.task(i);

@@ -5,8 +5,9 @@
 //! tasks as there are threads, and each runs whole rows from end to end with products of its own.
 
 use crate::grid::{self, SharedOut};
+use crate::out::Slots;
 use crate::segments::{RESET, Segments};
-use crate::shape::{Out, Shape, as_out};
+use crate::shape::Shape;
 use crate::simd::{self, Simd, TRACE, sigmoid_pair, without_traces};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
@@ -28,7 +29,7 @@ pub(crate) fn for_each_task(
     let shape = shape.with_rows_of(shape.width);
     let n = grid::threads().min(shape.batch);
     let mut partial = vec![0.0; n * sums];
-    let shared = SharedOut::new(as_out(&mut partial));
+    let shared = SharedOut::new(&mut partial);
     grid::for_each(n, |i| {
         let rows = Rows::new(shape, segments, grid::piece(shape.batch, n, i));
         // SAFETY: every task has sums of its own, and all are initialised.
@@ -68,7 +69,7 @@ impl<'a> Rows<'a> {
     ///
     /// # Safety
     /// As for [`SharedOut::slice`]; tasks that cut a batch have different rows.
-    pub unsafe fn own<'b>(&self, out: &SharedOut, per_row: usize) -> Out<'b> {
+    pub unsafe fn own<'b>(&self, out: &SharedOut, per_row: usize) -> Slots<'b> {
         // SAFETY: by the caller's promise.
         unsafe { out.slice(self.range.start * per_row, self.len() * per_row) }
     }
@@ -161,7 +162,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Writes 0 to every padded step of an output with `per_step` elements for each.
-    pub fn clear_padding(&self, out: Out, per_step: usize) {
+    pub fn clear_padding(&self, out: Slots, per_step: usize) {
         for (row, &length) in self.lengths.iter().enumerate() {
             let padding = row * self.seq_len + length..(row + 1) * self.seq_len;
             out[padding.start * per_step..padding.end * per_step].fill(MaybeUninit::new(0.0));

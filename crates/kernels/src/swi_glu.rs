@@ -6,7 +6,7 @@
 //! ```
 
 use crate::gated_gelu::{Gradients, Halves, Inputs, gate, gate_backward};
-use crate::shape::Out;
+use crate::out::Out;
 use crate::silu::Silu;
 
 /// y = value ⊙ SiLU(gate).

@@ -1,5 +1,6 @@
 mod common;
 use common::*;
+use minrnn_kernels::Out;
 use minrnn_kernels::attention::{self, Sizes, Start, Upstream};
 use minrnn_kernels::reference;
 use minrnn_kernels::segments::{CONTINUE, PADDING, RESET, Segments};
@@ -140,10 +141,10 @@ fn without_steps_any_number_of_heads_returns_at_once() {
     for head_width in [0, 1] {
         let sizes = Sizes { batch: 1, seq_len: 0, past: 0, next: 0, heads: 1 << 40, head_width, window: 1 };
         let start = Start { lengths: &[0], ..Start::default() };
-        attention::forward(sizes, &[], start, &mut [], &mut [], &mut []);
+        attention::forward(sizes, &[], start, Out::default(), Out::default(), Out::default());
         for d_y in [None, Some(empty)] {
             let upstream = Upstream { y: &[], log_sums: &[], d_y, d_next: Some(&[]) };
-            attention::backward(sizes, &[], start, upstream, &mut [], &mut []);
+            attention::backward(sizes, &[], start, upstream, Out::default(), Out::default());
         }
     }
 }
@@ -158,7 +159,7 @@ fn threads_change_nothing_but_the_order_of_sums_over_shares() {
         let (qkv, past, y, _) = case.elements();
         let (x, d_y) = (random.normal(qkv), random.normal(y));
         let run = || {
-            let [y, log_sums] = outputs([y, heads * 400], |[y, l]| attention::forward(sizes, &x, case.start(&[]), y, l, &mut []));
+            let [y, log_sums] = outputs([y, heads * 400], |[y, l]| attention::forward(sizes, &x, case.start(&[]), y, l, Out::default()));
             let [d_qkv, _] = outputs([qkv, past], |[d, p]| {
                 let upstream = Upstream { y: &y, log_sums: &log_sums, d_y: Some(&d_y), d_next: None };
                 attention::backward(sizes, &x, case.start(&[]), upstream, d, p);

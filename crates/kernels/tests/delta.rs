@@ -6,10 +6,10 @@ use common::{
     GRADIENT, OUTPUT, Random, assert_close_above, assert_gradient, assert_nan_in, assert_threads_change_nothing, differences, dot,
     on_every_level, outputs, wide,
 };
+use minrnn_kernels::Out;
 use minrnn_kernels::delta::{self, Inputs, Sizes};
 use minrnn_kernels::reference;
 use minrnn_kernels::segments::{CONTINUE, PADDING, RESET, Segments};
-use minrnn_kernels::shape::as_out;
 use minrnn_kernels::simd::Level;
 
 struct Batch {
@@ -169,7 +169,7 @@ fn a_key_whose_squares_overflow_gives_nan_and_is_not_passed_over() {
     let inputs = Inputs { x: &x, memory: None, segments: Segments::DENSE };
     on_every_level(|level| {
         let mut memory = vec![0.0; 4];
-        assert_nan_in(level, 0..4, 4, |y| delta::forward(sizes, inputs, y, as_out(&mut memory)));
+        assert_nan_in(level, 0..4, 4, |y| delta::forward(sizes, inputs, y, Out::new(&mut memory)));
         assert!(memory.iter().all(|x| x.is_nan()), "{level}: {memory:?}");
     });
     let expected = reference::delta::forward(sizes, &x, None, Segments::DENSE);

@@ -1,8 +1,8 @@
 mod common;
 use common::*;
+use minrnn_kernels::Out;
 use minrnn_kernels::head_norm::{self, Gradients, Inputs};
 use minrnn_kernels::reference;
-use minrnn_kernels::shape::as_out;
 
 const EPS: f32 = 1e-5;
 
@@ -59,8 +59,8 @@ fn a_head_whose_squares_overflow_is_nan_and_never_a_silent_zero() {
             assert_nan_in(&name("y"), large.clone(), 3 * width, |y| head_norm::forward(3, 2, inputs, y));
             let backward = |d: Gradients| head_norm::backward(3, 2, inputs, &d_y, d);
             let [mut d_x, mut d_weight] = [vec![0.0; 3 * width], vec![0.0; width]];
-            assert_nan_in(&name("d_x"), large.clone(), 3 * width, |x| backward(Gradients { x, weight: as_out(&mut d_weight) }));
-            assert_nan_in(&name("d_weight"), head..width, width, |weight| backward(Gradients { x: as_out(&mut d_x), weight }));
+            assert_nan_in(&name("d_x"), large.clone(), 3 * width, |x| backward(Gradients { x, weight: Out::new(&mut d_weight) }));
+            assert_nan_in(&name("d_weight"), head..width, width, |weight| backward(Gradients { x: Out::new(&mut d_x), weight }));
         });
         let only_that = |numbers: &[f32]| numbers.iter().enumerate().all(|(i, x)| x.is_nan() == large.contains(&i));
         assert!(only_that(&reference::head_norm::forward(3, 2, &x, &weight, EPS)), "the reference at {head}");

@@ -1,8 +1,8 @@
 mod common;
 use common::*;
+use minrnn_kernels::Out;
 use minrnn_kernels::layer_norm::{self, Gradients, Inputs};
 use minrnn_kernels::reference;
-use minrnn_kernels::shape::as_out;
 
 const EPS: f32 = 1e-5;
 
@@ -95,10 +95,10 @@ fn a_row_whose_squares_overflow_is_nan_and_never_a_silent_zero() {
             let backward = |d: Gradients| layer_norm::backward(3, width, inputs, &d_y, None, d);
             let [mut d_x, mut d_gamma, mut d_beta] = [3 * width, width, width].map(|n| vec![0.0; n]);
             assert_nan_in(&name("d_x"), second.clone(), 3 * width, |x| {
-                backward(Gradients { x, gamma: as_out(&mut d_gamma), beta: as_out(&mut d_beta) });
+                backward(Gradients { x, gamma: Out::new(&mut d_gamma), beta: Out::new(&mut d_beta) });
             });
             assert_nan_in(&name("d_gamma"), 0..width, width, |gamma| {
-                backward(Gradients { x: as_out(&mut d_x), gamma, beta: as_out(&mut d_beta) });
+                backward(Gradients { x: Out::new(&mut d_x), gamma, beta: Out::new(&mut d_beta) });
             });
             assert!(d_beta.iter().all(|d| d.is_finite()), "{level} {width} d_beta");
         });

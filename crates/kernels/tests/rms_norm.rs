@@ -1,8 +1,8 @@
 mod common;
 use common::*;
+use minrnn_kernels::Out;
 use minrnn_kernels::reference;
 use minrnn_kernels::rms_norm::{self, Gradients, Inputs};
-use minrnn_kernels::shape::as_out;
 
 #[test]
 fn reference_gradients_match_differences() {
@@ -67,8 +67,8 @@ fn a_row_whose_squares_overflow_is_nan_and_never_a_silent_zero() {
             assert_nan_in(&name("y"), second.clone(), 3 * width, |y| rms_norm::forward(3, width, inputs, y));
             let backward = |d: Gradients| rms_norm::backward(3, width, inputs, &d_y, None, d);
             let [mut d_x, mut d_gamma] = [vec![0.0; 3 * width], vec![0.0; width]];
-            assert_nan_in(&name("d_x"), second.clone(), 3 * width, |x| backward(Gradients { x, gamma: as_out(&mut d_gamma) }));
-            assert_nan_in(&name("d_gamma"), 0..width, width, |gamma| backward(Gradients { x: as_out(&mut d_x), gamma }));
+            assert_nan_in(&name("d_x"), second.clone(), 3 * width, |x| backward(Gradients { x, gamma: Out::new(&mut d_gamma) }));
+            assert_nan_in(&name("d_gamma"), 0..width, width, |gamma| backward(Gradients { x: Out::new(&mut d_x), gamma }));
         });
         let only_second = |numbers: &[f32]| numbers.iter().enumerate().all(|(i, x)| x.is_nan() == second.contains(&i));
         assert!(only_second(&reference::rms_norm::forward(3, width, &x, &gamma)), "the reference at {width}");

@@ -9,8 +9,8 @@ mod common;
 mod functions;
 
 use functions::{Function, functions};
+use minrnn_kernels::Out;
 use std::cell::RefCell;
-use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice::IterMut;
 
@@ -54,10 +54,8 @@ impl<'a> Slices<'a> {
     }
 
     /// The next slice, to write.
-    pub fn out(&mut self) -> &'a mut [MaybeUninit<f32>] {
-        let slice = self.f32();
-        // SAFETY: the same layout; kernels write numbers.
-        unsafe { std::slice::from_raw_parts_mut(slice.as_mut_ptr().cast(), slice.len()) }
+    pub fn out(&mut self) -> Out<'a> {
+        self.f32().into()
     }
 
     /// The steps of the rows that segments are made for.

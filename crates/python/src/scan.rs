@@ -1,9 +1,7 @@
 //! The kernels' recurrences, forward and backward, on memory of others: what `minrnn.torch` is made of.
 
-use minrnn_kernels::Start;
 use minrnn_kernels::recurrence::{self, Cell, Gradients, Inputs, Upstream};
-use minrnn_kernels::shape::{Gates, Out, Shape, as_out};
-use minrnn_kernels::{Candidate, Segments};
+use minrnn_kernels::{Candidate, Gates, Out, Segments, Shape, Start};
 use numpy::{Element, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
@@ -53,7 +51,7 @@ fn optional<'a, T: Element>(name: &str, array: Option<&'a Array<'_, T>>, len: us
 fn room<'a>(name: &str, array: &'a Array<'_>, len: usize) -> Result<Out<'a>> {
     // SAFETY: the caller has just made it for this call.
     match unsafe { array.as_slice_mut() } {
-        Ok(numbers) if numbers.len() == len && array.is_c_contiguous() => Ok(as_out(numbers)),
+        Ok(numbers) if numbers.len() == len && array.is_c_contiguous() => Ok(Out::new(numbers)),
         _ => Err(Failure::input(format!("{name} has no room for {len} numbers without gaps"))),
     }
 }
@@ -155,11 +153,11 @@ pub(crate) fn scan_backward(
         d_bias: None,
         d_extra: match d_extra {
             Some(d_extra) => room("d_extra", d_extra, cell.extra_len(shape))?,
-            None if cell.extra_len(shape) == 0 => as_out(&mut []),
+            None if cell.extra_len(shape) == 0 => Out::default(),
             None => return Err(Failure::input("there is no room for the gradient of the values")),
         },
         d_h0: room("d_h0", d_h0, shape.states())?,
-        d_init: as_out(&mut d_init),
+        d_init: Out::new(&mut d_init),
     };
     let pool = threads::pool(py, threads)?;
     computed(py, || {

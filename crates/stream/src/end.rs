@@ -8,9 +8,8 @@
 //!
 //! A session keeps s, what rounding has added to s, and n, then a and the last x.
 
-use minrnn_kernels::shape::as_out;
 use minrnn_kernels::weight_matrix::WeightMatrix;
-use minrnn_kernels::{count, gelu};
+use minrnn_kernels::{Out, count, gelu};
 
 use crate::gates;
 use crate::linear::{Linear, matmul};
@@ -212,7 +211,7 @@ fn compare(pass: &Pass<'_>, pair: &Linear, both: &[f32], scratch: &mut [f32], y:
         for (row, values) in values.chunks_exact(range.len()).enumerate() {
             // SAFETY: pieces have outputs of their own.
             let y = unsafe { y.part(row, range.clone()) };
-            gelu::forward(1, range.len(), values, Some(&pair.bias[range.clone()]), as_out(y));
+            gelu::forward(1, range.len(), values, Some(&pair.bias[range.clone()]), Out::new(y));
         }
     });
 }

@@ -4,9 +4,8 @@ use alloc::vec::Vec;
 
 use core::ops::Range;
 
-use minrnn_kernels::gelu;
-use minrnn_kernels::shape::as_out;
 use minrnn_kernels::weight_matrix::Inputs;
+use minrnn_kernels::{Out, gelu};
 
 use crate::gates;
 use crate::linear::{Linear, matmul, split_rows};
@@ -87,14 +86,14 @@ impl FeedForward {
         match (self.kind, &self.scale) {
             (FeedForwardKind::SwiGlu, _) => gates::swi_glu(pass.level, [values(0), values(1)], hidden),
             (FeedForwardKind::Gated, Some(scale)) => {
-                gelu::forward(1, width, values(1), Some(bias(1)), as_out(hidden));
+                gelu::forward(1, width, values(1), Some(bias(1)), Out::new(hidden));
                 gates::scale_by(pass.level, values(0), bias(0), &scale[range.clone()], hidden);
             }
             (FeedForwardKind::GeGlu, _) => {
-                gelu::forward(1, width, values(0), None, as_out(hidden));
+                gelu::forward(1, width, values(0), None, Out::new(hidden));
                 gates::times(pass.level, [values(1)], hidden);
             }
-            _ => gelu::forward(1, width, values(0), Some(bias(0)), as_out(hidden)),
+            _ => gelu::forward(1, width, values(0), Some(bias(0)), Out::new(hidden)),
         }
     }
 }

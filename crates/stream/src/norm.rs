@@ -3,9 +3,8 @@
 use alloc::vec::Vec;
 
 use minrnn_kernels::layer_norm::{self, EPS};
-use minrnn_kernels::rms_norm;
-use minrnn_kernels::shape::as_out;
 use minrnn_kernels::simd::sqrt;
+use minrnn_kernels::{Out, rms_norm};
 
 use crate::gates;
 use crate::pass::Pass;
@@ -79,8 +78,8 @@ impl Norm {
     fn block(&self, pass: &Pass<'_>, rows: usize, x: &[f32], y: &mut [f32]) {
         let d = self.width();
         match self {
-            Self::Layer { gamma, beta } => layer_norm::forward(rows, d, layer_norm::Inputs { x, gamma, eps: EPS }, beta, as_out(y)),
-            Self::Rms { gamma } => rms_norm::forward(rows, d, rms_norm::Inputs { x, gamma }, as_out(y)),
+            Self::Layer { gamma, beta } => layer_norm::forward(rows, d, layer_norm::Inputs { x, gamma, eps: EPS }, beta, Out::new(y)),
+            Self::Rms { gamma } => rms_norm::forward(rows, d, rms_norm::Inputs { x, gamma }, Out::new(y)),
             Self::RmsEps { gamma, eps } => {
                 for (x, y) in x.chunks_exact(d).zip(y.chunks_exact_mut(d)) {
                     let mean_square = x.iter().map(|x| x * x).sum::<f32>() / d as f32;

@@ -6,7 +6,8 @@ use super::tiles::{Gradient, KEYS, QUERIES};
 use super::{Row, Sizes, Start};
 use crate::grid::{self, SharedOut};
 use crate::matmul::{Matrix, Write, multiply};
-use crate::shape::{Out, elements, expect_len};
+use crate::out::Out;
+use crate::shape::{elements, expect_len};
 use crate::simd::Level;
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
@@ -41,8 +42,8 @@ pub fn backward(sizes: Sizes, qkv: &[f32], start: Start<'_>, upstream: Upstream<
     expect_len("qkv", qkv, elements([batch, seq_len, 3, d]));
     expect_len("y", y, elements([batch, seq_len, d]));
     expect_len("log_sums", log_sums, elements([batch, heads, seq_len]));
-    expect_len("d_qkv", d_qkv, elements([batch, seq_len, 3, d]));
-    expect_len("d_past", d_past, elements([batch, past, 2, d]));
+    d_qkv.expect_len("d_qkv", elements([batch, seq_len, 3, d]));
+    d_past.expect_len("d_past", elements([batch, past, 2, d]));
     d_y.inspect(|d_y| expect_len("d_y", d_y, elements([batch, seq_len, d])));
     d_next.inspect(|d_next| expect_len("d_next", d_next, elements([batch, next, 2, d])));
     if d_qkv.is_empty() && d_past.is_empty() {
@@ -54,7 +55,7 @@ pub fn backward(sizes: Sizes, qkv: &[f32], start: Start<'_>, upstream: Upstream<
     // d_k and d_v of each head, from each share of its queries.
     let of_task = (past + seq_len) * 2 * head_width;
     let mut partial = vec![0.0f32; batch * heads * shares * of_task];
-    let partial_out = SharedOut::new(crate::shape::as_out(&mut partial));
+    let partial_out = SharedOut::new(&mut partial);
     if let Some(d_y) = d_y {
         grid::for_each(batch * heads * shares, |task| {
             let (b, h, share) = (task / shares / heads, task / shares % heads, task % shares);

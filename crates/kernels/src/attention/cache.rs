@@ -2,7 +2,7 @@
 
 use super::{Row, Sizes, Start};
 use crate::grid::{self, SharedOut};
-use crate::shape::Out;
+use crate::out::Out;
 use core::mem::MaybeUninit;
 
 /// The part of a step that is wanted.

@@ -5,7 +5,8 @@ use super::tiles::{KEYS, QUERIES, Softmax};
 use super::{Row, Sizes, Start};
 use crate::grid::{self, SharedOut};
 use crate::matmul::{Matrix, Write, multiply};
-use crate::shape::{Out, elements, expect_len};
+use crate::out::Out;
+use crate::shape::{elements, expect_len};
 use crate::simd::{Level, sqrt};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
@@ -26,12 +27,12 @@ pub fn forward(sizes: Sizes, qkv: &[f32], start: Start<'_>, y: Out, log_sums: Ou
     let d = sizes.width();
     start.expect_fits(&sizes);
     expect_len("qkv", qkv, elements([batch, seq_len, 3, d]));
-    expect_len("y", y, elements([batch, seq_len, d]));
-    expect_len("log_sums", log_sums, elements([batch, heads, seq_len]));
-    expect_len("next", next, elements([batch, sizes.next, 2, d]));
+    y.expect_len("y", elements([batch, seq_len, d]));
+    log_sums.expect_len("log_sums", elements([batch, heads, seq_len]));
+    next.expect_len("next", elements([batch, sizes.next, 2, d]));
     // Without steps nothing says that there is memory for the heads.
     if y.is_empty() && next.is_empty() {
-        return log_sums.fill(MaybeUninit::new(0.0));
+        return log_sums.slots().fill(MaybeUninit::new(0.0));
     }
     write_next(&sizes, qkv, &start, next);
     let level = Level::current();

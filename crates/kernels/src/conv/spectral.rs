@@ -13,8 +13,8 @@
 
 use super::{Adjoint, Gradients, Positions};
 use crate::grid::{self, SharedOut};
+use crate::out::Out;
 use crate::segments::RESET;
-use crate::shape::Out;
 use alloc::{vec, vec::Vec};
 use core::ops::Range;
 use realfft::num_complex::Complex;

@@ -3,7 +3,8 @@
 use super::step::{Input, advance};
 use super::{CHUNK, EPS, Head, Inputs, Sizes};
 use crate::grid::{self, SharedOut};
-use crate::shape::{Out, elements, expect_len};
+use crate::out::{Out, Slots};
+use crate::shape::{elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd, mul_add, neg, put};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
@@ -17,8 +18,8 @@ pub fn backward(sizes: Sizes, inputs: Inputs, d_y: Option<&[f32]>, d_after: Opti
     inputs.check(sizes);
     d_y.inspect(|d_y| expect_len("d_y", d_y, elements([sizes.steps(), sizes.width()])));
     d_after.inspect(|d| expect_len("the gradient of the memory after", d, elements([sizes.batch, sizes.memory()])));
-    expect_len("d_x", d_x, elements([sizes.steps(), sizes.inputs()]));
-    expect_len("d_memory", d_memory, elements([sizes.batch, sizes.memory()]));
+    d_x.expect_len("d_x", elements([sizes.steps(), sizes.inputs()]));
+    d_memory.expect_len("d_memory", elements([sizes.batch, sizes.memory()]));
     if d_x.is_empty() && d_memory.is_empty() {
         return;
     }
@@ -52,7 +53,7 @@ impl<'a> Backward<'a> {
     }
 
     /// Where the gradients of q, k, v and b of step `t` go.
-    fn d_x(&self, t: usize) -> [Out<'_>; 4] {
+    fn d_x(&self, t: usize) -> [Slots<'_>; 4] {
         let sizes = self.head.sizes;
         let first = (self.head.b * sizes.seq_len + t) * sizes.inputs();
         let [q, k, v, b] = self.head.places();
@@ -122,7 +123,7 @@ impl WithSimd for Backward<'_> {
 
 /// One step back: `d_state` is D of the memory after the step, in the end of that before it, which is `memory`.
 #[inline(always)]
-fn step_backward<S: Simd>(simd: S, x: &Input<'_>, memory: &[f32], d_y: &[f32], d_state: &mut [f32], [d_q, d_k, d_v, d_b]: [Out; 4]) {
+fn step_backward<S: Simd>(simd: S, x: &Input<'_>, memory: &[f32], d_y: &[f32], d_state: &mut [f32], [d_q, d_k, d_v, d_b]: [Slots; 4]) {
     let n = x.k.len();
     let zero = simd.splat_f32s(0.0);
     for d in [&mut *d_q, &mut *d_k] {

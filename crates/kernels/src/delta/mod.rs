@@ -28,8 +28,9 @@ pub use backward::backward;
 pub use step::step;
 
 use crate::grid::{self, SharedOut};
+use crate::out::{Out, Slots};
 use crate::segments::{PADDING, RESET, Segments};
-use crate::shape::{Out, elements, expect_len};
+use crate::shape::{elements, expect_len};
 use crate::simd::{Level, Simd, WithSimd};
 use core::mem::MaybeUninit;
 use step::{Input, advance};
@@ -152,8 +153,8 @@ impl<'a> Head<'a> {
 /// When a length does not fit `sizes`.
 pub fn forward(sizes: Sizes, inputs: Inputs, y: Out, memory: Out) {
     inputs.check(sizes);
-    expect_len("y", y, elements([sizes.steps(), sizes.width()]));
-    expect_len("the memory after", memory, elements([sizes.batch, sizes.memory()]));
+    y.expect_len("y", elements([sizes.steps(), sizes.width()]));
+    memory.expect_len("the memory after", elements([sizes.batch, sizes.memory()]));
     if y.is_empty() && memory.is_empty() {
         return;
     }
@@ -183,7 +184,7 @@ struct Forward<'a> {
 
 impl Forward<'_> {
     /// Where the output of step `t` goes.
-    fn y<'b>(&self, t: usize) -> Out<'b> {
+    fn y<'b>(&self, t: usize) -> Slots<'b> {
         let Sizes { seq_len, head_width, .. } = self.head.sizes;
         let at = (self.head.b * seq_len + t) * self.head.sizes.width() + self.head.head * head_width;
         // SAFETY: tasks have heads of their own.

@@ -2,7 +2,8 @@
 
 use super::EPS;
 use crate::norm::inverse_root;
-use crate::shape::{Out, as_out, elements, expect_len};
+use crate::out::{Out, Slots};
+use crate::shape::{elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd, mul_add, put};
 
 /// What a head reads in a step, its key not yet of length 1.
@@ -33,7 +34,7 @@ impl<'a> Input<'a> {
 
 /// Corrects `memory` `[n, n]` by a step, and writes what the query then finds there.
 #[inline(always)]
-pub(super) fn advance<S: Simd>(simd: S, x: &Input<'_>, memory: &mut [f32], mut y: Option<Out>) {
+pub(super) fn advance<S: Simd>(simd: S, x: &Input<'_>, memory: &mut [f32], mut y: Option<Slots>) {
     let n = x.k.len();
     for at in (0..n).step_by(S::F32_LANES) {
         let mut recalled = simd.splat_f32s(0.0);
@@ -67,7 +68,7 @@ pub fn step(level: Level, x: [&[f32]; 3], b: f32, memory: &mut [f32], y: &mut [f
         #[inline(always)]
         fn with_simd<S: Simd>(self, simd: S) {
             let Self(x, b, memory, y) = self;
-            advance(simd, &Input::new(simd, x, b), memory, Some(as_out(y)));
+            advance(simd, &Input::new(simd, x, b), memory, Some(Out::new(y).slots()));
         }
     }
 

@@ -3,7 +3,7 @@
 //! Slices that end in the state's or the product's name are of this step, `[rows, E]` and `[rows, 3E]`; `preact`, `h`, `d_h` and
 //! `d_preact` are the task's, over all steps. Rows in padding are left alone, except that their gradients become 0.
 
-use crate::shape::Out;
+use crate::out::Slots;
 use crate::simd::{Simd, WithSimd, add_to, load, mul_add, put, sigmoid, sigmoid_pair, store, tanh};
 use crate::stepwise::{Frame, carried, gate, gate_mut, gate_sum, tanh_and_slope};
 
@@ -27,7 +27,7 @@ pub(super) struct TorchStep<'a> {
     pub inner_bias: &'a [f32],
     pub product: &'a [f32],
     pub state: &'a mut [f32],
-    pub h: Out<'a>,
+    pub h: Slots<'a>,
 }
 
 impl WithSimd for TorchStep<'_> {
@@ -83,7 +83,7 @@ pub(super) struct StateUpdate<'a> {
     pub frame: Frame<'a>,
     pub product: &'a [f32],
     pub state: &'a mut [f32],
-    pub h: Out<'a>,
+    pub h: Slots<'a>,
 }
 
 impl WithSimd for StateUpdate<'_> {
@@ -115,7 +115,7 @@ pub(super) struct TorchBackward<'a> {
     pub gamma: &'a mut [f32],
     /// Sums of ā_r, ā_z, ā_n and the gradient of q, `[4E]`.
     pub sums: &'a mut [f32],
-    pub d_preact: Out<'a>,
+    pub d_preact: Slots<'a>,
 }
 
 impl WithSimd for TorchBackward<'_> {
@@ -166,7 +166,7 @@ pub(super) struct CandidateBackward<'a> {
     pub product: &'a mut [f32],
     pub gamma: &'a mut [f32],
     pub sums: &'a mut [f32],
-    pub d_preact: Out<'a>,
+    pub d_preact: Slots<'a>,
 }
 
 impl WithSimd for CandidateBackward<'_> {
@@ -207,7 +207,7 @@ pub(super) struct ResetBackward<'a> {
     pub product: &'a mut [f32],
     pub gamma: &'a mut [f32],
     pub sums: &'a mut [f32],
-    pub d_preact: Out<'a>,
+    pub d_preact: Slots<'a>,
 }
 
 impl WithSimd for ResetBackward<'_> {

@@ -3,7 +3,7 @@
 //! `product`, the states and their gradients are of this step, `[rows, 4E]` and `[rows, E]`; `preact`, `h`, `c`, `d_h` and
 //! `d_preact` are the task's, over all steps. Rows in padding are left alone, except that their gradients become 0.
 
-use crate::shape::Out;
+use crate::out::Slots;
 use crate::simd::{Simd, TRACE, WithSimd, add_to, load, mul_add, put, sigmoid, sigmoid_pair, store, tanh, without_traces};
 use crate::stepwise::{Frame, carried, gate_mut, gate_sum, tanh_and_slope};
 
@@ -25,8 +25,8 @@ pub(super) struct Step<'a> {
     pub product: &'a [f32],
     pub state: &'a mut [f32],
     pub cell_state: &'a mut [f32],
-    pub h: Out<'a>,
-    pub c: Out<'a>,
+    pub h: Slots<'a>,
+    pub c: Slots<'a>,
 }
 
 impl WithSimd for Step<'_> {
@@ -66,7 +66,7 @@ pub(super) struct Backward<'a> {
     pub kappa: &'a mut [f32],
     /// Sums of the gates' gradients, `[4E]`.
     pub sums: &'a mut [f32],
-    pub d_preact: Out<'a>,
+    pub d_preact: Slots<'a>,
 }
 
 impl WithSimd for Backward<'_> {

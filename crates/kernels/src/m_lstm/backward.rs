@@ -18,7 +18,7 @@ use super::vectors::{add_scaled, dot, scale_all, scaled, unweigh};
 use super::{CHUNK, Head, Piece, Problem, Upstream};
 use crate::grid::SharedOut;
 use crate::matmul::{Matrix, Write, multiply};
-use crate::shape::{Out, as_out};
+use crate::out::{Out, Slots};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 
@@ -73,7 +73,7 @@ impl Backward {
         upstream: &Upstream<'_>,
         d_qkv: &[SharedOut; 3],
         d_gates: &SharedOut,
-        d_start: [Out; 2],
+        d_start: [Slots; 2],
     ) {
         let e = problem.width;
         let pieces = problem.pieces(head.row);
@@ -154,7 +154,7 @@ impl Backward {
                 self.d_beta[t] = 0.0;
                 continue;
             };
-            scaled(level, chunk.inverse[t], &d_h[at..], as_out(g));
+            scaled(level, chunk.inverse[t], &d_h[at..], Out::new(g).slots());
             let along = dot(level, g, &upstream.h[at..]);
             let active = chunk.beta[t].abs() > chunk.floor[t];
             self.d_beta[t] = if active { -along * chunk.beta[t].signum() } else { 0.0 };

@@ -3,7 +3,7 @@
 use super::vectors::{add_scaled, dot, exp_all, log_forget, scale_all, scaled, weigh};
 use super::{CHUNK, EMPTY_M, EPS, Head, Piece, Problem};
 use crate::matmul::{Matrix, Write, multiply};
-use crate::shape::as_out;
+use crate::out::Out;
 use alloc::{vec, vec::Vec};
 
 /// C, n and m of one head.
@@ -143,7 +143,7 @@ impl Chunk {
     pub fn remember(&mut self, problem: &Problem<'_>, [_, k, v]: [&[f32]; 3], memory: &mut Memory) {
         let (len, e, stride, level) = (self.len, problem.width, problem.shape.width, problem.level);
         for (t, written) in self.written.chunks_exact_mut(e.max(1)).enumerate().take(len) {
-            scaled(level, self.write[t], &v[t * stride..], as_out(written));
+            scaled(level, self.write[t], &v[t * stride..], Out::new(written).slots());
         }
         let decay = if memory.is_empty() { 0.0 } else { self.delta[len - 1] };
         scale_all(level, decay, &mut memory.c);

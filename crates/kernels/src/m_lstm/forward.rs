@@ -5,7 +5,7 @@ use super::vectors::{scale_all, scaled};
 use super::{CHUNK, Head, Piece, Problem};
 use crate::grid::SharedOut;
 use crate::matmul::{Matrix, Write, multiply};
-use crate::shape::Out;
+use crate::out::Slots;
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 
@@ -24,7 +24,7 @@ impl Forward {
     }
 
     /// Writes the outputs of `head` and its memory at the end.
-    pub fn run(&mut self, problem: &Problem<'_>, head: Head, h: &SharedOut, last: [Out; 3]) {
+    pub fn run(&mut self, problem: &Problem<'_>, head: Head, h: &SharedOut, last: [Slots; 3]) {
         problem.clear_padding(head, h);
         self.memory.begin(problem, head);
         for piece in problem.pieces(head.row) {

@@ -1,7 +1,7 @@
 //! Rows added, scaled and multiplied, on vectors.
 
+use crate::out::Slots;
 use crate::rows::scale;
-use crate::shape::Out;
 use crate::simd::{self, Level, Simd, WithSimd, mul_add, put, sigmoid_pair};
 use crate::stepwise::log_sigmoid;
 
@@ -41,8 +41,8 @@ pub(super) fn add_scaled(level: Level, factor: f32, x: &[f32], y: &mut [f32]) {
 }
 
 /// out ← factor · x.
-pub(super) fn scaled(level: Level, factor: f32, x: &[f32], out: Out) {
-    struct Scaled<'a>(f32, &'a [f32], Out<'a>);
+pub(super) fn scaled(level: Level, factor: f32, x: &[f32], out: Slots) {
+    struct Scaled<'a>(f32, &'a [f32], Slots<'a>);
     impl WithSimd for Scaled<'_> {
         type Output = ();
         #[inline(always)]

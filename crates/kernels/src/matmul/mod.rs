@@ -14,8 +14,8 @@ mod packed;
 
 use crate::choices;
 use crate::grid::{self, SharedOut};
-pub(crate) use crate::shape::as_out;
-use crate::shape::{Out, elements, expect_len};
+use crate::out::{Out, Slots};
+use crate::shape::{elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd, mul_add};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
@@ -84,9 +84,9 @@ pub fn multiply(
     let needed = (rows - 1).saturating_mul(out_stride).saturating_add(columns);
     assert!(out.len() >= needed, "result of a product: expected at least {needed} elements, found {}", out.len());
     if rows == 1 && left.column_stride == 1 && right.column_stride == 1 {
-        return level.run(RowProduct { left: &left.data[..depth], right, into, out: as_out(&mut out[..columns]) });
+        return level.run(RowProduct { left: &left.data[..depth], right, into, out: Out::new(&mut out[..columns]).slots() });
     }
-    general([rows, depth, columns], left, right, into, as_out(out), out_stride, 1);
+    general([rows, depth, columns], left, right, into, Out::new(out).slots(), out_stride, 1);
 }
 
 /// Fewest rows that repay packing both sides of a large f32 product.
@@ -124,10 +124,11 @@ pub fn matmul(
     bias: Option<&[f32]>,
     out: Out,
 ) {
-    expect_len("result of a product", out, elements([rows, columns]));
+    out.expect_len("result of a product", elements([rows, columns]));
     if let Some(bias) = bias {
         expect_len("bias of a product", bias, columns);
     }
+    let out = out.slots();
     if out.is_empty() {
         return;
     }
@@ -138,7 +139,7 @@ pub fn matmul(
     #[cfg(all(target_arch = "x86_64", feature = "std"))]
     {
         use packed::Packing;
-        let product = packed::Product { sizes: [rows, depth, columns], left, right, bias, out: SharedOut::new(out) };
+        let product = packed::Product { sizes: [rows, depth, columns], left, right, bias, out: SharedOut::of(out) };
         // SAFETY: the instructions were detected; every element lies in its slice; matrices are row-major or transposed.
         unsafe {
             match (precision, Level::current()) {
@@ -163,7 +164,7 @@ pub fn matmul(
         return general([rows, depth, columns], left, right, into, out, columns, threads);
     }
     let level = Level::current();
-    let shared = SharedOut::new(out);
+    let shared = SharedOut::of(out);
     grid::for_each(threads, |i| {
         let piece = grid::piece(columns, threads, i);
         // SAFETY: pieces do not overlap, and `out` outlives the loop.
@@ -196,7 +197,7 @@ pub fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
 }
 
 /// Every row of `out` becomes `row`.
-fn fill_rows(row: &[f32], out: Out) {
+fn fill_rows(row: &[f32], out: Slots) {
     for out in out.chunks_exact_mut(row.len()) {
         out.write_copy_of_slice(row);
     }
@@ -232,7 +233,7 @@ fn general(
     left: Matrix<'_>,
     right: Matrix<'_>,
     into: Write,
-    out: Out,
+    out: Slots,
     out_stride: usize,
     threads: usize,
 ) {
@@ -264,7 +265,7 @@ fn general(
 }
 
 #[cfg(not(feature = "std"))]
-fn general([rows, depth, columns]: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, into: Write, out: Out, out_stride: usize, _: usize) {
+fn general([rows, depth, columns]: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, into: Write, out: Slots, out_stride: usize, _: usize) {
     for i in 0..rows {
         let out = &mut out[i * out_stride..][..columns];
         if into == Write::Store {
@@ -288,7 +289,7 @@ struct RowProduct<'a> {
     right: Matrix<'a>,
     /// What is added to must be initialised.
     into: Write,
-    out: &'a mut [MaybeUninit<f32>],
+    out: Slots<'a>,
 }
 
 impl WithSimd for RowProduct<'_> {
@@ -381,13 +382,12 @@ mod tests {
                 (Matrix::new(&a_t, m).transpose(), Matrix::new(&b, n)),
                 (Matrix::new(&a, k), Matrix::new(&b_t, k).transpose()),
             ] {
-                let mut out = vec![MaybeUninit::new(f32::NAN); m * n];
-                matmul(Precision::F32, [m, k, n], left, right, None, &mut out);
+                let mut out = vec![f32::NAN; m * n];
+                matmul(Precision::F32, [m, k, n], left, right, None, Out::new(&mut out));
                 for (at, found) in out.into_iter().enumerate() {
                     let (i, j) = (at / n, at % n);
                     let sum: f64 = (0..k).map(|l| f64::from(a[i * k + l]) * f64::from(b[l * n + j])).sum();
-                    // SAFETY: initialised with NaN.
-                    let found = f64::from(unsafe { found.assume_init() });
+                    let found = f64::from(found);
                     assert!((found - sum).abs() < 2e-3, "{m}×{k}×{n}: {found}, expected {sum}");
                 }
             }

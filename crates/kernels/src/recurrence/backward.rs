@@ -10,6 +10,7 @@ use super::stretch::{Target, walk};
 use super::sums::{Part, Sums};
 use super::{Gradients, Upstream};
 use crate::grid::{self, SharedOut};
+use crate::out::Out;
 use crate::shape::expect_len;
 use crate::simd::{Level, stream_fence};
 use core::mem::MaybeUninit;
@@ -32,10 +33,11 @@ struct ColumnOut {
 /// Runs the reverse recurrence of `problem`.
 pub fn backward<F: Formulas<N>, const N: usize>(problem: &Problem<F, N>, upstream: &Upstream, gradients: Gradients) {
     let (shape, formulas) = (problem.shape, problem.formulas);
-    let Gradients { d_preact, mut d_bias, d_extra, d_h0, d_init } = gradients;
+    let Gradients { d_preact, d_bias, d_extra, d_h0, d_init } = gradients;
     expect_len("h", upstream.h, shape.elements());
     upstream.d_h.inspect(|d_h| expect_len("d_h", d_h, shape.elements()));
     upstream.d_h_last.inspect(|d| expect_len("d_h_last", d, shape.states()));
+    let (d_bias, [d_preact, d_extra, d_h0, d_init]) = (d_bias.map(Out::slots), [d_preact, d_extra, d_h0, d_init].map(Out::slots));
     expect_len("d_preact", d_preact, F::PARTS * shape.elements());
     expect_bias("d_bias", d_bias.as_deref(), formulas, shape);
     expect_len("d_extra", d_extra, formulas.extra_len(shape));
@@ -47,7 +49,7 @@ pub fn backward<F: Formulas<N>, const N: usize>(problem: &Problem<F, N>, upstrea
         return;
     }
     let d_x = {
-        let (parts, extra) = (SharedOut::new(&mut *d_preact), SharedOut::new(&mut *d_extra));
+        let (parts, extra) = (SharedOut::of(&mut *d_preact), SharedOut::of(&mut *d_extra));
         let part = |j| ColumnOut { out: parts, offset: j * shape.width, stride: F::PARTS * shape.width };
         // Of a number per channel only the sum is written.
         let extra = ColumnOut { out: extra, offset: 0, stride: if F::SHARED { 0 } else { shape.width } };
@@ -59,7 +61,7 @@ pub fn backward<F: Formulas<N>, const N: usize>(problem: &Problem<F, N>, upstrea
         && written::<F, N>(&d_x).iter().all(|d_x| aligned(d_x.out.pointer(d_x.offset).addr(), d_x.stride));
     let summed = core::array::from_fn(|j| if j < F::PARTS { d_bias.is_some() } else { F::SHARED });
     let sums = Sums::<N>::new(&plan, summed, !problem.start.segments.is_dense());
-    let d_h0 = SharedOut::new(d_h0);
+    let d_h0 = SharedOut::of(d_h0);
     // Chunks are claimed from the end of each sequence.
     let index = |claim: &Claim| {
         let chunk = claim.index % plan.chunks();
@@ -86,7 +88,7 @@ pub fn backward<F: Formulas<N>, const N: usize>(problem: &Problem<F, N>, upstrea
             },
         );
     });
-    for (j, d_bias) in d_bias.iter_mut().flat_map(|d_bias| d_bias.chunks_exact_mut(shape.width)).enumerate() {
+    for (j, d_bias) in d_bias.into_iter().flat_map(|d_bias| d_bias.chunks_exact_mut(shape.width)).enumerate() {
         sums.add_up(&parts, &plan, j, d_bias);
     }
     if F::SHARED {

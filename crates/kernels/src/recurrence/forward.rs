@@ -8,7 +8,8 @@ use super::plan::{Block, Plan};
 use super::problem::{Effect, Found, Prepared, Problem, STREAM_BYTES, aligned, padded};
 use super::stretch::{Target, walk};
 use crate::grid::{self, SharedOut};
-use crate::shape::{Out, Shape, expect_len};
+use crate::out::Out;
+use crate::shape::Shape;
 use crate::simd::{Level, stream_fence};
 use core::ops::Range;
 
@@ -17,8 +18,9 @@ const ONCE: f64 = 1.5;
 
 /// Runs `problem`: every state to `h` `[B, T, E]` (0 at padding), each row's end to `h_last` `[B, E]`.
 pub fn forward<F: Formulas<N>, const N: usize>(problem: &Problem<F, N>, h: Out, h_last: Out) {
-    expect_len("h", h, problem.shape.elements());
-    expect_len("h_last", h_last, problem.shape.states());
+    h.expect_len("h", problem.shape.elements());
+    h_last.expect_len("h_last", problem.shape.states());
+    let (h, h_last) = (h.slots(), h_last.slots());
     let plan = Plan::new(problem.shape, grid::threads(), N, ONCE);
     let Shape { seq_len, width, .. } = problem.shape;
     if problem.shape.states() == 0 {
@@ -27,7 +29,7 @@ pub fn forward<F: Formulas<N>, const N: usize>(problem: &Problem<F, N>, h: Out, 
     let prepared = Prepared::new(problem);
     let level = Level::current();
     let streaming = size_of_val(h) >= STREAM_BYTES && aligned(h.as_ptr().addr(), width);
-    let out = SharedOut::new(h);
+    let out = SharedOut::of(h);
     let task = |claim: &Claim| Task { prepared: &prepared, level, block: plan.block(claim.index), out, streaming };
     Handover::new(&plan).run(
         &plan,

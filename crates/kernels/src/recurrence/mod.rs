@@ -38,7 +38,8 @@ mod sums;
 pub use cells::rg_lru::{RG_LRU_SHARPNESS, rg_lru_rate};
 pub use step::{StepInputs, step};
 
-use crate::shape::{Candidate, Gates, Out, Shape, expect_len};
+use crate::out::Out;
+use crate::shape::{Candidate, Gates, Shape, expect_len};
 use crate::start::Start;
 pub(crate) use cells::rg_lru::LEAST_ROOT;
 use cells::with_formulas;

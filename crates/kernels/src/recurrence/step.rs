@@ -4,7 +4,7 @@ use super::Cell;
 use super::cells::with_formulas;
 use super::formulas::Formulas;
 use super::gate::Gate;
-use crate::matmul::as_out;
+use crate::out::Out;
 use crate::shape::{Gates, expect_len};
 use crate::simd::{Level, Simd, WithSimd, load, store};
 
@@ -65,7 +65,7 @@ impl<F: Formulas<N>, const N: usize> WithSimd for Step<'_, F, N> {
         if F::BIASED {
             bias[..F::PARTS].iter_mut().for_each(|bias| *bias = &bias[..len]);
         }
-        let out = as_out(&mut self.out[..len]);
+        let out = Out::new(&mut self.out[..len]).slots();
         for at in (0..len).step_by(S::F32_LANES) {
             // No `map`: as a function of its own it would not have this level's instructions.
             let mut inputs = [simd.splat_f32s(0.0); N];
@@ -76,7 +76,7 @@ impl<F: Formulas<N>, const N: usize> WithSimd for Step<'_, F, N> {
                 }
             }
             let next = self.formulas.gate(simd, inputs).step(simd, load(simd, self.h, at));
-            store(simd, as_out(self.h), at, next);
+            store(simd, Out::new(self.h).slots(), at, next);
             store(simd, out, at, next);
         }
     }

@@ -3,7 +3,7 @@
 use super::plan::Plan;
 use super::stretch::LANES;
 use crate::grid::SharedOut;
-use crate::shape::Out;
+use crate::out::Slots;
 use crate::simd::{Level, Simd, WithSimd};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
@@ -52,7 +52,7 @@ impl<const N: usize> Sums<N> {
     /// Runs `work`, which must hand in the part of every task once by its index.
     pub fn collect(&self, work: impl FnOnce(&(dyn Fn(usize, Part<N>) + Sync))) -> Vec<Totals> {
         let mut parts: Vec<MaybeUninit<Totals>> = (0..self.tasks).map(|_| MaybeUninit::new(Vec::new())).collect();
-        let shared = SharedOut::new(&mut parts);
+        let shared = SharedOut::of(&mut parts);
         work(&|index, part| {
             // SAFETY: each index is handed in once. What is overwritten is an empty vector, which owns nothing.
             let kept = unsafe { shared.slice(index, 1) };
@@ -63,7 +63,7 @@ impl<const N: usize> Sums<N> {
     }
 
     /// Adds up sum `j` of all parts into `out` `[E]`.
-    pub fn add_up(&self, parts: &[Totals], plan: &Plan, j: usize, out: Out) {
+    pub fn add_up(&self, parts: &[Totals], plan: &Plan, j: usize, out: Slots) {
         let mut totals = vec![0.0; out.len()];
         for (i, part) in parts.iter().enumerate().filter(|(_, part)| !part.is_empty()) {
             let part = &part[j * self.width..(j + 1) * self.width];

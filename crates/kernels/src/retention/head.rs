@@ -4,7 +4,7 @@ use super::chunks::Chunk;
 use super::{CHUNK, EPS, Problem, Sizes};
 use crate::count;
 use crate::matmul::{Matrix, Write, multiply};
-use crate::shape::Out;
+use crate::out::Slots;
 use alloc::{vec, vec::Vec};
 
 /// A row's head on its way through time.
@@ -112,7 +112,7 @@ impl<'a> Head<'a> {
     }
 
     /// Writes the output of step `i` of the chunk, divided where the attention is normalised.
-    pub(super) fn write_output(&self, i: usize, y: Out) {
+    pub(super) fn write_output(&self, i: usize, y: Slots) {
         let (output, divisor) = self.output[i * self.columns..][..self.columns].split_at(y.len());
         let factor = divisor.first().map_or(1.0, |divisor| 1.0 / (divisor + EPS as f32));
         for (y, output) in y.iter_mut().zip(output) {

@@ -4,7 +4,8 @@
 //! `d_preact` are the task's, over all steps. Rows in padding are left alone, except that their gradients become 0.
 
 use super::ForgetGate;
-use crate::shape::{Out, elements, expect_len};
+use crate::out::Slots;
+use crate::shape::{elements, expect_len};
 use crate::simd::{Level, Simd, TRACE, WithSimd, add_to, exp, load, mul_add, put, sigmoid, sigmoid_pair, store, tanh, without_traces};
 use crate::stepwise::{Frame, carried, gate, gate_mut, log_sigmoid, tanh_and_slope};
 
@@ -98,7 +99,7 @@ pub(super) struct Step<'a, 'b> {
     pub product: &'a [f32],
     /// h, c, n, m.
     pub state: &'a mut [alloc::vec::Vec<f32>; 4],
-    pub states: &'a mut [Out<'b>; 4],
+    pub states: &'a mut [Slots<'b>; 4],
 }
 
 impl WithSimd for Step<'_, '_> {
@@ -149,7 +150,7 @@ pub(super) struct Backward<'a> {
     pub gradients: &'a mut [alloc::vec::Vec<f32>; 3],
     /// Sums of the gates' gradients, `[4E]`.
     pub sums: &'a mut [f32],
-    pub d_preact: Out<'a>,
+    pub d_preact: Slots<'a>,
 }
 
 impl WithSimd for Backward<'_> {

@@ -5,8 +5,9 @@ use super::lanes::{Steps, load_group, store_group};
 use super::{CHUNK, GROUP, Gradients, Inputs, Scan, boundaries_len};
 use crate::grid::SharedOut;
 use crate::matmul::transposed;
+use crate::out::{Out, Slots};
 use crate::rows::combine;
-use crate::shape::{Out, Shape, as_out, elements, expect_len};
+use crate::shape::{Shape, elements, expect_len};
 use crate::silu::silu;
 use crate::simd::{self, Level, Simd, TRACE, WithSimd, add_to, exp, mul_add, plus, without_traces};
 use alloc::{vec, vec::Vec};
@@ -36,16 +37,16 @@ pub fn backward(
     expect_len("boundaries", boundaries, boundaries_len(shape, d_state));
     d_y.inspect(|d| expect_len("d_y", d, shape.elements()));
     d_h_last.inspect(|d| expect_len("d_h_last", d, elements([shape.states(), d_state])));
-    expect_len("d_u", out.d_u, shape.elements());
-    expect_len("d_delta", out.d_delta, shape.elements());
-    expect_len("d_delta_bias", out.d_delta_bias, width);
-    expect_len("d_a", out.d_a, elements([width, d_state]));
-    expect_len("d_bc", out.d_bc, inputs.bc.len());
-    expect_len("d_skip", out.d_skip, width);
-    expect_len("d_h0", out.d_h0, elements([shape.states(), d_state]));
+    out.d_u.expect_len("d_u", shape.elements());
+    out.d_delta.expect_len("d_delta", shape.elements());
+    out.d_delta_bias.expect_len("d_delta_bias", width);
+    out.d_a.expect_len("d_a", elements([width, d_state]));
+    out.d_bc.expect_len("d_bc", inputs.bc.len());
+    out.d_skip.expect_len("d_skip", width);
+    out.d_h0.expect_len("d_h0", elements([shape.states(), d_state]));
     assert_eq!(inputs.z.is_some(), out.d_z.is_some(), "a scan with a gate has a gradient of it, and no other has");
     let d_z = out.d_z.map(|d_z| {
-        expect_len("d_z", d_z, shape.elements());
+        d_z.expect_len("d_z", shape.elements());
         SharedOut::new(d_z)
     });
     let shape = shape.with_rows_of(inputs.bc.len() + out.d_u.len() + out.d_h0.len());
@@ -55,11 +56,12 @@ pub fn backward(
     let per_group = (d_state + 2) * width;
     let mut sums = vec![0.0; grid.groups * per_group];
     let mut parts_bc = vec![MaybeUninit::uninit(); if grid.parts > 1 { grid.parts * inputs.bc.len() } else { 0 }];
+    let d_bc = out.d_bc.slots();
     {
-        let whole = SharedOut::new(out.d_bc);
-        let parts = SharedOut::new(&mut parts_bc);
+        let whole = SharedOut::of(d_bc);
+        let parts = SharedOut::of(&mut parts_bc);
         let [d_u, d_delta, d_h0] = [out.d_u, out.d_delta, out.d_h0].map(SharedOut::new);
-        let sums = SharedOut::new(as_out(&mut sums));
+        let sums = SharedOut::new(&mut sums);
         let level = Level::current();
         grid.for_each(|group, rows, part, channels| {
             let (from, w) = (channels.start, channels.len());
@@ -74,17 +76,17 @@ pub fn backward(
     }
     if grid.parts > 1 {
         // SAFETY: the tasks have written the whole of every part.
-        add_parts(unsafe { parts_bc.assume_init_ref() }, out.d_bc);
+        add_parts(unsafe { parts_bc.assume_init_ref() }, d_bc);
     }
     let mut d_a = vec![0.0; d_state * width];
-    combine(&sums, per_group, 0, as_out(&mut d_a));
-    out.d_a.write_copy_of_slice(&transposed(&d_a, d_state, width));
+    combine(&sums, per_group, 0, Out::new(&mut d_a));
+    out.d_a.slots().write_copy_of_slice(&transposed(&d_a, d_state, width));
     combine(&sums, per_group, d_state * width, out.d_skip);
     combine(&sums, per_group, (d_state + 1) * width, out.d_delta_bias);
 }
 
 /// The sum of the parts, each as long as `out`, in their order.
-fn add_parts(parts: &[f32], out: Out) {
+fn add_parts(parts: &[f32], out: Slots) {
     let len = out.len();
     for (i, out) in out.iter_mut().enumerate() {
         out.write(parts[i..].iter().step_by(len).sum());
@@ -191,7 +193,7 @@ impl Task<'_> {
     /// Where this part's gradients of B and C at step `t` of row `b` go.
     #[inline(always)]
     #[allow(clippy::mut_from_ref, reason = "the place belongs to this task alone")]
-    fn d_bc_at(&self, b: usize, t: usize) -> Out<'_> {
+    fn d_bc_at(&self, b: usize, t: usize) -> Slots<'_> {
         let row = 2 * self.scan.d_state;
         // SAFETY: tasks have rows of their own, or a part of their own, and hold one of these slices at a time.
         unsafe { self.d_bc.slice(self.bc_from + (b * self.scan.shape.seq_len + t) * row, row) }

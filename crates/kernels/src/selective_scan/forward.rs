@@ -4,7 +4,7 @@ use super::grid::Grid;
 use super::lanes::{Steps, load_group, store_group};
 use super::{CHUNK, GROUP, Inputs, Outputs, Scan, boundaries_len};
 use crate::grid::SharedOut;
-use crate::shape::{Shape, elements, expect_len};
+use crate::shape::{Shape, elements};
 use crate::silu::silu;
 use crate::simd::{self, Level, Simd, WithSimd, exp, mul_add};
 use alloc::vec;
@@ -17,9 +17,9 @@ use core::ops::Range;
 /// When a length does not fit `shape` and `d_state`.
 pub fn forward(shape: Shape, d_state: usize, inputs: &Inputs<'_>, out: Outputs<'_>) {
     inputs.expect_fit(shape, d_state);
-    expect_len("y", out.y, shape.elements());
-    expect_len("h_last", out.h_last, elements([shape.states(), d_state]));
-    expect_len("boundaries", out.boundaries, boundaries_len(shape, d_state));
+    out.y.expect_len("y", shape.elements());
+    out.h_last.expect_len("h_last", elements([shape.states(), d_state]));
+    out.boundaries.expect_len("boundaries", boundaries_len(shape, d_state));
     let shape = shape.with_rows_of(out.y.len() + out.h_last.len() + out.boundaries.len());
     let scan = Scan::new(shape, d_state, inputs);
     let [y, h_last, boundaries] = [out.y, out.h_last, out.boundaries].map(SharedOut::new);

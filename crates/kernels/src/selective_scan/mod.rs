@@ -30,8 +30,9 @@ mod forward;
 mod grid;
 mod lanes;
 
+use crate::out::Out;
 use crate::segments::{RESET, Segments};
-use crate::shape::{Out, Shape, elements, expect_len};
+use crate::shape::{Shape, elements, expect_len};
 use alloc::vec::Vec;
 
 pub use backward::backward;

@@ -14,8 +14,7 @@ use super::target::Target;
 use super::{Scratch, WeightFormat, WeightMatrix};
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 use super::{pairs, tiles};
-use crate::grid::SharedOut;
-use crate::shape::{as_out, elements, expect_len};
+use crate::shape::{elements, expect_len};
 use crate::simd::Level;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -43,43 +42,18 @@ impl WeightMatrix {
     /// # Panics
     /// When a length does not fit, the range goes past the outputs, or rows of `y` overlap.
     pub fn multiply(&self, level: Level, inputs: Inputs<'_>, outputs: Range<usize>, y: &mut [f32], y_stride: usize, scratch: &mut Scratch) {
-        let (rows, width) = (inputs.rows, outputs.len());
-        if rows == 0 || width == 0 {
-            return;
-        }
-        expect_rows(y, rows, width, y_stride);
-        // SAFETY: `y` holds every row, as was just checked, and is borrowed for the time of the call.
-        unsafe { self.multiply_shared(level, inputs, outputs, SharedOut::new(as_out(y)), y_stride, scratch) }
-    }
-
-    /// [`WeightMatrix::multiply`] into an output that other threads write at the same time: row `r` goes to the `outputs.len()` elements
-    /// from `r · y_stride` on.
-    ///
-    /// # Panics
-    /// When the length of `x` or `bias` does not fit or the range goes past the outputs.
-    ///
-    /// # Safety
-    /// Those elements must lie in `y`, what it shares must outlive the call, and nothing else may read or write them during it.
-    pub unsafe fn multiply_shared(
-        &self,
-        level: Level,
-        inputs: Inputs<'_>,
-        outputs: Range<usize>,
-        y: SharedOut,
-        y_stride: usize,
-        scratch: &mut Scratch,
-    ) {
         let Inputs { rows, x, bias } = inputs;
         let (start, end) = (outputs.start, outputs.end);
+        if rows == 0 || outputs.is_empty() {
+            return;
+        }
+        expect_rows(y, rows, outputs.len(), y_stride);
         assert!(end <= self.outputs, "outputs {start}..{end} of a matrix with {}; ask for fewer", self.outputs);
         expect_len("x", x, elements([rows, self.inputs]));
         if let Some(bias) = bias {
             expect_len("bias", bias, self.outputs);
         }
-        if rows == 0 || start >= end {
-            return;
-        }
-        let y = y.pointer(0);
+        let y = y.as_mut_ptr();
         #[cfg(all(target_arch = "x86_64", feature = "std"))]
         if self.format == WeightFormat::Bf16 && level.multiplies_bf16() {
             let (layout, lines, inputs) = (self.layout(), self.words(), self.inputs);
@@ -87,7 +61,7 @@ impl WeightMatrix {
             let step = if in_tiles { tiles::STEP } else { 1 };
             let product = pairs::Product { layout, lines, rows, inputs, x, outputs, y, y_stride, bias, step };
             let packed = &mut scratch.lines;
-            // SAFETY: the CPU has the instructions of the level and those for bf16, tiles too where they are taken; the target is as the caller promises.
+            // SAFETY: the CPU has the instructions of the level and those for bf16, tiles too where they are taken; `y` holds every row.
             return unsafe { if in_tiles { tiles::run(&product, packed) } else { product.run(packed) } };
         }
         let target = Target { outputs, y, stride: y_stride, bias };
@@ -139,7 +113,7 @@ mod tests {
         let (layout, outputs) = (matrix.layout(), matrix.outputs);
         let mut y = alloc::vec![0.0; rows * outputs];
         let mut memory = Default::default();
-        let target = Target { outputs: 0..outputs, y: SharedOut::new(as_out(&mut y)).pointer(0), stride: outputs, bias: None };
+        let target = Target { outputs: 0..outputs, y: y.as_mut_ptr(), stride: outputs, bias: None };
         let rounded = Rows::rounded::<C>(level, x, rows, matrix.inputs, &layout, zero as i32, &mut memory);
         matrix.run::<C>(level, rounded, target, &mut Vec::new());
         y

@@ -3,7 +3,7 @@
 
 pub mod recurrence;
 
-use core::mem::MaybeUninit;
+use minrnn_kernels::Out;
 
 /// Outputs and final states: |error| ≤ this · max(|x|, rms(x)).
 pub const OUTPUT: f64 = 2e-6;
@@ -87,9 +87,9 @@ impl Random {
 
 /// Runs `write` on a buffer of `n` numbers that are none of what is expected, and asserts that NaN stands exactly in `range` afterwards.
 #[track_caller]
-pub fn assert_nan_in(name: &str, range: core::ops::Range<usize>, n: usize, write: impl FnOnce(&mut [MaybeUninit<f32>])) {
+pub fn assert_nan_in(name: &str, range: core::ops::Range<usize>, n: usize, write: impl FnOnce(Out<'_>)) {
     let mut numbers = vec![77.0f32; n];
-    write(minrnn_kernels::shape::as_out(&mut numbers));
+    write(Out::new(&mut numbers));
     let wrong = numbers.iter().enumerate().find(|(i, x)| x.is_nan() != range.contains(i));
     assert!(wrong.is_none(), "{name}: expected NaN in {range:?} alone, found {wrong:?}");
 }
@@ -100,11 +100,10 @@ pub fn wide(x: &[f32]) -> Vec<f64> {
 }
 
 /// Runs `write` on `N` outputs of the given lengths, poisoned with NaN first, and returns them.
-pub fn outputs<const N: usize>(lengths: [usize; N], write: impl FnOnce([&mut [MaybeUninit<f32>]; N])) -> [Vec<f32>; N] {
-    let mut buffers = lengths.map(|n| vec![MaybeUninit::new(f32::NAN); n]);
-    write(buffers.each_mut().map(|b| b.as_mut_slice()));
-    // SAFETY: every element was initialised, at the latest by the poison.
-    buffers.map(|b| b.into_iter().map(|x| unsafe { x.assume_init() }).collect())
+pub fn outputs<const N: usize>(lengths: [usize; N], write: impl FnOnce([Out<'_>; N])) -> [Vec<f32>; N] {
+    let mut buffers = lengths.map(|n| vec![f32::NAN; n]);
+    write(buffers.each_mut().map(Out::from));
+    buffers
 }
 
 /// max |actual − expected| / max(|expected|, rms(expected), floor).

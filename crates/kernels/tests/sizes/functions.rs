@@ -77,7 +77,7 @@ fn backward(a: &mut Slices, cell: Cell, [batch, seq_len, width]: [usize; 3]) {
     let upstream = Upstream { h: a.input(), d_h: Some(a.input()), d_h_last: Some(a.input()) };
     let d_preact = a.out();
     let d_bias = inputs.bias.map(|_| a.out());
-    let d_extra = if has_extra(cell) { a.out() } else { &mut [] };
+    let d_extra = if has_extra(cell) { a.out() } else { Out::default() };
     let gradients = Gradients { d_preact, d_bias, d_extra, d_h0: a.out(), d_init: a.out() };
     recurrence::backward(Shape { batch, seq_len, width }, cell, inputs, start, upstream, gradients);
 }

@@ -88,7 +88,7 @@ impl Output {
 
     /// The elements to write.
     pub(super) fn out(&mut self) -> Out<'_> {
-        &mut self.data
+        Out::from(&mut self.data)
     }
 
     /// The tensor.

@@ -122,7 +122,7 @@ impl FusedOp for Op {
         let gradients = Gradients {
             d_preact: d_preact.out(),
             d_bias: d_bias.as_mut().map(Output::out),
-            d_extra: d_extra.as_mut().map_or(&mut [], Output::out),
+            d_extra: d_extra.as_mut().map(Output::out).unwrap_or_default(),
             d_h0: d_h0.out(),
             d_init: d_init.out(),
         };

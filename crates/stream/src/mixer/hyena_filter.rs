@@ -1,7 +1,6 @@
 //! Hyena's filter alone, then GELU and a gated down-projection, which inside a wiring are left out.
 
-use minrnn_kernels::gelu;
-use minrnn_kernels::shape::as_out;
+use minrnn_kernels::{Out, gelu};
 
 use super::long_filter::LongFilter;
 use super::{Mixer, Output};
@@ -47,7 +46,7 @@ impl Mixer for HyenaFilter {
             // SAFETY: pieces have channels of their own.
             let out = unsafe { hidden.part(row, channels.clone()) };
             match self.mixing {
-                true => gelu::forward(1, channels.len(), y, None, as_out(out)),
+                true => gelu::forward(1, channels.len(), y, None, Out::new(out)),
                 false => out.copy_from_slice(y),
             }
         });

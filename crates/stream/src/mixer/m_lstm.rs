@@ -11,8 +11,7 @@ use alloc::vec::Vec;
 
 use minrnn_kernels::layer_norm::EPS;
 use minrnn_kernels::m_lstm::{self, EMPTY_M};
-use minrnn_kernels::shape::as_out;
-use minrnn_kernels::{head_norm, skip_gate};
+use minrnn_kernels::{Out, head_norm, skip_gate};
 use minrnn_model::MLSTM_BLOCK;
 
 use super::Mixer;
@@ -96,8 +95,8 @@ impl MLstm {
             let pair = [gates[i], gates[heads + i]];
             m_lstm::step(level, [of(0), of(1), of(2)], pair, c, &mut n[part.clone()], &mut m[i], &mut h[part.clone()]);
         }
-        head_norm::forward(1, heads, head_norm::Inputs { x: h, weight: &self.norm, eps: EPS }, as_out(normed));
-        skip_gate::forward(1, skip_gate::Inputs { y: normed, c: gated, skip: &self.skip, z }, as_out(y));
+        head_norm::forward(1, heads, head_norm::Inputs { x: h, weight: &self.norm, eps: EPS }, Out::new(normed));
+        skip_gate::forward(1, skip_gate::Inputs { y: normed, c: gated, skip: &self.skip, z }, Out::new(y));
     }
 }
 

@@ -1,7 +1,6 @@
 //! S4 and S4D: a state space for each channel, then GELU and a gated down-projection, which inside a wiring are left out.
 
-use minrnn_kernels::gelu;
-use minrnn_kernels::shape::as_out;
+use minrnn_kernels::{Out, gelu};
 
 use super::state_space::StateSpace;
 use super::{Mixer, Output};
@@ -58,7 +57,7 @@ impl Mixer for S4 {
                     // SAFETY: pieces have channels of their own, and the state spaces are done with these rows.
                     let (y, hidden) = unsafe { (y.part(row, range.clone()), hidden.part(row, range.clone())) };
                     match self.mixing {
-                        true => gelu::forward(1, range.len(), y, None, as_out(hidden)),
+                        true => gelu::forward(1, range.len(), y, None, Out::new(hidden)),
                         false => hidden.copy_from_slice(y),
                     }
                 }

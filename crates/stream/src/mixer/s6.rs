@@ -9,9 +9,8 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use minrnn_kernels::gelu;
-use minrnn_kernels::shape::as_out;
 use minrnn_kernels::weight_matrix::WeightMatrix;
+use minrnn_kernels::{Out, gelu};
 
 use super::{Mixer, Output};
 use crate::gates::{self, StateStep};
@@ -152,7 +151,7 @@ impl Mixer for S6 {
         self.ssm.forward(pass, (memory, 0), u, Room { product, hidden, delta, bc }, |_, range, y, spare| {
             if self.mixing {
                 spare.copy_from_slice(y);
-                gelu::forward(1, range.len(), spare, None, as_out(y));
+                gelu::forward(1, range.len(), spare, None, Out::new(y));
             }
         });
     }

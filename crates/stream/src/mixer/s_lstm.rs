@@ -11,8 +11,7 @@ use alloc::vec::Vec;
 
 use minrnn_kernels::layer_norm::EPS;
 use minrnn_kernels::s_lstm::{self, EMPTY_M};
-use minrnn_kernels::shape::as_out;
-use minrnn_kernels::{head_norm, s_lstm::ForgetGate};
+use minrnn_kernels::{Out, head_norm, s_lstm::ForgetGate};
 
 use super::Mixer;
 use crate::block_diagonal::BlockDiagonal;
@@ -75,7 +74,7 @@ impl SLstm {
         self.recurrent.row(pass.level, h, product);
         s_lstm::step(pass.level, self.heads, self.forget, preact, product, &self.bias, [h, c, n, m]);
         let [h, ..] = parts(state, d);
-        head_norm::forward(1, self.heads, head_norm::Inputs { x: h, weight: &self.norm, eps: EPS }, as_out(y));
+        head_norm::forward(1, self.heads, head_norm::Inputs { x: h, weight: &self.norm, eps: EPS }, Out::new(y));
     }
 }
 

@@ -488,13 +488,12 @@ impl Product<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shape::as_out;
     use crate::simd::Level;
     use alloc::{vec, vec::Vec};
 
     fn product(packing: Packing, sizes: [usize; 3], left: Matrix<'_>, right: Matrix<'_>, bias: Option<&[f32]>, threads: usize) -> Vec<f32> {
         let mut out = vec![f32::NAN; sizes[0] * sizes[2]];
-        let product = Product { sizes, left, right, bias, out: SharedOut::new(as_out(&mut out)) };
+        let product = Product { sizes, left, right, bias, out: SharedOut::new(&mut out) };
         // SAFETY: the tests ask for instructions that were detected, and their matrices lie in their slices.
         unsafe { run(packing, &product, threads) };
         out
