@@ -20,6 +20,11 @@ def progress_bar() -> Bar | None:
     return Bar(sys.stderr) if sys.stderr is not None and sys.stderr.isatty() else None
 
 
+def counted(n: int, one: str) -> str:
+    """`n` of what is called `one`."""
+    return f"{n} {one}{'' if n == 1 else 's'}"
+
+
 class Bar:
     """Shows what a training tells."""
 
@@ -31,8 +36,8 @@ class Bar:
         kind = event["event"]
         if kind == "start":
             self.line(
-                f"{event['mixer']}: {event['layers']} layers, width {event['d_model']}, {event['parameters']} parameters; "
-                f"{event['iterations']} iterations on {event['threads']} threads"
+                f"{event['mixer']}: {counted(event['layers'], 'layer')}, width {event['d_model']}, {event['parameters']} parameters; "
+                f"{counted(event['iterations'], 'iteration')} on {counted(event['threads'], 'thread')}"
             )
             if event["understood"]:
                 self.line(event["understood"])

@@ -40,7 +40,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
         assert told, "it ended"
     child.send_signal(signal.SIGINT)
     rest = child.communicate(timeout=60)[1]
-    assert child.returncode == 0 and "everything is saved" in rest and "minrnn train --resume" in rest, rest
+    assert child.returncode == 1 and "everything is saved" in rest and "minrnn train --resume" in rest, rest
     assert "Traceback" not in rest
 
 

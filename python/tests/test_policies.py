@@ -151,6 +151,7 @@ def test_only_policies_act(sensors):
         ({"rewards": np.full(6, np.nan)}, "rewards: number 0 is NaN"),
         ({"terminals": np.zeros(6)}, "none of 6 steps ends an episode"),
         ({"terminals": [0, 1]}, "terminals: expected a number for each of the 6 steps"),
+        ({"actions": np.full((6, 2), 1.5)}, "there is an action outside -1 to 1, where a policy acts: step 0, number 0"),
     ],
 )
 def test_rows_that_are_no_episodes_are_refused(change, message, tmp_path):

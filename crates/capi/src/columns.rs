@@ -40,6 +40,7 @@ pub unsafe extern "C" fn minrnn_column_code(model: *const ModelHandle, column: u
         let name = unsafe { pointers::text("name", name) }?;
         expect_apart(["name", "code"], (name.as_ptr(), name.count_bytes() + 1), (code, 1))?;
         let model = MODELS.shared(model.addr())?;
+        // Refuses a column that the model does not have.
         model.names_of(column)?;
         let category: Option<&Category> = model.table()?.categories().iter().find(|category| category.column == column);
         let numbers = || Failure::new(Status::Kind, format!("column {column} holds numbers, there is none for a name"));

@@ -73,7 +73,7 @@ pub(crate) fn expect_apart<A, B>([name, other]: [&str; 2], read: (*const A, usiz
 pub(crate) fn expect_len(name: &str, found: usize, expected: usize, of: &str) -> Result<()> {
     match found == expected {
         true => Ok(()),
-        false => Err(Failure::new(Status::Length, format!("{name} has {found} elements, expected {expected}: {of}"))),
+        false => Err(Failure::new(Status::Length, format!("{name}: expected {expected} elements, found {found}: {of}"))),
     }
 }
 

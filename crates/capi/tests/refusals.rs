@@ -203,9 +203,9 @@ fn buffers_of_other_lengths_are_refused() {
     refused(
         step_tokens(here, &[], &[1, 2], &mut outputs[1..]),
         Status::Length,
-        &format!("outputs has {} elements, expected {}", 2 * v - 1, 2 * v),
+        &format!("outputs: expected {} elements, found {}", 2 * v, 2 * v - 1),
     );
-    refused(step_tokens(here, &[], &[1], &mut outputs), Status::Length, "tokens has 1 elements, expected 2: what a step reads");
+    refused(step_tokens(here, &[], &[1], &mut outputs), Status::Length, "tokens: expected 2 elements, found 1: what a step reads");
     refused(step_tokens(here, &[1, 0], &[1, 2], &mut outputs), Status::Input, "ascending sessions below 2, found 0 behind 1");
     refused(step_tokens(here, &[0, 2], &[1, 2], &mut outputs), Status::Input, "ascending sessions below 2");
     refused(step_tokens(here, &[], &[1, 99], &mut outputs), Status::Input, "token id 99 is not known");
@@ -262,8 +262,8 @@ fn rows_that_cannot_be_read_are_refused() {
     refused(table_step(here, &[], &[f64::NAN, 0.5], &mut predictions), Status::Input, "column 'heat': found NaN, expected a finite number");
     refused(table_step(here, &[], &[20.0, f64::INFINITY], &mut predictions), Status::Input, "column 'noise': found inf");
     refused(table_step(here, &[], &[1e30, 0.5], &mut predictions), Status::Input, "deviations from the mean 20 of the table");
-    refused(table_step(here, &[], &[20.0], &mut predictions), Status::Length, "values has 1 elements, expected 2");
-    refused(table_step(here, &[], &[20.0, 0.5], &mut predictions[..2]), Status::Length, "predictions has 2 elements, expected 3");
+    refused(table_step(here, &[], &[20.0], &mut predictions), Status::Length, "values: expected 2 elements, found 1");
+    refused(table_step(here, &[], &[20.0, 0.5], &mut predictions[..2]), Status::Length, "predictions: expected 3 elements, found 2");
     refused(table_step(here, &[3], &[20.0, 0.5], &mut predictions), Status::Input, "ascending sessions below 1");
     refused(step_values(here, &[], &[f32::NAN, 0.0], &mut [0.0; 3]), Status::Input, "is NaN, expected a finite number");
     assert_eq!(saved(here), before, "what is refused changes nothing");

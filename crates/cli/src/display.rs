@@ -35,7 +35,7 @@ impl Display {
         say(&experiment.description);
         say(format_args!(
             "{}: {}, width {}, {}; {} on {}{}",
-            model.mixer,
+            model.mixer_names(),
             counted(model.n_layers, "layer"),
             model.d_model,
             counted(parameter_count(trainer.model()), "parameter"),
@@ -46,6 +46,9 @@ impl Display {
         let data = &experiment.data;
         if input::same_file(data.path.as_deref(), data.table.test.as_deref()) {
             say("the test file is the training file; its score says nothing about new data");
+        }
+        if input::same_file(data.path.as_deref(), data.table.validation.as_deref()) {
+            say("the validation file is the training file; what it chooses fits the training rows, not new data");
         }
         if trainer.progress().iteration > 0 {
             say(format_args!("resumed after {}", counted(trainer.progress().iteration, "iteration")));
@@ -202,18 +205,21 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         Data::Task(_) => writeln!(out, "next: minrnn eval {run}    or train on a text of yours: minrnn train --data FILE")?,
     }
     if let Some(expect) = &trainer.experiment().expect {
-        let found = judged(expect, &report.fixed);
-        let verdict = if expect.is_reached_by(found) { "reached" } else { "not reached" };
-        writeln!(out, "expected {} ± {} ({}): {verdict} with {found:.4}", expect.value, expect.tolerance, expect.source)?;
+        let verdict = match judged(expect, &report.fixed) {
+            Some(found) if expect.is_reached_by(found) => format!("reached with {found:.4}"),
+            Some(found) => format!("not reached with {found:.4}"),
+            None => "cannot be told, as numbers that are predicted have no accuracy".to_owned(),
+        };
+        writeln!(out, "expected {} ± {} ({}): {verdict}", expect.value, expect.tolerance, expect.source)?;
     }
     out.flush()
 }
 
-/// What `expect` judges by; not a number where it was not measured.
-fn judged(expect: &Expect, found: &Evaluation) -> f64 {
+/// What `expect` judges by, where it was measured.
+fn judged(expect: &Expect, found: &Evaluation) -> Option<f64> {
     match expect.metric {
-        Metric::TestLoss => found.loss,
-        Metric::TestAccuracy => found.accuracy.unwrap_or(f64::NAN),
+        Metric::TestLoss => Some(found.loss),
+        Metric::TestAccuracy => found.accuracy,
     }
 }
 

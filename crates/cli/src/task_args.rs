@@ -54,8 +54,8 @@ pub struct TaskArgs {
     /// forecast, y or value]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     target: Vec<String>,
-    /// The column with the name of each row's sequence [default: the one called series or, to forecast, unique_id; without one but with --target,
-    /// the table is one sequence]
+    /// The column with the name of each row's sequence [default: the one called series or, to forecast, unique_id; to forecast without one but with
+    /// --target, the table is one sequence]
     #[arg(long, value_name = "COLUMN")]
     group: Option<String>,
     /// The column with the time of each row [default: the one called ds, date, time, timestamp or datetime; to forecast also

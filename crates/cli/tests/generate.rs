@@ -241,7 +241,7 @@ fn an_interrupt_ends_the_text_and_keeps_the_session() {
     assert!(interrupted.success());
     stdout.read_to_end(&mut shown).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("interrupted after"), "{}", stderr(&output));
     let shown = String::from_utf8(shown).unwrap();
     let more = checkpoint.generate(&["--load-session", session, "--max-tokens", "20"]);

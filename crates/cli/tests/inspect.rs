@@ -161,6 +161,15 @@ fn an_experiment_shows_what_its_model_would_cost() {
 }
 
 #[test]
+fn an_experiment_that_learns_from_a_table_says_that_its_run_is_to_be_given() {
+    let told = refused(&minrnn(&["inspect", "forecast"]));
+    assert!(
+        told.contains("experiment 'forecast' learns from a file, which says how large its model is; train it, and give the run"),
+        "{told}"
+    );
+}
+
+#[test]
 fn the_vocabulary_of_an_untrained_model_is_set_or_known_or_assumed() {
     assert_lines(&untrained(&["text"]), &["vocabulary 65 tokens (assumed, as in Tiny Shakespeare"]);
     assert_lines(&untrained(&["text", "--set", "tokenizer=byte"]), &["vocabulary 256 tokens (the bytes)"]);

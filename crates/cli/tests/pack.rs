@@ -94,6 +94,13 @@ fn what_cannot_be_packed_or_scored_is_a_sentence() {
     pack(&[&run, "-o", &shown(&scratch.path(""))]).refused(&["is a directory", "give a file to write"]);
     pack(&[&run, "-o", &shown(&scratch.path("none/model.minrnn"))]).failed(2, &["none"]);
     assert_eq!(pack(&[&run, "--weights", "int3"]).code, Some(2));
+    let mine = scratch.write("mine.txt", "to be kept");
+    pack(&[&run, "-o", &shown(&mine)]).refused(&["mine.txt' is there and no packed model; give another file to write"]);
+    assert_eq!(std::fs::read_to_string(&mine).unwrap(), "to be kept");
+    // A packed model, and what mktemp makes, are replaced.
+    for replaced in [&file, &scratch.write("empty", "")] {
+        pack(&[&run, "-o", &shown(replaced)]).ok();
+    }
     eval(&[&shown(&file)]).refused(&["--data FILE"]);
     eval(&[&run, "--data", &text, "--against", &shown(&file)]).refused(&["--against"]);
     eval(&[&shown(&file), "--data", &shown(&scratch.write("one.txt", "t"))]).refused(&["one.txt", "at least 2"]);

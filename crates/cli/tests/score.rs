@@ -186,7 +186,7 @@ fn a_vocabulary_of_bytes_scores_every_byte_and_eval_agrees() {
 }
 
 #[test]
-fn what_is_no_text_is_refused_with_its_line_and_nothing_is_printed_before_there_is_a_row() {
+fn another_encoding_is_refused_and_bytes_that_are_no_text_are_marked_and_counted() {
     let scratch = Scratch::new();
     let training = scratch.training("text", &["max_iterations=2"]);
     training.run().ok();
@@ -195,26 +195,27 @@ fn what_is_no_text_is_refused_with_its_line_and_nothing_is_printed_before_there_
     let absent = score(&run, &shown(&scratch.path("none.txt")), &[]);
     absent.failed(2, &["none.txt", "No such file"]);
     assert_eq!(absent.stdout, "");
-    let cases: [(&str, &[u8], u32); 3] = [
-        ("utf16.txt", b"\xff\xfet\0h\0e\0 \0f\0o\0x\0", 1),
-        ("latin.txt", b"the fox\nthe \xff fox\nthe fox\n", 2),
-        ("cut.txt", b"the fox\nthe fox\nthe caf\xc3", 3),
+    let utf16 = shown(&scratch.write("utf16.txt", b"\xff\xfet\0h\0e\0 \0f\0o\0x\0"));
+    let sentence = "utf16.txt': line 1: a byte is not UTF-8; save the text as UTF-8";
+    score(&run, &utf16, &[]).failed(2, &[sentence]);
+    let out = scratch.path("out.csv");
+    score(&run, &utf16, &["--out", &shown(&out)]).failed(2, &[sentence]);
+    assert!(!out.exists());
+    score(&run, &usual, &["--calibrate", &utf16]).refused(&[sentence]);
+    // A log with a stray byte, and one that was copied while it was written.
+    let cases: [(&str, &[u8], usize, &str); 2] = [
+        ("latin.txt", b"the fox\nthe \xff fox\nthe fox\n", 2, "the \u{fffd} fox"),
+        ("cut.txt", b"the fox\nthe fox\nthe f\xc3", 3, "the f\u{fffd}"),
     ];
-    for (name, bytes, line) in cases {
-        let (data, out) = (shown(&scratch.write(name, bytes)), scratch.path("out.csv"));
-        let sentence = format!("{name}': line {line}: a byte is not UTF-8; save the text as UTF-8");
-        let printed = score(&run, &data, &[]);
-        printed.failed(2, &[&sentence]);
-        // The lines before it were read.
-        let header = if line == 1 { "" } else { "line,tokens,surprise,anomaly,text" };
-        assert_eq!(
-            (printed.stdout.lines().next().unwrap_or_default(), printed.stdout.lines().count() as u32),
-            (header, line - u32::from(line == 1))
+    for (name, bytes, line, text) in cases {
+        let scored = score(&run, &shown(&scratch.write(name, bytes)), &[]).ok();
+        let lines: Vec<&str> = scored.stdout.lines().collect();
+        assert_eq!(lines.len(), 4, "{scored:?}");
+        assert!(lines[line].starts_with(&format!("{line},")) && lines[line].ends_with(&format!(",1,{text}")), "{scored:?}");
+        assert!(
+            scored.stderr.contains("1 line with bytes that are not UTF-8; if the text is in another encoding, save it as UTF-8\n"),
+            "{scored:?}"
         );
-        score(&run, &data, &["--out", &shown(&out)]).failed(2, &[&sentence]);
-        assert!(!out.exists());
-        let calibrated = score(&run, &usual, &["--calibrate", &data]);
-        calibrated.refused(&[&sentence]);
     }
     let empty = score(&run, &shown(&scratch.write("empty.txt", "")), &[]).ok();
     assert_eq!(empty.stdout, "line,tokens,surprise,anomaly,text\n");

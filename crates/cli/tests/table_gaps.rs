@@ -206,7 +206,7 @@ fn columns_that_hold_no_numbers_can_be_left_out_in_training_alone() {
     let classify = ["--task", "classify", "--group", "id", "--target", "class"];
     train(&scratch, &format!("id,class,x,note\n{rows}"), &classify)
         .0
-        .refused(&["line 2, column 'note': expected a finite number, found 'fine'; name those that are read in columns"]);
+        .refused(&["line 2, column 'note': expected a finite number, found 'fine'; name the columns to read in columns"]);
     let (finished, run) =
         train(&scratch, &rows.replace(",fine", "").lines().fold("id,class,x\n".to_owned(), |t, row| t + row + "\n"), &classify);
     finished.ok();

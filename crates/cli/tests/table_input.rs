@@ -207,12 +207,40 @@ fn numbers_to_tell_may_be_written_in_several_ways() {
 }
 
 #[test]
+fn files_that_are_no_tables_are_called_by_what_they_are() {
+    let scratch = Scratch::new();
+    let cases: [(&str, &[u8], &str); 4] = [
+        ("table.csv.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00", "it is compressed with gzip; decompress it"),
+        ("table.xlsx", b"PK\x03\x04\x14\x00\x06\x00\xd5\xff", "it is a workbook or another zip file; save what is to be read as CSV"),
+        ("table.csv", b"\xff\xfei\x00d\x00", "it is UTF-16; save it as UTF-8"),
+        ("table.csv.zst", b"\x28\xb5\x2f\xfd\x04\x00", "it is compressed with Zstandard; decompress it"),
+    ];
+    let out = shown(&scratch.path("run"));
+    for (name, bytes, told) in cases {
+        let data = shown(&scratch.write(name, bytes));
+        Finished::of(minrnn(&["train", "--data", &data, "--out", &out]).args(CLASSIFY)).refused(&[name, told]);
+        Finished::of(&mut minrnn(&["train", "--data", &data, "--out", &out])).refused(&[name, told]);
+    }
+}
+
+#[test]
+fn numbers_with_commas_are_told_how_they_are_written() {
+    let scratch = Scratch::new();
+    let table = "id;class;x\n1;up;0,5\n1;up;0,75\n2;down;1,5\n2;down;1\n";
+    train(&scratch, table, &CLASSIFY, &[])
+        .0
+        .refused(&["line 2, column 'x': expected a finite number, found '0,5'; write its comma as a point"]);
+}
+
+#[test]
 fn a_test_on_the_file_that_is_learned_from_is_told() {
     let scratch = Scratch::new();
     let table = classes(20);
     let own = shown(&scratch.path("table.csv"));
     let told = "the test file is the training file";
     assert!(train(&scratch, &table, &[&CLASSIFY[..], &["--test", &own]].concat(), &[]).0.ok().stderr.contains(told));
+    let validated = train(&scratch, &table, &[&CLASSIFY[..], &["--validation", &own]].concat(), &[]).0.ok();
+    assert!(validated.stderr.contains("the validation file is the training file"), "{validated:?}");
     let other = shown(&scratch.write("other.csv", &table));
     assert!(!train(&scratch, &table, &[&CLASSIFY[..], &["--test", &other]].concat(), &[]).0.ok().stderr.contains(told));
 }

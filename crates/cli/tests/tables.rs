@@ -194,8 +194,10 @@ fn a_packed_model_predicts_and_scores_as_its_run_and_says_what_it_reads() {
             for (a, b) in found.0.iter().zip(&expected.0) {
                 assert!((a - b).abs() <= tolerance * b.abs().max(1.0), "{file}: {a}, expected {b}");
             }
-            let inspected = Finished::of(&mut minrnn(&["inspect", &file])).ok().stdout;
-            assert!(told.iter().all(|told| inspected.contains(told)), "{inspected}");
+            for model in [&file, &run] {
+                let inspected = Finished::of(&mut minrnn(&["inspect", model])).ok().stdout;
+                assert!(told.iter().all(|told| inspected.contains(told)), "{inspected}");
+            }
         }
         let without = shown(&scratch.write("without.csv", "machine,pressures\na,1\na,1\n"));
         predict(&[&exact, "--data", &without]).refused(&["without.csv", "there is no column"]);

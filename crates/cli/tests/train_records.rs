@@ -219,3 +219,15 @@ fn a_cached_text_with_another_checksum_is_not_used() {
         assert_eq!(fs::read_to_string(cached).unwrap(), content);
     }
 }
+
+#[test]
+fn every_mixer_of_a_stack_is_told() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &["max_iterations=2", "n_layers=3", r#"mixers=["m-lstm", "s-lstm"]"#]);
+    assert!(training.run().ok().stderr.contains("\nm-lstm, s-lstm: 3 layers, width "));
+    let (run, file) = (shown(&training.out), shown(&scratch.path("model.minrnn")));
+    let packed = Finished::of(&mut minrnn(&["pack", &run, "-o", &file])).ok();
+    assert!(packed.stdout.starts_with(&format!("{file}: m-lstm, s-lstm from ")), "{packed:?}");
+    let generated = Finished::of(&mut minrnn(&["generate", &file, "--max-tokens", "1"])).ok();
+    assert!(generated.stderr.starts_with("m-lstm, s-lstm of ") && generated.stderr.contains("generated 1 token in "), "{generated:?}");
+}

@@ -81,6 +81,10 @@ fn a_text_in_the_place_of_the_experiment_is_told_where_it_belongs() {
     let told = train(&[&damaged]);
     told.refused(&["damaged.toml", "line 1"]);
     assert!(!told.stderr.contains("--data"), "{told:?}");
+    let misspelt = shown(&scratch.write("my.experiment", "[model]\nd_modle = 3\n"));
+    let told = train(&[&misspelt]);
+    told.refused(&["my.experiment", "did you mean 'd_model'?"]);
+    assert!(!told.stderr.contains("--data"), "{told:?}");
     assert!(!scratch.path("run").exists());
 }
 

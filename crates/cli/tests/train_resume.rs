@@ -71,7 +71,7 @@ fn stopped(training: &Training, mut child: std::process::Child, name: &str, at: 
     // Into the evaluation, where one is due.
     std::thread::sleep(Duration::from_millis(30));
     signal(&child, name);
-    let finished = Finished::from(child.wait_with_output().unwrap()).ok();
+    let finished = Finished::from(child.wait_with_output().unwrap()).stopped();
     assert_eq!(finished.stdout, "");
     let made = training.logged();
     let words = [

@@ -1,25 +1,21 @@
 //! What was probably meant by a name that does not exist.
 
-/// Names listed where none is close.
+use std::collections::HashSet;
+
+use minrnn_model::first_few;
+
+/// Names listed where none is close: as many as there are experiments, tables or settings of a section.
 const LISTED: usize = 24;
 
 /// `; did you mean 'x'?` for the name closest to `name`, or a list of names, each once, when none is close.
 pub fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for known in known {
-        if !names.contains(&known) {
-            names.push(known);
-        }
-    }
+    let mut before = HashSet::new();
+    let names: Vec<&str> = known.filter(|known| before.insert(*known)).collect();
     let closeness = |candidate: &str| strsim::jaro_winkler(name, candidate);
     match names.iter().max_by(|a, b| closeness(a).total_cmp(&closeness(b))) {
         Some(best) if closeness(best) > 0.8 => format!("; did you mean '{best}'?"),
-        _ => {
-            let more = if names.len() > LISTED { ", …" } else { "" };
-            // In quotes, since a name may have a comma.
-            let listed: Vec<String> = names.iter().take(LISTED).map(|name| format!("'{name}'")).collect();
-            format!("; expected one of {}{more}", listed.join(", "))
-        }
+        // In quotes, since a name may have a comma.
+        _ => format!("; expected one of {}", first_few(LISTED, names.iter().map(|name| format!("'{name}'")))),
     }
 }
 

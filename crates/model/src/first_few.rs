@@ -4,13 +4,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Items that a sentence tells.
-const MOST: usize = 8;
-
-/// The first of `items` with commas between, and how many more there are: a sentence stays one however many names a table has.
-pub fn first_few(items: impl ExactSizeIterator<Item = String>) -> String {
-    let others = items.len().saturating_sub(MOST);
-    let told = items.take(MOST).collect::<Vec<_>>().join(", ");
+/// The first `most` of `items` with commas between, and how many more there are: a sentence stays one however many names a table has.
+pub fn first_few(most: usize, items: impl ExactSizeIterator<Item = String>) -> String {
+    let others = items.len().saturating_sub(most);
+    let told = items.take(most).collect::<Vec<_>>().join(", ");
     if others == 0 { told } else { format!("{told} and {others} more") }
 }
 
@@ -19,8 +16,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn eight_are_told_and_the_others_counted() {
-        let few = |n: usize| first_few((0..n).map(|at| format!("'{at}'")));
+    fn so_many_are_told_and_the_others_counted() {
+        let few = |n: usize| first_few(8, (0..n).map(|at| format!("'{at}'")));
         assert_eq!([0, 1, 2].map(few), ["", "'0'", "'0', '1'"]);
         assert!(few(8).ends_with("'6', '7'"));
         assert!(few(10).ends_with("'6', '7' and 2 more"));

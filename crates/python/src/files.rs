@@ -21,9 +21,9 @@ use crate::failure::{Failure, Result, apart};
 pub(crate) fn pack(py: Python<'_>, run: PathBuf, path: PathBuf, weights: &str) -> Result<String> {
     let format: WeightFormat = weights.parse().map_err(|error| Failure::input(format!("{error}")))?;
     let packed = apart(py, || minrnn::deployed::pack(&run, &path, format, None))??;
-    let Packed { from, mixer, bytes, tensors, .. } = packed;
+    let Packed { from, mixers, bytes, tensors, .. } = packed;
     let told = json!({
-        "path": path.to_string_lossy(), "from": from.to_string_lossy(), "mixer": mixer.to_string(), "bytes": bytes,
+        "path": path.to_string_lossy(), "from": from.to_string_lossy(), "mixer": mixers, "bytes": bytes,
         "tensors": tensors.len(),
     });
     Ok(told.to_string())
@@ -68,7 +68,7 @@ pub(crate) fn import_weights(
     let import = Import { file, format, settings, tokenizer, into };
     let Imported { loaded, unused } = apart(py, || import.write(&output))??;
     let told = json!({
-        "path": output.to_string_lossy(), "mixer": loaded.config.model.mixer_at(0).to_string(), "layers": loaded.config.model.n_layers,
+        "path": output.to_string_lossy(), "mixer": loaded.config.model.mixer_names(), "layers": loaded.config.model.n_layers,
         "d_model": loaded.config.model.d_model, "parameters": parameter_count(&loaded.model), "tokenizer": loaded.tokenizer.is_some(),
         "tokenizer_left_out": unused,
     });

@@ -184,7 +184,7 @@ fn start(trainer: &Trainer) -> Value {
         "event": "start",
         "run": shown(trainer.run_dir().path()),
         "description": experiment.description,
-        "mixer": experiment.model.mixer.to_string(),
+        "mixer": experiment.model.mixer_names(),
         "layers": experiment.model.n_layers,
         "d_model": experiment.model.d_model,
         "parameters": parameter_count(trainer.model()),

@@ -28,7 +28,7 @@ pub struct Saving<'a> {
 
 impl<'a> Saving<'a> {
     /// What [`SavedSessions`] of these parts are.
-    pub(crate) fn new(model: &str, names: &[String], logits: &'a [f32], histories: Vec<&'a [f64]>, state: &'a State) -> Result<Self> {
+    pub(crate) fn new(identity: &str, names: &[String], logits: &'a [f32], histories: Vec<&'a [f64]>, state: &'a State) -> Result<Self> {
         state.expect_finite()?;
         let rows = state.rows();
         if names.len() != rows {
@@ -47,7 +47,7 @@ impl<'a> Saving<'a> {
         }
         let header = Header {
             version: if histories.is_empty() { WITHOUT_HISTORIES } else { VERSION },
-            model: Cow::Borrowed(model),
+            model: Cow::Borrowed(identity),
             names: Cow::Borrowed(names),
             logits: logits.len(),
             histories: histories.iter().map(|rows| rows.len()).collect(),

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, IsTerminal};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -13,12 +13,14 @@ use minrnn::deployed::Deployed;
 use minrnn::generate::{ModelIdentity, RuntimeSession, Session, TextGenerator, TokenSession};
 use minrnn::memory::{Sizes, inference};
 use minrnn::output::expect_harmless;
+use minrnn::train::counted;
 use minrnn_model::read_text;
 use minrnn_stream::{Model, Sampling};
 
 use crate::device::DeviceArg;
 use crate::exit::ExitCode;
-use crate::failure::WrongInput;
+use crate::failure::{FAILED, WrongInput};
+use crate::interrupt;
 use crate::memory::MemoryArg;
 use crate::printer::Printer;
 use crate::say::say;
@@ -28,9 +30,6 @@ const MAX_PROMPT_FILE: u64 = 256 << 20;
 const MAX_BATCH: usize = 4096;
 /// Longer prompts are shortened in titles.
 const TITLE_CHARACTERS: usize = 60;
-
-/// Set by Ctrl-C.
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -122,7 +121,7 @@ fn generate(args: &Args) -> anyhow::Result<ExitCode> {
     let wants_identity = args.save_session.is_some() || args.load_session.is_some();
     let identity = wants_identity.then(|| deployed.identity()).transpose()?;
     let model = &deployed.model;
-    say(format_args!("{} of {} parameters from {}", model.config().mixer, model.parameters(), deployed.path.display()));
+    say(format_args!("{} of {} parameters from {}", model.config().mixer_names(), model.parameters(), deployed.path.display()));
     expect_room(args, &prompts, model)?;
     let job = Job { args, prompts: &prompts, tokenizer, identity: identity.as_ref() };
     if args.device.is_cpu()? {
@@ -177,12 +176,8 @@ fn write<S: TokenSession>(args: &Args, start: Start<'_, S>, identity: Option<&Mo
     }
 
     // Until here Ctrl-C ends the process at once, as nothing has been generated.
-    ctrlc::set_handler(|| {
-        if INTERRUPTED.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    })
-    .context("could not listen for Ctrl-C")?;
+    let stop = interrupt::stop_flag()?;
+    let mut is_interrupted = false;
     let mut printer = Printer::new(std::io::stdout(), titles);
     let mut written = held.iter().enumerate().try_for_each(|(row, text)| printer.add(row, text));
     let clock = Instant::now();
@@ -194,7 +189,8 @@ fn write<S: TokenSession>(args: &Args, start: Start<'_, S>, identity: Option<&Mo
         if written.is_ok() && piece.stopped {
             written = printer.end(piece.row);
         }
-        if written.is_err() || INTERRUPTED.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        is_interrupted |= stop.load(Ordering::Relaxed);
+        if written.is_err() || is_interrupted { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     let seconds = clock.elapsed().as_secs_f64();
 
@@ -212,12 +208,13 @@ fn write<S: TokenSession>(args: &Args, start: Start<'_, S>, identity: Option<&Mo
         Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
         written => written.context("could not write the text to standard output")?,
     }
-    let ending = if INTERRUPTED.load(Ordering::Relaxed) { "interrupted after" } else { "generated" };
-    say(format_args!("{ending} {tokens} tokens in {seconds:.2} s ({:.0} tokens/s)", tokens as f64 / seconds.max(1e-9)));
+    let ending = if is_interrupted { "interrupted after" } else { "generated" };
+    let told = counted(tokens, "token");
+    say(format_args!("{ending} {told} in {seconds:.2} s ({:.0} tokens/s)", tokens as f64 / seconds.max(1e-9)));
     if let Some(path) = &args.save_session {
         say(format_args!("session saved; continue with --load-session {}", crate::shell::quoted(path)));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if is_interrupted { ExitCode::from(FAILED) } else { ExitCode::SUCCESS })
 }
 
 /// What can be refused before a model is read.

@@ -29,8 +29,8 @@ pub struct Args {
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let format: WeightFormat = args.weights.parse().map_err(minrnn_model::Error::from).map_err(Error::from)?;
-    let Packed { from, mixer, tensors, bytes, deployed } = pack(&args.run, &args.output, format, args.memory.given())?;
-    let mut text = format!("{}: {} from {}\n", args.output.display(), mixer, from.display());
+    let Packed { from, mixers, tensors, bytes, deployed } = pack(&args.run, &args.output, format, args.memory.given())?;
+    let mut text = format!("{}: {} from {}\n", args.output.display(), mixers, from.display());
     for format in WeightFormat::ALL.iter().copied() {
         let of_format: Vec<_> = tensors.iter().filter(|tensor| tensor.format == format).collect();
         if !of_format.is_empty() {

@@ -13,7 +13,7 @@ use minrnn::output::expect_outside_runs;
 use minrnn::train::{counted, duration, readable};
 use minrnn_bench::machine;
 use minrnn_reproduce::{
-    Cell, Folder, Line, Options, OwnText, Reproduction, Scale, Target, Wanted, all, find, markdown, names, plan, write_index,
+    Cell, Folder, Grid, Line, Options, OwnText, Reproduction, Scale, Target, Wanted, all, find, markdown, names, plan, write_index,
 };
 
 use crate::device::DeviceArg;
@@ -169,10 +169,13 @@ fn expect_labels<'a>(kind: &str, wanted: &[String], lines: impl Iterator<Item = 
 fn make(job: &Reproduction, targets: &[Target], args: &Args, terminal: &mut Terminal, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let plans: Vec<Vec<Cell>> = targets.iter().map(|target| plan(target, job.scale)).collect::<minrnn_reproduce::Result<_>>()?;
     if args.estimate || job.scale == Scale::Paper {
-        estimate(job, targets, &plans, terminal, stop)?;
-        let go_on = !args.estimate && (args.yes || confirmed(job.scale)?);
-        if !go_on || stop.load(Ordering::Relaxed) {
+        let is_measured = estimate(job, targets, &plans, terminal, stop)?;
+        if is_measured && (args.estimate || !(args.yes || confirmed(job.scale)?)) {
             return Ok(ExitCode::SUCCESS);
+        }
+        if stop.load(Ordering::Relaxed) {
+            say("stopped before a run was begun");
+            return Ok(ExitCode::from(FAILED));
         }
     }
     let work: Vec<(&Target, &[Cell])> = targets.iter().zip(plans.iter().map(Vec::as_slice)).collect();
@@ -185,16 +188,17 @@ fn make(job: &Reproduction, targets: &[Target], args: &Args, terminal: &mut Term
         }
         false => job.carry_out(&work, terminal, stop)?,
     };
-    if stop.load(Ordering::Relaxed) {
+    // Of what nobody asked for the page tells.
+    let is_among = |grid: &Grid<'_>, row, column| !args.pages && job.wanted.holds(grid.target, row, column);
+    if stop.load(Ordering::Relaxed) && grids.iter().any(|grid| grid.is_open(|row, column| is_among(grid, row, column))) {
         say(format_args!("stopped; everything is saved in {}", job.folder.path().display()));
         say("continue with the same command");
-        return Ok(ExitCode::SUCCESS);
+        return Ok(ExitCode::from(FAILED));
     }
     let mut is_whole = true;
     for grid in &grids {
         print(markdown(grid, &[]) + "\n")?;
-        // Of what nobody asked for the page tells.
-        let is_among = |row, column| !args.pages && job.wanted.holds(grid.target, row, column);
+        let is_among = |row, column| is_among(grid, row, column);
         let (problems, outdated) = (grid.problems(is_among), grid.outdated(is_among));
         problems.iter().for_each(say);
         outdated.iter().for_each(|sentence| say(format_args!("to be made again (--replace does it): {sentence}")));
@@ -212,15 +216,21 @@ fn make(job: &Reproduction, targets: &[Target], args: &Args, terminal: &mut Term
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says how long the open runs of every target would take.
-fn estimate(job: &Reproduction, targets: &[Target], plans: &[Vec<Cell>], terminal: &mut Terminal, stop: &AtomicBool) -> anyhow::Result<()> {
+/// Says how long the open runs of every target would take; false when `stop` was raised before that was known.
+fn estimate(
+    job: &Reproduction,
+    targets: &[Target],
+    plans: &[Vec<Cell>],
+    terminal: &mut Terminal,
+    stop: &AtomicBool,
+) -> anyhow::Result<bool> {
     let device = job.options.device.unwrap_or_default();
     let place = format!("{device}, {}", counted(rayon::current_num_threads(), "thread"));
     say(format_args!("measuring a few updates of every run on {place}"));
     let mut total = 0.0;
     for open in job.open_trainings(targets, plans, terminal)? {
         if stop.load(Ordering::Relaxed) {
-            return Ok(());
+            return Ok(false);
         }
         match job.seconds(open.training, terminal)? {
             Ok(seconds) => {
@@ -231,7 +241,8 @@ fn estimate(job: &Reproduction, targets: &[Target], plans: &[Vec<Cell>], termina
             Err(sentence) => print(format!("{}: {sentence}\n", open.label))?,
         }
     }
-    print(format!("all trainings on {place}: about {}\n", duration(total)))
+    print(format!("all trainings on {place}: about {}\n", duration(total)))?;
+    Ok(true)
 }
 
 /// Whether the person at the terminal wants to start.

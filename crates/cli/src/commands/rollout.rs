@@ -9,6 +9,7 @@ use minrnn::deployed::{Deployed, DeployedPolicy};
 use minrnn::output::expect_harmless;
 use minrnn::rng::Purpose;
 use minrnn::rollout::{Actor, Memory, Rollout, normalized_score};
+use minrnn::train::counted;
 use minrnn_reproduce::Summary;
 
 use crate::exit::ExitCode;
@@ -91,7 +92,7 @@ fn play(args: &Args) -> anyhow::Result<ExitCode> {
     let seconds = started.elapsed().as_secs_f64();
     if let Some(path) = &args.record {
         played.write(path)?;
-        say(format_args!("{} episodes, {} steps: {}", played.len(), played.n_steps(), path.display()));
+        say(format_args!("{}, {}: {}", counted(played.len(), "episode"), counted(played.n_steps(), "step"), path.display()));
     }
     let returns: Vec<f64> = played.iter().map(|episode| episode.total()).collect();
     let earned = Summary::of(&returns).expect("there is an episode");
@@ -112,8 +113,9 @@ fn play(args: &Args) -> anyhow::Result<ExitCode> {
     });
     let asked_for = asked_for.map_or_else(String::new, |target| format!(", asked for {target:.2}"));
     print(format_args!(
-        "point mass, {} episodes of {actor}{asked_for}\nmean return {:.2}{interval}\nscore {score:.1} (0: random, {random:.2}; 100: expert, {expert:.2})\n",
-        earned.n, earned.mean
+        "point mass, {} of {actor}{asked_for}\nmean return {:.2}{interval}\nscore {score:.1} (0: random, {random:.2}; 100: expert, {expert:.2})\n",
+        counted(earned.n, "episode"),
+        earned.mean
     ))?;
     Ok(ExitCode::SUCCESS)
 }

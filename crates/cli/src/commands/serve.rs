@@ -151,7 +151,7 @@ fn load(given: &str) -> anyhow::Result<(String, Deployed)> {
 
 fn described(name: &str, Deployed { model, table, .. }: &Deployed) -> String {
     let session = session_size(model, table.as_ref());
-    format!("{name}: {} of {} parameters, a session takes {session}", model.config().mixer, model.parameters())
+    format!("{name}: {} of {} parameters, a session takes {session}", model.config().mixer_names(), model.parameters())
 }
 
 fn served_table(name: String, deployed: Deployed, pool: Arc<ThreadPool>) -> ServedTable {

@@ -6,17 +6,21 @@ use anyhow::Context;
 use minrnn::Error;
 use minrnn::output::expect_outside_runs;
 use minrnn::train::{Asked, Experiment, Group, Pointer, Request, RunDir, Told, Trainer, find_data, training_memory};
+use minrnn_model::read_text;
 
 use crate::device::DeviceArg;
 use crate::display::{self, Display};
 use crate::exit::ExitCode;
-use crate::failure::{self, NO_STDOUT, WrongInput};
+use crate::failure::{self, FAILED, NO_STDOUT, WrongInput};
 use crate::memory::MemoryArg;
 use crate::ranks::Together;
 use crate::say::say;
 use crate::task_args::TaskArgs;
 use crate::threads::{self, Threads};
 use crate::{corpus, input, interrupt, memory, ranks, shell};
+
+/// Bytes of the longest file that may be an experiment.
+const MAX_EXPERIMENT: u64 = 1 << 20;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -114,7 +118,7 @@ impl Args {
             _ => None,
         };
         let file = unread.filter(|path| self.data.is_none() && self.experiment.as_deref().map(Path::new) == Some(path.as_path()));
-        let Some(file) = file.filter(|file| file.extension().is_none_or(|end| end != "toml")) else { return error };
+        let Some(file) = file.filter(|file| file.extension().is_none_or(|end| end != "toml") && !has_sections(file)) else { return error };
         let sentence = failure::sentence(&error);
         WrongInput(format!("{sentence}; a text or a table is given with --data {}", shell::quoted(file))).into()
     }
@@ -129,6 +133,12 @@ impl Args {
             memory_limit: self.memory.given(),
         }
     }
+}
+
+/// Whether a section of an experiment begins somewhere in the file.
+fn has_sections(file: &Path) -> bool {
+    let is_section = |line: &str| ["[model]", "[data]", "[train]", "[expect]"].contains(&line.trim());
+    read_text(file, MAX_EXPERIMENT).is_ok_and(|text| text.lines().any(is_section))
 }
 
 fn train(experiment: Experiment, run: RunDir, group: Group) -> anyhow::Result<ExitCode> {
@@ -152,13 +162,14 @@ fn train(experiment: Experiment, run: RunDir, group: Group) -> anyhow::Result<Ex
             Told::Ended(ending, trainer) => display::announce_ending(ending, trainer),
         }
     })?;
-    match report {
-        Some(report) => {
-            let told = group.is_first().then(|| display::print_report(&report, &trainer).context(NO_STDOUT));
-            ranks::agree(&group, told.transpose())?;
+    let Some(report) = report else {
+        if group.is_first() {
+            display::say_how_to_go_on(&trainer);
         }
-        None if group.is_first() => display::say_how_to_go_on(&trainer),
-        None => {}
-    }
+        // Of several processes each: what comes after a training has nothing finished to take.
+        return Ok(ExitCode::from(FAILED));
+    };
+    let told = group.is_first().then(|| display::print_report(&report, &trainer).context(NO_STDOUT));
+    ranks::agree(&group, told.transpose())?;
     Ok(ExitCode::SUCCESS)
 }

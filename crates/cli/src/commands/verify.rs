@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use minrnn::train::counted;
 use minrnn::verify::{Case, Comparison, Direction, Sizes, Tolerance};
 use serde_json::json;
 
@@ -52,16 +53,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         failed_cases += usize::from(failed > 0);
     }
     if !args.json {
-        let checked = format!("{} in {}", count(tensors, "tensor"), count(cases, "case"));
+        let checked = format!("{} in {}", counted(tensors, "tensor"), counted(cases, "case"));
         let within = format!("|error| ≤ {:e} + {:e}·|expected|", args.atol, args.rtol);
-        let failed = format!("{} in {}", count(failed_tensors, "tensor"), count(failed_cases, "case"));
+        let failed = format!("{} in {}", counted(failed_tensors, "tensor"), counted(failed_cases, "case"));
         let mut summary = match (cases, failed_tensors) {
             (0, _) => "nothing was checked".to_owned(),
             (_, 0) => format!("{checked} checked: all pass ({within})"),
             _ => format!("{checked} checked: {failed} FAILED ({within})"),
         };
         if cases < args.files.len() {
-            write!(summary, "; {} could not be used", count(args.files.len() - cases, "file"))?;
+            write!(summary, "; {} could not be used", counted(args.files.len() - cases, "file"))?;
         }
         print(summary + "\n")?;
     }
@@ -116,10 +117,6 @@ fn json_lines(path: &Path, case: &Case, comparisons: &[Comparison]) -> String {
         format!("{line}\n")
     };
     comparisons.iter().map(line).collect()
-}
-
-fn count(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 fn not_negative(text: &str) -> Result<f64, String> {

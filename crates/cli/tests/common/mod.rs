@@ -127,6 +127,12 @@ impl Finished {
         self
     }
 
+    /// Checks that it ended with 1 and without an error, as what a signal stopped before its end.
+    pub fn stopped(self) -> Self {
+        assert!(self.code == Some(1) && !self.stderr.contains("error: "), "{self:?}");
+        self
+    }
+
     /// Checks for exit code 2, nothing on stdout, and one sentence on stderr with all of `parts` in it.
     pub fn refused(&self, parts: &[&str]) {
         self.failed(2, parts);

@@ -16,6 +16,7 @@
 mod atomic;
 mod batch;
 mod encode;
+mod foreign;
 mod formal;
 mod labelled;
 mod lra;

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use super::foreign::foreign;
 use crate::{Error, Result};
 
 const BLOCK_LEN: usize = 256 << 10;
@@ -67,6 +68,11 @@ impl<R: Read> TextBlocks<R> {
             Ok(text) => text,
             Err(e) if e.error_len().is_none() && !self.at_end => valid_prefix(&self.rest, e.valid_up_to()),
             Err(e) => {
+                if self.position == 0
+                    && let Some(what) = foreign(&self.rest)
+                {
+                    return Err(Error::Data(format!("'{}': {what}", self.path.display())));
+                }
                 let position = self.position + e.valid_up_to() as u64;
                 return Err(not_utf8(&self.path, position, self.rest[e.valid_up_to()], self.remedy));
             }

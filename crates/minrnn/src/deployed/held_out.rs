@@ -27,5 +27,34 @@ pub fn held_out_text(deployed: &Deployed) -> Result<Option<Vec<u8>>> {
     part.read(0, &mut tokens)?;
     let mut bytes = Vec::new();
     tokens.into_iter().try_for_each(|token| tokenizer.append_bytes(token, &mut bytes))?;
-    Ok(Some(bytes))
+    Ok(Some(whole_characters(bytes)))
+}
+
+/// `bytes` without the parts of a character at both ends, which a cut between tokens may have left there.
+fn whole_characters(mut bytes: Vec<u8>) -> Vec<u8> {
+    let continues = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
+    // A character has at most three bytes behind its first.
+    let begun = bytes.iter().take(3).take_while(continues).count();
+    bytes.drain(..begun);
+    if let Err(flaw) = str::from_utf8(&bytes)
+        && flaw.error_len().is_none()
+    {
+        bytes.truncate(flaw.valid_up_to());
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_that_were_cut_are_left_out_and_nothing_else() {
+        let text = "€a語".as_bytes();
+        for (from, to, expected) in [(0, 7, "€a語"), (1, 7, "a語"), (2, 6, "a"), (3, 5, "a"), (0, 4, "€a"), (5, 7, ""), (4, 6, "")] {
+            assert_eq!(whole_characters(text[from..to].to_vec()), expected.as_bytes(), "{from}..{to}");
+        }
+        // What is no UTF-8 inside is somebody else's to refuse.
+        assert_eq!(whole_characters(b"a\xffb".to_vec()), b"a\xffb");
+    }
 }

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use minrnn_model::{CheckpointFiles, MixerKind, Section, TensorEntry, WEIGHTS_FILE, WeightFormat, read_checkpoint};
+use minrnn_model::{CheckpointFiles, Section, TensorEntry, WEIGHTS_FILE, WeightFormat, read_checkpoint};
 use minrnn_stream::PackedModel;
 
 use super::Deployed;
 use crate::checkpoint::policy_of;
 use crate::memory::{Size, packing};
 use crate::output::expect_harmless;
+use crate::subject::is_packed;
 use crate::train::find_checkpoint;
 use crate::{Error, Result};
 
@@ -16,8 +17,8 @@ use crate::{Error, Result};
 pub struct Packed {
     /// The checkpoint or packed model it was made of.
     pub from: PathBuf,
-    /// The mixer of the model's first block.
-    pub mixer: MixerKind,
+    /// The model's mixers, with commas between.
+    pub mixers: String,
     /// The tensors in the file.
     pub tensors: Vec<TensorEntry>,
     /// Bytes of the file.
@@ -39,12 +40,22 @@ pub fn pack(run: &Path, output: &Path, format: WeightFormat, memory_limit: Optio
     };
     let bytes = std::fs::metadata(output).map_err(|source| Error::io("read", output, source))?.len();
     let deployed = Deployed::load(output)?;
-    Ok(Packed { from, mixer: deployed.model.config().mixer, tensors, bytes, deployed })
+    Ok(Packed { from, mixers: deployed.model.config().mixer_names(), tensors, bytes, deployed })
+}
+
+/// Refuses `output` where a file with something else than a packed model would be lost.
+fn expect_replaceable(output: &Path) -> Result<()> {
+    let is_other = output.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) && !is_packed(output);
+    match is_other {
+        true => Err(Error::Config(format!("'{}' is there and no packed model; give another file to write", output.display()))),
+        false => Ok(()),
+    }
 }
 
 /// The best checkpoint of a run, or a checkpoint, as a packed file: where it was, and the tensors of the file.
 fn packed(run: &Path, output: &Path, format: WeightFormat, memory_limit: Option<Size>) -> Result<(PathBuf, Vec<TensorEntry>)> {
     expect_harmless(output, [run])?;
+    expect_replaceable(output)?;
     let checkpoint = find_checkpoint(run)?;
     let weights_bytes = std::fs::metadata(checkpoint.join(WEIGHTS_FILE)).map_or(0, |file| file.len());
     packing(weights_bytes, format).expect_room(memory_limit)?;
@@ -65,6 +76,7 @@ fn packed(run: &Path, output: &Path, format: WeightFormat, memory_limit: Option<
 /// A packed file once more, its matrices rounded further.
 fn repacked(file: &Path, output: &Path, format: WeightFormat, memory_limit: Option<Size>) -> Result<(PathBuf, Vec<TensorEntry>)> {
     expect_harmless(output, [file])?;
+    expect_replaceable(output)?;
     // A vocabulary or a task that cannot be read is refused here as well.
     Deployed::load(file)?;
     let file_bytes = std::fs::metadata(file).map_or(0, |file| file.len());

@@ -20,14 +20,16 @@ pub enum RowUnit {
 pub struct TextRow {
     /// The number of its line, from 1 on.
     pub line: u64,
-    /// What stands in it, without the end of the line; a character that the vocabulary does not have is U+FFFD, and what is very long is cut.
+    /// What stands in it, without the end of the line; what cannot be read is U+FFFD, and what is very long is cut.
     pub text: String,
     /// Its tokens.
     pub tokens: u64,
     /// −ln of their probabilities, the mean over tokens in nats; none of the first token of all, which nothing let expect.
     pub surprise: Option<f64>,
-    /// Whether there is something in it that the vocabulary does not have; what is no text at all is refused.
+    /// Whether there is something in it that the vocabulary does not have.
     pub has_unknown: bool,
+    /// Whether there is a byte in it that is no text.
+    pub has_no_text: bool,
 }
 
 /// Gathers the tokens of a text into rows, and hands each on as soon as it is whole.
@@ -96,9 +98,14 @@ impl Listener for TextRows<'_> {
         Ok(())
     }
 
-    /// Another encoding is no unusual text but another one.
-    fn not_text(&mut self, _: u64, flaw: Error) -> Result<()> {
-        Err(flaw)
+    /// What begins so is in another encoding; later on it is a flaw in a text, and an unusual one.
+    fn not_text(&mut self, line: u64, flaw: Error) -> Result<()> {
+        if self.row.line == 0 {
+            return Err(flaw);
+        }
+        self.flaw(line, flaw)?;
+        self.row.has_no_text = true;
+        Ok(())
     }
 }
 
@@ -124,7 +131,10 @@ mod tests {
 
     #[test]
     fn a_line_is_as_surprising_as_its_tokens_on_average() {
-        let row = |line, text: &str, tokens, surprise, has_unknown| TextRow { line, text: text.to_owned(), tokens, surprise, has_unknown };
+        let row = |line, text: &str, tokens, surprise, has_unknown| {
+            let text = text.to_owned();
+            TextRow { line, text, tokens, surprise, has_unknown, has_no_text: false }
+        };
         assert_eq!(rows(RowUnit::Line), [row(1, "a", 2, Some(2.0), false), row(2, "bc\u{fffd}d", 2, Some(2.5), true)]);
         let tokens = rows(RowUnit::Token);
         assert_eq!(tokens[..2], [row(1, "a", 1, None, false), row(1, "\n", 1, Some(2.0), false)]);
@@ -133,9 +143,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_ends_the_reading() {
-        let mut see = |_| Ok(());
+    fn what_begins_as_no_text_is_refused_and_a_flaw_in_a_text_is_marked() {
+        let no_text = || Error::Data("line 1: no".to_owned());
+        let mut found = Vec::new();
+        let mut see = |row| {
+            found.push(row);
+            Ok(())
+        };
         let mut rows = TextRows::new(RowUnit::Line, &mut see);
-        assert_eq!(rows.not_text(7, Error::Data("line 7: no".to_owned())).unwrap_err().to_string(), "line 7: no");
+        assert_eq!(rows.not_text(1, no_text()).unwrap_err().to_string(), "line 1: no");
+        rows.token(1, b"a", None).unwrap();
+        rows.not_text(2, no_text()).unwrap();
+        rows.token(2, b"b", Some(-1.0)).unwrap();
+        rows.finish().unwrap();
+        let told: Vec<_> = found.iter().map(|row| (row.text.as_str(), row.has_unknown, row.has_no_text)).collect();
+        assert_eq!(told, [("a", false, false), ("\u{fffd}b", true, true)]);
     }
 }

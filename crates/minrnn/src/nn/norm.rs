@@ -8,7 +8,7 @@ use minrnn_model::{CheckedConfig, NormKind};
 use super::init::Initializer;
 use super::mode::Mode;
 use crate::memory::activations::{Activations, Op};
-use crate::ops::{StepCodes, layer_norm, layer_norm_residual, rms_norm, rms_norm_residual};
+use crate::ops::{StepCodes, layer_norm, layer_norm_residual, over_root, rms_norm, rms_norm_residual};
 
 /// Share of the batch in the running statistics (PyTorch's meaning of momentum).
 const MOMENTUM: f32 = 0.9;
@@ -55,7 +55,7 @@ impl RmsNorm {
             return x;
         }
         let mean_square = x.clone().powi_scalar(2).mean_dim(2);
-        x / (mean_square + self.eps).sqrt() * (self.gamma.val() + 1.0).unsqueeze()
+        over_root(x, mean_square, self.eps) * (self.gamma.val() + 1.0).unsqueeze()
     }
 }
 

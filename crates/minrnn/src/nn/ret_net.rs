@@ -97,7 +97,7 @@ impl RetNet {
         }
         let o = o.reshape([n, self.n_heads, e / self.n_heads]);
         let mean_square = (o.clone() * o.clone()).mean_dim(2);
-        let normed = (o / (mean_square + EPS).sqrt()).reshape([n, e]);
+        let normed = ops::over_root(o, mean_square, EPS).reshape([n, e]);
         gate * normed
     }
 }

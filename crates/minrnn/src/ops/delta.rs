@@ -6,6 +6,7 @@ use minrnn_kernels::delta::{self as kernel, Sizes};
 
 use super::flex::{InputList, dims, optional, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
+use super::norm::over_root;
 use super::steps::StepCodes;
 
 /// S_t = S_{t−1} + β_t (v_t − S_{t−1} k̂_t) k̂_tᵀ and y_t = S_t q_t for every head, with k̂ = k / √(‖k‖² + 1e-6) and β = σ(b); beyond the
@@ -42,8 +43,8 @@ pub(super) fn composed(x: Tensor<3>, mut memory: Tensor<4>, steps: &StepCodes) -
         let part = |i: usize, shape: [usize; 4]| row.clone().narrow(1, i * e, e).reshape(shape);
         let (q, k, v) = (part(0, [batch, heads, n, 1]), part(1, [batch, heads, n, 1]), part(2, [batch, heads, 1, n]));
         let beta = activation::sigmoid(row.clone().narrow(1, 3 * e, heads)).reshape([batch, heads, 1, 1]);
-        let length = (k.clone() * k.clone()).sum_dim(2) + kernel::EPS;
-        let k = k / length.sqrt();
+        let squares = (k.clone() * k.clone()).sum_dim(2);
+        let k = over_root(k, squares, f64::from(kernel::EPS));
         if let Some(reset) = at(&reset, t) {
             memory = memory * (-reset + 1.0);
         }

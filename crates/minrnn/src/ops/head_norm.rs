@@ -6,6 +6,7 @@ use minrnn_kernels::head_norm as kernel;
 
 use super::flex::{dims, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
+use super::norm::over_root;
 
 /// (1 + w) ⊙ (x − mean) / √(variance + `eps`) over the channels of each head.
 ///
@@ -26,7 +27,7 @@ pub(super) fn composed(x: Tensor<3>, weight: Tensor<1>, heads: usize, eps: f32) 
     let x = x.reshape([batch * seq_len, heads, width / heads]);
     let centred = x.clone() - x.mean_dim(2);
     let variance = centred.clone().powi_scalar(2).mean_dim(2);
-    (centred / (variance + eps).sqrt()).reshape([batch, seq_len, width]) * (weight + 1.0).unsqueeze()
+    over_root(centred, variance, f64::from(eps)).reshape([batch, seq_len, width]) * (weight + 1.0).unsqueeze()
 }
 
 #[derive(Debug)]

@@ -115,6 +115,7 @@ pub use min_gru::min_gru;
 pub(crate) use min_lstm::log_coefficients as min_lstm_log_coefficients;
 pub use min_lstm::min_lstm;
 pub use minrnn_kernels::{Candidate, Gates};
+pub(crate) use norm::over_root;
 pub use norm::{layer_norm, layer_norm_residual, rms_norm, rms_norm_residual};
 pub use pinball::pinball;
 pub(crate) use pinball::pinball_sum;

@@ -40,10 +40,20 @@ pub fn layer_norm_residual(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps:
     (composed_layer_norm(x.clone(), gamma, beta, eps), x)
 }
 
+/// `x` / √(`squares` + `eps`), NaN where the squares overflowed: their root is ∞, and what is divided by it would be 0 without a word.
+pub(crate) fn over_root<const D: usize>(x: Tensor<D>, squares: Tensor<D>, eps: f64) -> Tensor<D> {
+    x / (marked(squares) + eps).sqrt()
+}
+
+/// `squares`, NaN in place of ∞.
+fn marked<const D: usize>(squares: Tensor<D>) -> Tensor<D> {
+    squares.clone() - squares.clone() + squares
+}
+
 pub(super) fn composed_layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f32) -> Tensor<3> {
     let centred = x.clone() - x.mean_dim(2);
     let variance = centred.clone().powi_scalar(2).mean_dim(2);
-    centred / (variance + eps).sqrt() * gamma.unsqueeze() + beta.unsqueeze()
+    over_root(centred, variance, f64::from(eps)) * gamma.unsqueeze() + beta.unsqueeze()
 }
 
 /// (1 + γ) ⊙ x · √D / max(‖x‖, 1e−12) over the last dimension (RMSNorm of Zhang and Sennrich 2019, arXiv:1910.07467, with the gain stored
@@ -79,7 +89,7 @@ pub fn rms_norm_residual(x: Tensor<3>, gamma: Tensor<1>, format: FloatDType) -> 
 
 pub(super) fn composed_rms_norm(x: Tensor<3>, gamma: Tensor<1>) -> Tensor<3> {
     let width = x.dims()[2];
-    let norm = x.clone().powi_scalar(2).sum_dim(2).sqrt().clamp_min(1e-12);
+    let norm = marked(x.clone().powi_scalar(2).sum_dim(2)).sqrt().clamp_min(1e-12);
     x / norm * (width as f32).sqrt() * (gamma + 1.0).unsqueeze()
 }
 

@@ -6,7 +6,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::{COLORS, DrawResult, GRID, INK, Picture, range_of, save, shorten, text, ticks};
+use super::{COLORS, DrawResult, GRID, INK, Picture, legible, range_of, save, shorten, text, ticks};
 use crate::Result;
 
 const WIDTH: i32 = 960;
@@ -123,7 +123,7 @@ impl<B: DrawingBackend> Pen<'_, B> {
     fn words(&self, words: &str, at: (f64, f64), size: i32, anchor: Pos) -> DrawResult<B> {
         // The middle of a line of text lies above that of its small letters.
         let at = (at.0, at.1 + 2.0);
-        self.area.draw(&Text::new(words.to_owned(), self.at(at), text(size * self.scale, INK).pos(anchor)))
+        self.area.draw(&Text::new(legible(words), self.at(at), text(size * self.scale, INK).pos(anchor)))
     }
 
     fn circle(&self, at: (f64, f64)) -> DrawResult<B> {

@@ -349,7 +349,7 @@ impl Panel {
             let (width, height) = area.estimate_text_size(&level.label, &style)?;
             let (right, bottom) = (-4 * scale, -2 * scale);
             let behind = Rectangle::new([(right - width as i32, bottom - height as i32), (right, bottom)], WHITE.mix(0.8).filled());
-            chart.draw_series([EmptyElement::at((x.1, y)) + behind + Text::new(level.label.clone(), (right, bottom), style)])?;
+            chart.draw_series([EmptyElement::at((x.1, y)) + behind + Text::new(legible(&level.label), (right, bottom), style)])?;
         }
         if !with_legend {
             return Ok(());

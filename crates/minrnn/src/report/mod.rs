@@ -33,7 +33,7 @@ pub fn write_report(trainer: &Trainer, found: &FinalReport) -> Result<()> {
     summary.extend(experiment.data.path.as_ref().map(|path| format!("Data: {}", path.display())));
     summary.push(format!(
         "Model: {}, {}, width {}, {}",
-        model.mixer,
+        model.mixer_names(),
         counted(model.n_layers, "layer"),
         model.d_model,
         counted(parameter_count(trainer.model()), "parameter")

@@ -194,6 +194,12 @@ impl ModelConfig {
         kinds
     }
 
+    /// The names of [`mixer_kinds`](Self::mixer_kinds), with commas between.
+    pub fn mixer_names(&self) -> String {
+        let names: Vec<&str> = self.mixer_kinds().into_iter().map(MixerKind::name).collect();
+        names.join(", ")
+    }
+
     /// Number of classes or numbers that are predicted at every step: `n_outputs`, or else the token ids.
     pub fn outputs(&self) -> usize {
         if self.n_outputs == 0 { self.vocab_size } else { self.n_outputs }

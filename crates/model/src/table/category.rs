@@ -37,7 +37,7 @@ impl Category {
 
     /// The names and what stands for them, as a sentence tells them.
     pub(super) fn told(&self) -> String {
-        first_few(self.values.iter().enumerate().map(|(code, name)| format!("{code} is '{name}'")))
+        first_few(8, self.values.iter().enumerate().map(|(code, name)| format!("{code} is '{name}'")))
     }
 }
 

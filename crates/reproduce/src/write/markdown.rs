@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use minrnn::memory::rounded;
-use minrnn::train::duration;
+use minrnn::train::{counted, duration, plural};
 
 use crate::unfinished::Begun;
 use crate::{End, Filled, Grid, Metric, Origin, Outcome, Run, Scale, Summary, Verdict, Work};
@@ -61,8 +61,8 @@ fn head(grid: &Grid) -> String {
         commits_by_place.entry((machine, threads, device)).or_default().push(commit);
     }
     for ((machine, threads, device), commits) in commits_by_place {
-        let plural = if commits.len() > 1 { "s" } else { "" };
-        let _ = writeln!(text, "\nMachine: {machine}; {threads} threads; device {device}; commit{plural} {}.", commits.join(", "));
+        let (threads, told) = (counted(threads, "thread"), plural(&commits.len(), "commit"));
+        let _ = writeln!(text, "\nMachine: {machine}; {threads}; device {device}; {told} {}.", commits.join(", "));
     }
     text
 }
@@ -238,7 +238,7 @@ fn stretches(grid: &Grid) -> Vec<String> {
             // Older versions forgot those between the last copy and a kill.
             let gap = if *from > end { format!("{end} to {from} on a machine that was not recorded; ") } else { String::new() };
             end = *to;
-            format!("{gap}{from} to {to} on {} ({} threads, commit {})", origin.machine, origin.threads, origin.commit)
+            format!("{gap}{from} to {to} on {} ({}, commit {})", origin.machine, counted(origin.threads, "thread"), origin.commit)
         };
         (stretches.len() > 1).then(|| format!("{label}: updates {}", stretches.iter().map(&mut text).collect::<Vec<_>>().join("; ")))
     };
@@ -347,7 +347,7 @@ mod tests {
             "![A table](t-lengths.svg)",
             "- minLSTM, one, seed 1: 40 of 100 updates in 1 min 30 s; best on the validation batches so far: accuracy 0.600, after 20",
             "- minLSTM, two | 2 10.0: made with lr = 1; asked for is lr = 2",
-            "- minLSTM, two | 2, seed 1: updates 0 to 30 on old box (1 threads, commit abc1234); 30 to 32 on a machine that was not \
+            "- minLSTM, two | 2, seed 1: updates 0 to 30 on old box (1 thread, commit abc1234); 30 to 32 on a machine that was not \
              recorded; 32 to 50 on box",
             "| minGRU, \"small\", one | paper | 2 | 40 | 50 | solved | 1234 | 1 min 30 s |",
             "- minGRU, \"small\", two | 2 (seed 1): the loss is not finite",

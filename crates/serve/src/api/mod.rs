@@ -219,7 +219,7 @@ async fn health(State(app): State<Arc<App>>) -> Response {
 }
 
 fn described(app: &App, served: &Served) -> Value {
-    json!({ "id": served.name, "object": "model", "created": app.begun, "owned_by": "minrnn", "mixer": served.model.config().mixer,
+    json!({ "id": served.name, "object": "model", "created": app.begun, "owned_by": "minrnn", "mixer": served.model.config().mixer_names(),
         "parameters": served.model.parameters(), "vocab_size": served.tokenizer.vocab_size() })
 }
 

@@ -7,7 +7,7 @@ use anyhow::Context;
 use minrnn::data::expect_lasting;
 use minrnn::data::table::{Backtest, Forecaster, Measure, Origin, Origins, TableTask, read_series};
 use minrnn::deployed::{self, Deployed};
-use minrnn::train::{Data, Experiment, find_scored, has_learned_all, run_of};
+use minrnn::train::{Data, Experiment, counted, find_scored, has_learned_all, run_of};
 use minrnn_model::CheckpointFiles;
 use serde_json::json;
 
@@ -91,8 +91,9 @@ pub fn score(args: &super::Args, origins: Origins, stop: &AtomicBool) -> anyhow:
         let about = json!({"measure": "backtest", "forecasts": n, "sequences": sequences, "horizon": horizon, "stride": stride, "learned": learned});
         writeln!(io::stdout(), "{about}").context(NO_STDOUT)?;
     } else {
-        let of = if sequences == 1 { "1 sequence".to_owned() } else { format!("{sequences} sequences") };
-        writeln!(io::stdout(), "{n} forecasts of {horizon} steps, the last of {of}, {stride} steps apart").context(NO_STDOUT)?;
+        let [of, steps, apart] = [(sequences, "sequence"), (horizon, "step"), (stride, "step")].map(|(n, one)| counted(n, one));
+        let forecasts = counted(n, "forecast");
+        writeln!(io::stdout(), "{forecasts} of {steps}, the last of {of}, {apart} apart").context(NO_STDOUT)?;
     }
     print_comparison(&errors, args.json).context(NO_STDOUT)?;
     if args.json { print_objects(&by_origin) } else { print_table(&by_origin, &forecaster) }.context(NO_STDOUT)?;

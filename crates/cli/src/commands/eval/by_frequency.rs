@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context;
 use minrnn::data::TextData;
 use minrnn::model::SequenceModel;
-use minrnn::train::{Evaluation, Experiment, FrequencyScore, evaluate_by_frequency, full_pass, token_counts};
+use minrnn::train::{Evaluation, Experiment, FrequencyScore, counted, evaluate_by_frequency, full_pass, token_counts};
 
 use crate::exit::ExitCode;
 use crate::failure::NO_STDOUT;
@@ -49,12 +49,12 @@ fn print(score: &FrequencyScore, json: bool) -> io::Result<()> {
     }
     let seen = match (from, to) {
         (_, 0) => "never in the training text".to_owned(),
-        (from, to) if from == to => format!("{from} times in the training text"),
+        (from, to) if from == to => format!("{} in the training text", counted(*from, "time")),
         (from, to) => format!("{from}–{to} times in the training text"),
     };
     write!(out, "{seen}: tokens {n_tokens}, {:.2} % of the predictions", 100.0 * share)?;
     match is_scored {
-        true => writeln!(out, ", loss {loss:.4} nats, accuracy {:.2} %, {n_scored} predictions", 100.0 * accuracy),
+        true => writeln!(out, ", loss {loss:.4} nats, accuracy {:.2} %, {}", 100.0 * accuracy, counted(*n_scored, "prediction")),
         false => writeln!(out),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context;
 use minrnn::data::FormalTask;
 use minrnn::model::SequenceModel;
-use minrnn::train::{Experiment, LengthScore, Task, evaluate_length};
+use minrnn::train::{Experiment, LengthScore, Task, counted, evaluate_length};
 
 use crate::exit::ExitCode;
 use crate::failure::{NO_STDOUT, WrongInput};
@@ -109,10 +109,10 @@ fn print(what: &str, score: &LengthScore, chance: f64, json: bool) -> io::Result
     let what = if what == "length" { "length".to_owned() } else { format!("{what}, lengths") };
     writeln!(
         out,
-        "{what} {range}: accuracy {:.2} %, scaled {:.2} %, loss {:.4} nats, {} predictions",
+        "{what} {range}: accuracy {:.2} %, scaled {:.2} %, loss {:.4} nats, {}",
         100.0 * accuracy,
         100.0 * scaled,
         evaluation.loss,
-        evaluation.n_scored
+        counted(evaluation.n_scored, "prediction")
     )
 }

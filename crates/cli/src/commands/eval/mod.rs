@@ -18,7 +18,8 @@ use minrnn::model::AnyModel;
 use minrnn::predict::predict;
 use minrnn::rng::Purpose;
 use minrnn::train::{
-    Data, Evaluation, Experiment, FINAL_BATCHES, Group, compare, evaluation_memory, find_checkpoint, find_scored, full_pass, run_of,
+    Data, Evaluation, Experiment, FINAL_BATCHES, Group, compare, counted, evaluation_memory, find_checkpoint, find_scored, full_pass,
+    run_of,
 };
 use minrnn_model::ModelConfig;
 
@@ -431,14 +432,15 @@ fn print(name: &str, evaluation: &Evaluation, json: bool) -> io::Result<()> {
     if json {
         writeln!(out, "{}", serde_json::json!({"measure": name, "loss": loss, "accuracy": accuracy, "predictions": n_scored}))
     } else {
+        let told = counted(*n_scored, "prediction");
         match accuracy {
             Some(accuracy) => writeln!(
                 out,
-                "{name}: loss {loss:.4} nats ({:.4} bits), accuracy {:.2} %, {n_scored} predictions",
+                "{name}: loss {loss:.4} nats ({:.4} bits), accuracy {:.2} %, {told}",
                 loss / std::f64::consts::LN_2,
                 100.0 * accuracy
             ),
-            None => writeln!(out, "{name}: loss {loss:.6}, {n_scored} predictions"),
+            None => writeln!(out, "{name}: loss {loss:.6}, {told}"),
         }
     }
 }

@@ -28,9 +28,11 @@ pub fn expect_two(found: u64) -> anyhow::Result<()> {
 /// Refuses to compare the tokens of two models where a number stands for one thing to the first and for another to the second.
 pub fn expect_comparable(one: &Tokenizer, other: Option<&Tokenizer>) -> anyhow::Result<()> {
     let Some(other) = other else {
-        return Err(
-            WrongInput("the other model reads no text, so that its tokens cannot be compared; give a model of text".to_owned()).into()
-        );
+        return Err(WrongInput(
+            "the other model has no vocabulary, so that its tokens cannot be compared; give a model of text with its tokenizer.json"
+                .to_owned(),
+        )
+        .into());
     };
     let (size, found) = (one.vocab_size(), other.vocab_size());
     if size != found {

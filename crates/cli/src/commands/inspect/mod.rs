@@ -16,7 +16,7 @@ use minrnn::deployed::Deployed;
 use minrnn::generate::expect_undamaged;
 use minrnn::subject::{Subject, bytes_of, is_packed, training_of};
 use minrnn::tensor_file::read_tensors;
-use minrnn::train::{Pointer, checkpoint, find_checkpoint};
+use minrnn::train::{Pointer, checkpoint, counted, find_checkpoint};
 use minrnn_model::{CheckpointFiles, Classifier, Forecaster, Missing, ModelConfig, Regressor, TableTask};
 use serde_json::{Map, Value};
 
@@ -63,8 +63,8 @@ fn file(path: &Path) -> anyhow::Result<String> {
     expect_undamaged(&weights)?;
     let shapes: Vec<_> = weights.names().filter_map(|name| weights.get(name).map(|tensor| (shown(name), tensor.shape.clone()))).collect();
     let metadata: Vec<_> = weights.metadata().iter().map(|(key, value)| (shown(key), shown(value))).collect();
-    let (tensors, values) = (shapes.len(), grouped(weights.value_count() as u128));
-    let mut text = format!("{}: {tensors} tensors, {values} values (f32)\n", path.display());
+    let (tensors, values) = (counted(shapes.len(), "tensor"), grouped(weights.value_count() as u128));
+    let mut text = format!("{}: {tensors}, {values} values (f32)\n", path.display());
     text += &section("metadata", &metadata);
     Ok(text + &section("tensors", &sizes(shapes)))
 }
@@ -152,9 +152,11 @@ fn run_or_checkpoint(path: &Path) -> anyhow::Result<String> {
     }
     text += &section("model", &settings(&config.model)?);
     text += &cost::sections(&config.model, tokenizer.as_ref().map(vocabulary).into_iter().collect())?;
+    let files = CheckpointFiles::open(&directory).map_err(Error::from)?;
     if config.model.decision {
-        let files = CheckpointFiles::open(&directory).map_err(Error::from)?;
         text += &section("policy", &acts(&policy_of(&files, &config.model)?.0));
+    } else if let Some((table, _)) = files.table_task(&config.model).map_err(Error::from)? {
+        text += &section("table", &columns(&table));
     }
     text += &memory::sections(&config.model, training_of(path)?.as_ref(), None)?;
     if let Some(progress) = progress(&directory)? {

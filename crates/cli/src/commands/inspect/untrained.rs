@@ -2,17 +2,26 @@
 
 use std::path::Path;
 
-use minrnn::Error;
 use minrnn::subject::{Training, stored_config};
 use minrnn::train::{Experiment, ResolvedModel};
+use minrnn::{Error, Needed};
 use minrnn_model::ModelConfig;
+
+use crate::failure::WrongInput;
 
 use super::{cost, memory, section, settings};
 
 /// The model of the experiment of that name, or in the file of that name, with `set` on top.
 pub fn experiment(name: &str, set: &[String]) -> anyhow::Result<String> {
     let experiment = Experiment::load(name, set)?;
-    let ResolvedModel { model: config, source, longest } = ResolvedModel::of(&experiment)?;
+    let resolved = ResolvedModel::of(&experiment).map_err(|error| match error {
+        Error::Needed { what: Needed::File, .. } => {
+            WrongInput(format!("experiment '{name}' learns from a file, which says how large its model is; train it, and give the run"))
+                .into()
+        }
+        error => anyhow::Error::from(error),
+    });
+    let ResolvedModel { model: config, source, longest } = resolved?;
     let mut text = format!("experiment {name}, not trained\n");
     if !experiment.description.is_empty() {
         text += &format!("  {}\n", super::shown(&experiment.description));

@@ -95,7 +95,8 @@ impl SideBySide {
                 }
                 if let Some(bar) = &shown.bar {
                     bar.set_position(shown.iteration);
-                    bar.set_message(format!("{}: {}", shown.label, shown.numbers()));
+                    // What is too long for the terminal ends in the label.
+                    bar.set_message(format!("{}  {}", shown.numbers(), shown.label));
                 } else if self.last_line.elapsed() >= PLAIN_INTERVAL {
                     self.last_line = Instant::now();
                     say(self.jobs.iter().filter_map(Job::line).collect::<Vec<_>>().join("  |  "));

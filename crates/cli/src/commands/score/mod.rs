@@ -62,7 +62,9 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         return Err(WrongInput(format!("--threshold must be a share above 0 and below 1, such as {SHARE}, found {found:?}")).into());
     }
     let (data, usual) = (input::path(&args.data), args.calibrate.as_deref().map(input::path));
-    if input::same_file(Some(&data), usual.as_deref()) && (args.data.as_os_str() == "-" || !data.is_file()) {
+    // A regular file is opened twice, also where it is standard input for one of them.
+    let is_read_once = || args.calibrate.as_ref().is_some_and(|usual| *usual == args.data && usual.as_os_str() == "-") || !data.is_file();
+    if input::same_file(Some(&data), usual.as_deref()) && is_read_once() {
         let sentence = "--data and --calibrate are both to be read from it, and what is read once is gone; save one of them to a file";
         return Err(WrongInput(format!("'{}': {sentence}", args.data.display())).into());
     }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use minrnn::data::Tokenizer;
 use minrnn::deployed::{Deployed, RowUnit, Surprise, TextRow, TextRows, held_out_text};
+use minrnn::train::counted;
 use minrnn_model::Calibration;
 
 use super::tally::{Tally, mark};
@@ -42,6 +43,11 @@ pub fn score(args: &Args, deployed: &Deployed, tokenizer: &Tokenizer, stop: &Ato
                 if !text.read(Cursor::new(held_out), false, Path::new("the held-out text"), &mut see)? {
                     return Ok(false);
                 }
+                // It is cut out of a text: of the lines at its ends there may be a part only, and what stands without its beginning is surprising.
+                if unit == RowUnit::Line && surprises.len() > 2 {
+                    surprises.pop();
+                    surprises.remove(0);
+                }
                 Some(Calibration::of(surprises))
             }
             None => None,
@@ -50,12 +56,13 @@ pub fn score(args: &Args, deployed: &Deployed, tokenizer: &Tokenizer, stop: &Ato
     let threshold = threshold(args, calibration.as_ref())?;
     let header = if unit == RowUnit::Line { "line,tokens,surprise,anomaly,text\n" } else { "line,surprise,anomaly,text\n" };
     let mut sink = Sink::open(args.out.as_deref())?;
-    let (mut tally, mut is_empty) = (Tally::default(), true);
+    let (mut tally, mut is_empty, mut without_text) = (Tally::default(), true, 0_u64);
     let mut see = |row: TextRow| {
         // Nothing is printed of a text that cannot be read at all.
         if std::mem::take(&mut is_empty) {
             sink.write(header)?;
         }
+        without_text += u64::from(row.has_no_text);
         let is_marked = tally.count(row.surprise, threshold, row.has_unknown, || format!("line {}", row.line));
         let surprise = row.surprise.map_or(String::new(), |surprise| format!("{surprise:.6}"));
         let tokens = if unit == RowUnit::Line { format!("{},", row.tokens) } else { String::new() };
@@ -69,6 +76,10 @@ pub fn score(args: &Args, deployed: &Deployed, tokenizer: &Tokenizer, stop: &Ato
     }
     sink.finish()?;
     tally.tell(if unit == RowUnit::Line { "lines" } else { "tokens" });
+    if without_text > 0 {
+        let told = counted(without_text, if unit == RowUnit::Line { "line" } else { "place" });
+        say(format_args!("{told} with bytes that are not UTF-8; if the text is in another encoding, save it as UTF-8"));
+    }
     if let Some(out) = &args.out {
         say(format_args!("rows: {}", out.display()));
     }

@@ -81,17 +81,12 @@ impl Trajectories {
             return Err(malformed(format!("is damaged: its contents do not match their checksum; {AGAIN}")));
         }
         let endings = terminals.into_iter().zip(timeouts).map(|(terminal, timeout)| Ending::of(terminal != 0, timeout != 0));
-        let trajectories = Self::from_rows([header.observation_width, header.action_width], observations, actions, rewards, endings)?;
+        let widths = [header.observation_width, header.action_width];
+        let trajectories =
+            Self::from_rows(widths, observations, actions, rewards, endings).map_err(|error| malformed(error.to_string()))?;
         if trajectories.is_empty() {
             let n_steps = header.n_steps;
             return Err(malformed(format!("has no complete trajectory: none of its {n_steps} steps is a terminal or a timeout")));
-        }
-        if let Some((at, number)) = trajectories.outside() {
-            let (step, part) = (at / header.action_width, at % header.action_width);
-            return Err(malformed(format!(
-                "has an action outside -1 to 1, where a policy acts: step {step}, number {part} of its action (both counted from 0) is {number:?}; \
-                 divide the actions by what they reach at most"
-            )));
         }
         let rest = header.n_steps - trajectories.n_steps();
         Ok((trajectories, rest))

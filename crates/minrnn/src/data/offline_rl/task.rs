@@ -128,7 +128,8 @@ mod tests {
         let mut trajectories = Trajectories::new(2, 1).unwrap();
         for i in 0..count {
             let observations = [i as f32, 5.0, -(i as f32), 5.0];
-            let episode = Trajectory { observations: &observations, actions: &[i as f32; 2], rewards: &[1.0; 2], ending: Ending::Terminal };
+            let episode =
+                Trajectory { observations: &observations, actions: &[i as f32 / 64.0; 2], rewards: &[1.0; 2], ending: Ending::Terminal };
             trajectories.push(episode).unwrap();
         }
         trajectories

@@ -65,7 +65,7 @@ impl Trajectories {
     /// Cuts rows of observations and actions of the widths `[S, A]` into trajectories behind each row that has an ending; rows after the last one are dropped.
     ///
     /// # Errors
-    /// When a width is 0, or there are not as many rows of each as rewards.
+    /// When a width is 0, there are not as many rows of each as rewards, or an action of a trajectory is outside −1 to 1, where policies act.
     pub fn from_rows(
         [observation_width, action_width]: [usize; 2],
         mut observations: Vec<f32>,
@@ -93,13 +93,14 @@ impl Trajectories {
         observations.truncate(n_steps * observation_width);
         actions.truncate(n_steps * action_width);
         rewards.truncate(n_steps);
+        expect_inside(&actions, action_width)?;
         Ok(Self { observations, actions, rewards, ends, ..Self::new(observation_width, action_width)? })
     }
 
     /// Appends an episode.
     ///
     /// # Errors
-    /// When it has no step, or parts that do not fit each other.
+    /// When it has no step, parts that do not fit each other, or an action outside −1 to 1, where policies act.
     pub fn push(&mut self, episode: Trajectory<'_>) -> Result<()> {
         let (n_steps, [observation, action]) = (episode.rewards.len(), self.widths());
         let fits = [(episode.observations.len(), observation), (episode.actions.len(), action)];
@@ -111,6 +112,7 @@ impl Trajectories {
                 episode.actions.len()
             )));
         }
+        expect_inside(episode.actions, action)?;
         self.observations.extend_from_slice(episode.observations);
         self.actions.extend_from_slice(episode.actions);
         self.rewards.extend_from_slice(episode.rewards);
@@ -158,11 +160,6 @@ impl Trajectories {
         (0..self.len()).map(|index| self.get(index))
     }
 
-    /// The first number of all actions that lies outside −1 to 1, where policies act, by its place among them.
-    pub(super) fn outside(&self) -> Option<(usize, f32)> {
-        self.actions.iter().copied().enumerate().find(|(_, number)| !(-1.0..=1.0).contains(number))
-    }
-
     /// The mean of the episodes' returns; 0 without any.
     pub fn mean_return(&self) -> f64 {
         self.iter().map(|episode| episode.total()).sum::<f64>() / self.len().max(1) as f64
@@ -172,6 +169,16 @@ impl Trajectories {
     pub fn best_return(&self) -> f64 {
         self.iter().map(|episode| episode.total()).fold(f64::NEG_INFINITY, f64::max)
     }
+}
+
+/// Refuses actions of `width` numbers outside −1 to 1, where policies act.
+fn expect_inside(actions: &[f32], width: usize) -> Result<()> {
+    let Some((at, number)) = actions.iter().copied().enumerate().find(|(_, number)| !(-1.0..=1.0).contains(number)) else { return Ok(()) };
+    let (step, part) = (at / width, at % width);
+    Err(Error::Data(format!(
+        "there is an action outside -1 to 1, where a policy acts: step {step}, number {part} of its action (both counted from 0) is {number:?}; \
+         divide the actions by what they reach at most"
+    )))
 }
 
 impl Trajectory<'_> {
@@ -222,16 +229,17 @@ mod tests {
     fn rows_are_cut_behind_every_ending_and_an_unfinished_rest_is_dropped() {
         let rows = |width: usize| (0..6 * width).map(|i| i as f32).collect::<Vec<_>>();
         let endings = [None, Some(Ending::Terminal), Some(Ending::Timeout), None, Some(Ending::Timeout), None];
-        let trajectories = Trajectories::from_rows([2, 1], rows(2), rows(1), rows(1), endings).unwrap();
+        let actions = || rows(1).iter().map(|i| i / 8.0).collect::<Vec<_>>();
+        let trajectories = Trajectories::from_rows([2, 1], rows(2), actions(), rows(1), endings).unwrap();
         assert_eq!(trajectories.iter().map(|episode| episode.n_steps()).collect::<Vec<_>>(), [2, 1, 2]);
         let last = trajectories.get(2);
-        assert_eq!((last.observations, last.actions, last.ending), (&[6.0, 7.0, 8.0, 9.0][..], &[3.0, 4.0][..], Ending::Timeout));
+        assert_eq!((last.observations, last.actions, last.ending), (&[6.0, 7.0, 8.0, 9.0][..], &[0.375, 0.5][..], Ending::Timeout));
         assert_eq!(trajectories.n_steps(), 5);
         // Rows that do not fit each other, and rows of no numbers.
         for (widths, observations, endings) in [([2, 1], 11, 6), ([2, 1], 12, 5), ([0, 1], 0, 6)] {
             let endings = vec![Some(Ending::Terminal); endings];
             assert!(
-                Trajectories::from_rows(widths, vec![0.0; observations], rows(1), rows(1), endings).is_err(),
+                Trajectories::from_rows(widths, vec![0.0; observations], actions(), rows(1), endings).is_err(),
                 "{widths:?}, {observations}"
             );
         }
@@ -245,6 +253,20 @@ mod tests {
         assert!(trajectories.push(episode(&[0.0], &[1.0])).unwrap_err().to_string().contains("1 observations of 2 numbers"));
         assert!(trajectories.push(episode(&[], &[])).is_err());
         trajectories.push(episode(&[0.0, 0.0], &[1.0])).unwrap();
+        assert_eq!(trajectories.len(), 1);
+        // What no policy can do, wherever it comes from; what follows the last ending is no part of it.
+        for action in [1.5, -1.01, f32::NAN] {
+            let sentence = format!(
+                "an action outside -1 to 1, where a policy acts: step 1, number 0 of its action (both counted from 0) is {action:?};"
+            );
+            let far = Trajectory { observations: &[0.0; 4], actions: &[1.0, action], rewards: &[1.0; 2], ending: Ending::Timeout };
+            assert!(trajectories.push(far).unwrap_err().to_string().contains(&sentence));
+            let cut = |endings: [Option<Ending>; 3]| {
+                Trajectories::from_rows([1, 1], vec![0.0; 3], vec![-1.0, action, 0.0], vec![0.0; 3], endings)
+            };
+            assert!(cut([None, None, Some(Ending::Timeout)]).unwrap_err().to_string().contains(&sentence));
+            assert_eq!(cut([Some(Ending::Timeout), None, None]).unwrap().n_steps(), 1);
+        }
         assert_eq!(trajectories.len(), 1);
     }
 }

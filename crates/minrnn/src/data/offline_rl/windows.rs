@@ -160,12 +160,12 @@ mod tests {
     use super::super::{Ending, Trajectory};
     use super::*;
 
-    /// Episode i of `lengths` has observation 10 i + t, action i + t / 100 and reward 1 at step t.
+    /// Episode i of `lengths` has observation 10 i + t, action i / 10 + t / 100 and reward 1 at step t.
     fn windows(lengths: &[usize], context: usize, batch_size: usize) -> TrajectoryWindows {
         let mut trajectories = Trajectories::new(1, 1).unwrap();
         for (i, &n_steps) in lengths.iter().enumerate() {
             let observations: Vec<f32> = (0..n_steps).map(|t| (10 * i + t) as f32).collect();
-            let actions: Vec<f32> = (0..n_steps).map(|t| i as f32 + t as f32 / 100.0).collect();
+            let actions: Vec<f32> = (0..n_steps).map(|t| i as f32 / 10.0 + t as f32 / 100.0).collect();
             let rewards = vec![1.0; n_steps];
             let episode = Trajectory { observations: &observations, actions: &actions, rewards: &rewards, ending: Ending::Timeout };
             trajectories.push(episode).unwrap();

@@ -157,7 +157,11 @@ impl CellReader {
                     Err(_) if text.eq_ignore_ascii_case("true") => Ok(1.0),
                     Err(_) if text.eq_ignore_ascii_case("false") => Ok(0.0),
                     Ok(number) => Err(self.strange(place, flaw(number).unwrap_or_default(), text)),
-                    Err(_) => Err(Error::Data(self.strange(place, "a finite number", text).to_string() + &self.how_to_leave_out())),
+                    Err(_) => {
+                        let has_comma = text.replacen(',', ".", 1).parse::<f64>().is_ok();
+                        let how = if has_comma { "; write its comma as a point".to_owned() } else { self.how_to_leave_out() };
+                        Err(Error::Data(self.strange(place, "a finite number", text).to_string() + &how))
+                    }
                 }
             }
             Cell::Missing if self.may_miss => Ok(f64::NAN),
@@ -240,7 +244,7 @@ impl CellReader {
         if !self.is_unasked {
             return String::new();
         }
-        format!("; name those that are read in columns; some of them may hold up to {MAX_CATEGORIES} different names")
+        format!("; name the columns to read in columns, where some may hold names, at most {MAX_CATEGORIES} different ones")
     }
 }
 

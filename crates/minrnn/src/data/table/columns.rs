@@ -152,7 +152,7 @@ impl Wanted {
         if numbers.is_empty() {
             return Err(Error::Data(format!(
                 "it has no column left to read numbers from; its columns are {}",
-                first_few(header.iter().map(|name| format!("'{name}'")))
+                first_few(24, header.iter().map(|name| format!("'{name}'")))
             )));
         }
         Ok(Positions { numbers, texts, time })

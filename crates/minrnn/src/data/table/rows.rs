@@ -9,6 +9,7 @@ use super::cells::{Cell, CellReader, Kind, Place, shown};
 use super::columns::{Names, Numbers, TimeColumn, Wanted};
 use super::formats::Records;
 use super::times::Clock;
+use crate::counted::counted;
 use crate::{Error, Result};
 
 /// Rows of a table that a model reads, from a source that may give them slowly, such as a pipe.
@@ -102,7 +103,7 @@ impl<R: Read> Rows<R> {
     fn row(&mut self) -> Result<Row<'_>> {
         let (line, found, expected) = (self.records.line(), self.records.n_cells(), self.header.len());
         if found != expected {
-            return Err(Error::Data(format!("line {line} has {found} cells, expected {expected} as in the header")));
+            return Err(Error::Data(format!("line {line} has {}, expected {expected} as in the header", counted(found, "cell"))));
         }
         self.values.clear();
         let time = self.time()?;

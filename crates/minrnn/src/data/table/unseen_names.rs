@@ -23,7 +23,7 @@ impl fmt::Display for UnseenNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { column, first, n, of, known } = self;
         write!(f, "column '{column}': the names in {n} of {of} rows were not seen in training, such as '{first}'; ")?;
-        write!(f, "they are read as none of those that were: {}", first_few(known.iter().map(|name| format!("'{name}'"))))
+        write!(f, "they are read as none of those that were: {}", first_few(8, known.iter().map(|name| format!("'{name}'"))))
     }
 }
 

@@ -136,6 +136,27 @@ fn norms_equal_their_composition() {
     );
 }
 
+/// 1e20 squared is no number of f32.
+#[test]
+fn what_is_divided_by_a_root_that_overflowed_is_no_number_in_every_form() {
+    let device = Device::flex();
+    let row = || Tensor::<3>::from_floats([[[1e20, 1.0, -1e20, 2.0]]], &device);
+    let ones = || Tensor::<1>::ones([4], &device);
+    let all_nan = |name: &str, y: Tensor<3>| assert!(values(y).iter().all(|y| y.is_nan()), "{name}");
+    all_nan("rms_norm", super::super::rms_norm(row(), ones()));
+    all_nan("rms_norm, composed", super::super::norm::composed_rms_norm(row(), ones()));
+    all_nan("layer_norm", super::super::layer_norm(row(), ones(), ones(), 1e-5));
+    all_nan("layer_norm, composed", super::super::norm::composed_layer_norm(row(), ones(), ones(), 1e-5));
+    all_nan("head_norm", super::super::head_norm(row(), ones(), 1, 1e-5));
+    all_nan("head_norm, composed", super::super::head_norm::composed(row(), ones(), 1, 1e-5));
+    let squares = row().powi_scalar(2).mean_dim(2);
+    all_nan("over_root", super::super::over_root(row(), squares, 1e-5));
+    // And nothing else is.
+    let small = Tensor::<3>::from_floats([[[1e18, 1.0, -1e18, 2.0]]], &device);
+    let y = values(super::super::norm::composed_rms_norm(small, ones()));
+    assert!(y.iter().all(|y| y.is_finite()), "{y:?}");
+}
+
 #[test]
 fn embedding_equals_its_composition() {
     let tokens = || Tensor::from_data(TensorData::new(vec![0i64, 3, 1, 3, 3, 2], [2, 3]), &Device::flex().autodiff());

@@ -9,6 +9,7 @@ use super::super::columns::Positions;
 use super::super::frame::Filling;
 use super::super::times::Clock;
 use super::{BYTE_ORDER_MARK, Format, failed};
+use crate::counted::counted;
 use crate::{Error, Result};
 
 /// The longest record: an open quotation mark must not swallow a whole file into memory.
@@ -58,7 +59,7 @@ impl<R: Read> super::Reader for Csv<R> {
         while std::mem::take(&mut self.is_row) || self.records.advance()? {
             let (line, found, expected) = (self.records.line, self.records.n_cells(), self.header.len());
             if found != expected {
-                return Err(Error::Data(format!("line {line} has {found} cells, expected {expected} as in the header")));
+                return Err(Error::Data(format!("line {line} has {}, expected {expected} as in the header", counted(found, "cell"))));
             }
             filling.begin_row(line)?;
             let place = Place::Line(line);
@@ -270,10 +271,12 @@ mod tests {
         for cut in ["id,x\na,1\nb,\"2", "id,x\na,1\nb,\"2\n", "id,x\na,1\n\"b,2\nc,3\n", "id,x\na,1\nb,\""] {
             assert!(refusal(cut).starts_with("the record that begins on line 3 ends with the file within quotation marks"), "{cut}");
         }
-        for word in ["NaN", "inf", "1e999", "one", "1.5.2", "0x10", "1,5"] {
+        for word in ["NaN", "inf", "1e999", "one", "1.5.2", "0x10", "1,5,2"] {
             let sentence = refusal(format!("id,x\na,1\r\nb,\"{word}\""));
             assert_eq!(sentence, format!("line 3, column 'x': expected a finite number, found '{word}'"));
         }
+        let comma = "line 2, column 'x': expected a finite number, found '-1,5'; write its comma as a point";
+        assert_eq!(refusal("id;x\na;-1,5"), comma);
         for cell in ["1e308", "-3.5e38"] {
             let sentence = refusal(format!("id,x\na,3.4e38\n\na,{cell}"));
             assert_eq!(sentence, format!("line 4, column 'x': expected a number of at most 3.4e38 in size, found '{cell}'"));

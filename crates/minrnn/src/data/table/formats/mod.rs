@@ -17,6 +17,7 @@ pub(super) use self::arrow::in_memory;
 pub(super) use self::csv::Records;
 use super::columns::{Positions, Wanted};
 use super::frame::{Filling, Frame};
+use crate::data::foreign::foreign;
 use crate::data::source::Source;
 use crate::{Error, Result};
 
@@ -103,11 +104,14 @@ impl Input {
 /// Opens the table `path`, whose format its first bytes tell, or the end of its name. It is read once, so that it may be a pipe.
 ///
 /// # Errors
-/// When it cannot be read, or the names of its columns cannot be found.
+/// When it cannot be read, is known to be no table, or the names of its columns cannot be found.
 pub(super) fn open(path: &Path) -> Result<Box<dyn Reader>> {
     let mut source = Source::open(path).map_err(failed)?;
     let mut beginning = Vec::new();
     source.by_ref().take(BEGINNING).read_to_end(&mut beginning).map_err(failed)?;
+    if let Some(what) = foreign(&beginning) {
+        return Err(Error::Data(what.to_owned()));
+    }
     let reader = (format_of(path, &beginning).open)(Input { beginning, source })?;
     if reader.header().is_empty() {
         return Err(Error::Data("it has no columns".to_owned()));
