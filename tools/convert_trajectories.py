@@ -105,9 +105,10 @@ def write(sources, out):
     if len(widths) != 1:
         sys.exit(f"the sources have observations and actions of different widths: {sorted(widths)}")
     ((observation, action),) = widths
-    largest = max((float(np.abs(rows.actions).max(initial=0)) for rows in sources), default=0)
-    if not largest <= 1:
-        sys.exit(f"there is an action of {largest}, expected -1 to 1, where policies act: divide the actions by what they reach at most")
+    for actions in (rows.actions.astype("<f4") for rows in sources):
+        outside = actions[~(np.abs(actions) <= 1)]
+        if len(outside):
+            sys.exit(f"there is an action of {outside[0]}, expected -1 to 1, where policies act: divide the actions by what they reach at most")
     column = lambda name, kind: b"".join(np.ascontiguousarray(getattr(rows, name), kind).tobytes() for rows in sources)
     flags = lambda name: b"".join((getattr(rows, name) != 0).astype("u1").tobytes() for rows in sources)
     n = sum(len(rows.rewards) for rows in sources)

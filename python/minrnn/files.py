@@ -13,7 +13,7 @@ from .handed import Path
 
 def pack(run: Path, path: Path, weights: str = "bf16") -> dict[str, Any]:
     """Writes the model of a run or a checkpoint into one file, its matrices as ``f32``, ``bf16``, ``int8`` or ``int4``, or rounds those of a packed one further.
-    ``load`` reads it. Returns what was done."""
+    ``load`` reads it. A file that is there is replaced only if it is a packed model. Returns what was done."""
     return json.loads(_minrnn.pack(os.fspath(run), os.fspath(path), weights))
 
 

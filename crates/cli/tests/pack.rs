@@ -95,7 +95,7 @@ fn what_cannot_be_packed_or_scored_is_a_sentence() {
     pack(&[&run, "-o", &shown(&scratch.path("none/model.minrnn"))]).failed(2, &["none"]);
     assert_eq!(pack(&[&run, "--weights", "int3"]).code, Some(2));
     let mine = scratch.write("mine.txt", "to be kept");
-    pack(&[&run, "-o", &shown(&mine)]).refused(&["mine.txt' is there and no packed model; give another file to write"]);
+    pack(&[&run, "-o", &shown(&mine)]).refused(&["mine.txt' exists and is not a packed model; give another file to write"]);
     assert_eq!(std::fs::read_to_string(&mine).unwrap(), "to be kept");
     // A packed model, and what mktemp makes, are replaced.
     for replaced in [&file, &scratch.write("empty", "")] {

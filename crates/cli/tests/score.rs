@@ -196,12 +196,19 @@ fn another_encoding_is_refused_and_bytes_that_are_no_text_are_marked_and_counted
     absent.failed(2, &["none.txt", "No such file"]);
     assert_eq!(absent.stdout, "");
     let utf16 = shown(&scratch.write("utf16.txt", b"\xff\xfet\0h\0e\0 \0f\0o\0x\0"));
-    let sentence = "utf16.txt': line 1: a byte is not UTF-8; save the text as UTF-8";
+    let sentence = "utf16.txt': it is UTF-16; save it as UTF-8";
     score(&run, &utf16, &[]).failed(2, &[sentence]);
     let out = scratch.path("out.csv");
     score(&run, &utf16, &["--out", &shown(&out)]).failed(2, &[sentence]);
     assert!(!out.exists());
     score(&run, &usual, &["--calibrate", &utf16]).refused(&[sentence]);
+    let packed = shown(&scratch.write("log.gz", b"\x1f\x8b\x08\x00the fox\n"));
+    score(&run, &packed, &[]).failed(2, &["log.gz': it is compressed with gzip; decompress it"]);
+    let latin = shown(&scratch.write("greeting.txt", b"\xe9the fox\nthe fox\n"));
+    score(&run, &latin, &[]).failed(2, &["greeting.txt': line 1: a byte is not UTF-8; save the text as UTF-8"]);
+    let stray = shown(&scratch.write("stray.txt", b"the fox\nthe \xff fox\n"));
+    let calibrated = score(&run, &usual, &["--calibrate", &stray]).ok();
+    assert!(calibrated.stderr.contains("stray.txt: 1 line with bytes that are not UTF-8"), "{calibrated:?}");
     // A log with a stray byte, and one that was copied while it was written.
     let cases: [(&str, &[u8], usize, &str); 2] = [
         ("latin.txt", b"the fox\nthe \xff fox\nthe fox\n", 2, "the \u{fffd} fox"),

@@ -227,9 +227,9 @@ fn files_that_are_no_tables_are_called_by_what_they_are() {
 fn numbers_with_commas_are_told_how_they_are_written() {
     let scratch = Scratch::new();
     let table = "id;class;x\n1;up;0,5\n1;up;0,75\n2;down;1,5\n2;down;1\n";
-    train(&scratch, table, &CLASSIFY, &[])
-        .0
-        .refused(&["line 2, column 'x': expected a finite number, found '0,5'; write its comma as a point"]);
+    train(&scratch, table, &CLASSIFY, &[]).0.refused(&[
+        "line 2, column 'x': expected a finite number, found '0,5'; write a point before decimals, and nothing between thousands",
+    ]);
 }
 
 #[test]

@@ -16,7 +16,7 @@ choices! {
     Scale, "scale" {
         /// Everything end to end in minutes; the numbers mean nothing.
         Smoke = "smoke",
-        /// Sizes for a CPU that still show the paper's ordering.
+        /// Sizes that run on a CPU.
         #[default]
         Cpu = "cpu",
         /// The full settings.

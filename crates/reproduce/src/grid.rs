@@ -181,18 +181,6 @@ impl<'a> Grid<'a> {
         found.into_iter().map(|(sentence, cells)| format!("{}: {sentence}", cells.join("; "))).collect()
     }
 
-    /// Whether there is something left to make, of the cells that `is_among` says of row and column.
-    pub fn is_open(&self, is_among: impl Fn(usize, usize) -> bool) -> bool {
-        self.iter().any(|(row, column, cell)| {
-            is_among(row, column)
-                && match cell {
-                    Filled::Trained(runs) => runs.iter().any(|(_, run)| run.is_open()),
-                    Filled::Timed(line) => line.is_none(),
-                    Filled::Quoted(_) | Filled::Untimed(_) | Filled::Counted(_) => false,
-                }
-        })
-    }
-
     /// The runs that other processes are at, of the cells that `is_among` says of row and column.
     pub fn elsewhere(&self, is_among: impl Fn(usize, usize) -> bool) -> Vec<String> {
         let mut found = Vec::new();

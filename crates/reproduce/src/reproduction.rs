@@ -203,6 +203,18 @@ impl Reproduction {
         run.is_open() && (!self.options.resume_only || matches!(run, Run::Begun(_)))
     }
 
+    /// Whether something that is asked for is still to be made in `grid`.
+    pub fn is_unfinished(&self, grid: &Grid<'_>) -> bool {
+        grid.iter().any(|(row, column, cell)| {
+            self.wanted.holds(grid.target, row, column)
+                && match cell {
+                    Filled::Trained(runs) => runs.iter().any(|(_, run)| self.is_wanted(run)),
+                    Filled::Timed(line) => line.is_none() && !self.options.resume_only,
+                    Filled::Quoted(_) | Filled::Untimed(_) | Filled::Counted(_) => false,
+                }
+        })
+    }
+
     /// Makes the measurements of speed that are not made yet.
     fn measure_all(&self, cells: &[Cell], grid: &mut Grid, host: &mut dyn Host, stop: &AtomicBool) -> Result<()> {
         for cell in cells {
@@ -298,10 +310,8 @@ mod tests {
     use super::*;
     use crate::{find, plan};
 
-    #[test]
-    fn what_has_the_first_turn_is_made_first_one_seed_after_the_other() {
-        let scratch = tempfile::tempdir().unwrap();
-        let mut reproduction = Reproduction {
+    fn reproduction(scratch: &tempfile::TempDir) -> Reproduction {
+        Reproduction {
             folder: Folder::open(scratch.path(), Scale::Cpu).unwrap(),
             scale: Scale::Cpu,
             seeds: None,
@@ -309,7 +319,35 @@ mod tests {
             wanted: Wanted::default(),
             jobs: 1,
             threads: 1,
-        };
+        }
+    }
+
+    #[test]
+    fn only_what_is_asked_for_is_unfinished() {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut reproduction = reproduction(&scratch);
+        let target = find("table1").unwrap().unwrap();
+        let mut grid = Grid::empty(&target, Scale::Cpu, String::new());
+        grid.cells = target.rows.iter().map(|_| target.columns.iter().map(|_| Filled::Counted(1)).collect()).collect();
+        assert!(!reproduction.is_unfinished(&grid));
+        for open in [Filled::Trained(vec![(1, Run::Failed(String::new())), (2, Run::Open)]), Filled::Timed(None)] {
+            grid.cells[1][0] = open;
+            assert!(reproduction.is_unfinished(&grid));
+            reproduction.options.resume_only = true;
+            assert!(!reproduction.is_unfinished(&grid));
+            reproduction.options.resume_only = false;
+            reproduction.wanted.rows = vec![target.rows[0].label.clone()];
+            assert!(!reproduction.is_unfinished(&grid));
+            reproduction.wanted.rows.clear();
+        }
+        grid.cells[1][0] = Filled::Trained(vec![(1, Run::Elsewhere), (2, Run::Refused(String::new()))]);
+        assert!(!reproduction.is_unfinished(&grid));
+    }
+
+    #[test]
+    fn what_has_the_first_turn_is_made_first_one_seed_after_the_other() {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut reproduction = reproduction(&scratch);
         let targets = ["table5", "table4"].map(|name| find(name).unwrap().unwrap());
         let plans = targets.each_ref().map(|target| plan(target, Scale::Cpu).unwrap());
         let mut known = BTreeSet::new();

@@ -13,7 +13,7 @@ use minrnn::output::expect_outside_runs;
 use minrnn::train::{counted, duration, readable};
 use minrnn_bench::machine;
 use minrnn_reproduce::{
-    Cell, Folder, Grid, Line, Options, OwnText, Reproduction, Scale, Target, Wanted, all, find, markdown, names, plan, write_index,
+    Cell, Folder, Line, Options, OwnText, Reproduction, Scale, Target, Wanted, all, find, markdown, names, plan, write_index,
 };
 
 use crate::device::DeviceArg;
@@ -92,7 +92,7 @@ pub struct Args {
 fn scales() -> impl TypedValueParser<Value = Scale> {
     let help = |scale: Scale| match scale {
         Scale::Smoke => "Everything end to end in minutes; the numbers mean nothing",
-        Scale::Cpu => "Sizes for a CPU that still show the paper's ordering",
+        Scale::Cpu => "Sizes that run on a CPU",
         Scale::Paper => "The full settings",
     };
     let value = |&scale: &Scale| PossibleValue::new(scale.name()).help(help(scale));
@@ -170,12 +170,16 @@ fn make(job: &Reproduction, targets: &[Target], args: &Args, terminal: &mut Term
     let plans: Vec<Vec<Cell>> = targets.iter().map(|target| plan(target, job.scale)).collect::<minrnn_reproduce::Result<_>>()?;
     if args.estimate || job.scale == Scale::Paper {
         let is_measured = estimate(job, targets, &plans, terminal, stop)?;
-        if is_measured && (args.estimate || !(args.yes || confirmed(job.scale)?)) {
+        if is_measured && args.estimate {
             return Ok(ExitCode::SUCCESS);
         }
+        let goes_on = !stop.load(Ordering::Relaxed) && (args.yes || confirmed(job.scale)?);
         if stop.load(Ordering::Relaxed) {
             say("stopped before a run was begun");
             return Ok(ExitCode::from(FAILED));
+        }
+        if !goes_on {
+            return Ok(ExitCode::SUCCESS);
         }
     }
     let work: Vec<(&Target, &[Cell])> = targets.iter().zip(plans.iter().map(Vec::as_slice)).collect();
@@ -188,9 +192,7 @@ fn make(job: &Reproduction, targets: &[Target], args: &Args, terminal: &mut Term
         }
         false => job.carry_out(&work, terminal, stop)?,
     };
-    // Of what nobody asked for the page tells.
-    let is_among = |grid: &Grid<'_>, row, column| !args.pages && job.wanted.holds(grid.target, row, column);
-    if stop.load(Ordering::Relaxed) && grids.iter().any(|grid| grid.is_open(|row, column| is_among(grid, row, column))) {
+    if stop.load(Ordering::Relaxed) && !args.pages && grids.iter().any(|grid| job.is_unfinished(grid)) {
         say(format_args!("stopped; everything is saved in {}", job.folder.path().display()));
         say("continue with the same command");
         return Ok(ExitCode::from(FAILED));
@@ -198,7 +200,8 @@ fn make(job: &Reproduction, targets: &[Target], args: &Args, terminal: &mut Term
     let mut is_whole = true;
     for grid in &grids {
         print(markdown(grid, &[]) + "\n")?;
-        let is_among = |row, column| is_among(grid, row, column);
+        // Of what nobody asked for the page tells.
+        let is_among = |row, column| !args.pages && job.wanted.holds(grid.target, row, column);
         let (problems, outdated) = (grid.problems(is_among), grid.outdated(is_among));
         problems.iter().for_each(say);
         outdated.iter().for_each(|sentence| say(format_args!("to be made again (--replace does it): {sentence}")));

@@ -12,14 +12,22 @@ const KNOWN: [(&[u8], &str); 8] = [
     (b"\xfe\xff", "it is UTF-16; save it as UTF-8"),
 ];
 
+/// So many first bytes tell.
+pub const FOREIGN_LEN: usize = 16;
+
 /// What a file that begins with `bytes` is, where it is known to be neither a text nor a table, and what to do.
-pub(super) fn foreign(bytes: &[u8]) -> Option<&'static str> {
+pub fn foreign(bytes: &[u8]) -> Option<&'static str> {
     KNOWN.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|&(_, what)| what)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::foreign;
+    use super::*;
+
+    #[test]
+    fn so_many_bytes_tell() {
+        assert!(KNOWN.iter().all(|(magic, _)| magic.len() <= FOREIGN_LEN));
+    }
 
     #[test]
     fn what_can_be_read_is_not_foreign() {

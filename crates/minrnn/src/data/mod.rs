@@ -39,6 +39,7 @@ mod tokenizer;
 pub(crate) use atomic::AtomicFile;
 pub use batch::{Batch, BatchSource, Carry, EvaluationSet, FixedBatches, Sequences};
 pub use encode::{encode_short_text, encode_text, text_sha256};
+pub use foreign::{FOREIGN_LEN, foreign};
 pub use formal::{FormalLanguage, FormalTask, Generalization, Language, OneLength, Protocol};
 pub use lra::{Expressions, Image, ListOps, ListOpsTask, PixelInput, Retrieval, RetrievalTask, TextUnit};
 pub use mqar::{Mqar, MqarBatches};

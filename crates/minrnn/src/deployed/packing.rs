@@ -47,7 +47,7 @@ pub fn pack(run: &Path, output: &Path, format: WeightFormat, memory_limit: Optio
 fn expect_replaceable(output: &Path) -> Result<()> {
     let is_other = output.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) && !is_packed(output);
     match is_other {
-        true => Err(Error::Config(format!("'{}' is there and no packed model; give another file to write", output.display()))),
+        true => Err(Error::Config(format!("'{}' exists and is not a packed model; give another file to write", output.display()))),
         false => Ok(()),
     }
 }

@@ -26,7 +26,7 @@ pub struct TextRow {
     pub tokens: u64,
     /// −ln of their probabilities, the mean over tokens in nats; none of the first token of all, which nothing let expect.
     pub surprise: Option<f64>,
-    /// Whether there is something in it that the vocabulary does not have.
+    /// Whether there is something in it that the vocabulary does not have, or that is no text.
     pub has_unknown: bool,
     /// Whether there is a byte in it that is no text.
     pub has_no_text: bool,

@@ -145,7 +145,7 @@ impl BatchNorm {
         } else {
             (self.running_mean.value_sync(), self.running_var.value_sync())
         };
-        let scale = self.weight.val() / (var + EPS).sqrt();
+        let scale = over_root(self.weight.val(), var, f64::from(EPS));
         (x - mean.unsqueeze()) * scale.unsqueeze() + self.bias.val().unsqueeze()
     }
 }

@@ -346,10 +346,11 @@ impl Panel {
         // Above the lines, which would make them illegible.
         for (level, y) in self.levels.iter().zip(levels()) {
             let style = text(12 * scale, INK).pos(Pos::new(HPos::Right, VPos::Bottom));
-            let (width, height) = area.estimate_text_size(&level.label, &style)?;
+            let label = legible(&level.label);
+            let (width, height) = area.estimate_text_size(&label, &style)?;
             let (right, bottom) = (-4 * scale, -2 * scale);
             let behind = Rectangle::new([(right - width as i32, bottom - height as i32), (right, bottom)], WHITE.mix(0.8).filled());
-            chart.draw_series([EmptyElement::at((x.1, y)) + behind + Text::new(legible(&level.label), (right, bottom), style)])?;
+            chart.draw_series([EmptyElement::at((x.1, y)) + behind + Text::new(label, (right, bottom), style)])?;
         }
         if !with_legend {
             return Ok(());

@@ -5,7 +5,7 @@ use std::io::{Cursor, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use minrnn::data::Tokenizer;
+use minrnn::data::{FOREIGN_LEN, Tokenizer, TokenizerKind, foreign};
 use minrnn::deployed::{Deployed, RowUnit, Surprise, TextRow, TextRows, held_out_text};
 use minrnn::train::counted;
 use minrnn_model::Calibration;
@@ -25,9 +25,10 @@ const PART: usize = 1 << 10;
 /// Scores every row; false when `stop` was raised before the end.
 pub fn score(args: &Args, deployed: &Deployed, tokenizer: &Tokenizer, stop: &AtomicBool) -> anyhow::Result<bool> {
     let unit = args.unit();
-    let mut surprises = Vec::new();
+    let (mut surprises, mut without_text) = (Vec::new(), 0_u64);
     let mut see = |row: TextRow| {
-        surprises.extend(row.surprise);
+        without_text += u64::from(row.has_no_text);
+        surprises.push(row.surprise);
         Ok(())
     };
     let text = Text { deployed, tokenizer, unit, stop };
@@ -36,7 +37,8 @@ pub fn score(args: &Args, deployed: &Deployed, tokenizer: &Tokenizer, stop: &Ato
             if !text.read_file(path, &mut see)? {
                 return Ok(false);
             }
-            Some(Calibration::of(surprises))
+            tell_bytes(&format!("{}: ", path.display()), without_text, unit);
+            Some(Calibration::of(surprises.into_iter().flatten()))
         }
         None => match held_out_text(deployed)? {
             Some(held_out) => {
@@ -48,7 +50,7 @@ pub fn score(args: &Args, deployed: &Deployed, tokenizer: &Tokenizer, stop: &Ato
                     surprises.pop();
                     surprises.remove(0);
                 }
-                Some(Calibration::of(surprises))
+                Some(Calibration::of(surprises.into_iter().flatten()))
             }
             None => None,
         },
@@ -76,14 +78,19 @@ pub fn score(args: &Args, deployed: &Deployed, tokenizer: &Tokenizer, stop: &Ato
     }
     sink.finish()?;
     tally.tell(if unit == RowUnit::Line { "lines" } else { "tokens" });
-    if without_text > 0 {
-        let told = counted(without_text, if unit == RowUnit::Line { "line" } else { "place" });
-        say(format_args!("{told} with bytes that are not UTF-8; if the text is in another encoding, save it as UTF-8"));
-    }
+    tell_bytes("", without_text, unit);
     if let Some(out) = &args.out {
         say(format_args!("rows: {}", out.display()));
     }
     Ok(true)
+}
+
+/// Says that there are `n` rows with bytes that are no text, if there are any.
+fn tell_bytes(of: &str, n: u64, unit: RowUnit) {
+    if n > 0 {
+        let told = counted(n, if unit == RowUnit::Line { "line" } else { "place" });
+        say(format_args!("{of}{told} with bytes that are not UTF-8; if the text is in another encoding, save it as UTF-8"));
+    }
 }
 
 /// How texts are read.
@@ -116,6 +123,7 @@ impl Text<'_> {
         let mut surprise = Surprise::new(&self.deployed.model, self.tokenizer)?;
         let mut rows = TextRows::new(self.unit, see);
         let mut piece = vec![0; PIECE];
+        let mut beginning = Vec::new();
         loop {
             let n = if waits {
                 let wait = move || {
@@ -131,6 +139,12 @@ impl Text<'_> {
             match n {
                 Ok(0) => break,
                 Ok(n) => {
+                    if beginning.len() < FOREIGN_LEN && self.tokenizer.kind() != TokenizerKind::Byte {
+                        beginning.extend_from_slice(&piece[..n.min(FOREIGN_LEN)]);
+                        if let Some(what) = foreign(&beginning) {
+                            return Err(minrnn::Error::malformed(path, what).into());
+                        }
+                    }
                     for part in piece[..n].chunks(PART) {
                         if self.stop.load(Ordering::Relaxed) {
                             return Ok(false);

@@ -82,8 +82,7 @@ impl Trajectories {
         }
         let endings = terminals.into_iter().zip(timeouts).map(|(terminal, timeout)| Ending::of(terminal != 0, timeout != 0));
         let widths = [header.observation_width, header.action_width];
-        let trajectories =
-            Self::from_rows(widths, observations, actions, rewards, endings).map_err(|error| malformed(error.to_string()))?;
+        let trajectories = Self::from_rows(widths, observations, actions, rewards, endings).map_err(|error| error.in_file(path))?;
         if trajectories.is_empty() {
             let n_steps = header.n_steps;
             return Err(malformed(format!("has no complete trajectory: none of its {n_steps} steps is a terminal or a timeout")));

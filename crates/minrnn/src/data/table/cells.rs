@@ -159,7 +159,11 @@ impl CellReader {
                     Ok(number) => Err(self.strange(place, flaw(number).unwrap_or_default(), text)),
                     Err(_) => {
                         let has_comma = text.replacen(',', ".", 1).parse::<f64>().is_ok();
-                        let how = if has_comma { "; write its comma as a point".to_owned() } else { self.how_to_leave_out() };
+                        let how = if has_comma {
+                            "; write a point before decimals, and nothing between thousands".to_owned()
+                        } else {
+                            self.how_to_leave_out()
+                        };
                         Err(Error::Data(self.strange(place, "a finite number", text).to_string() + &how))
                     }
                 }

@@ -275,7 +275,8 @@ mod tests {
             let sentence = refusal(format!("id,x\na,1\r\nb,\"{word}\""));
             assert_eq!(sentence, format!("line 3, column 'x': expected a finite number, found '{word}'"));
         }
-        let comma = "line 2, column 'x': expected a finite number, found '-1,5'; write its comma as a point";
+        let comma =
+            "line 2, column 'x': expected a finite number, found '-1,5'; write a point before decimals, and nothing between thousands";
         assert_eq!(refusal("id;x\na;-1,5"), comma);
         for cell in ["1e308", "-3.5e38"] {
             let sentence = refusal(format!("id,x\na,3.4e38\n\na,{cell}"));
