@@ -229,6 +229,22 @@ fn another_encoding_is_refused_and_bytes_that_are_no_text_are_marked_and_counted
 }
 
 #[test]
+fn only_whole_lines_of_the_held_out_text_are_compared_with() {
+    let scratch = Scratch::new();
+    let training = scratch.training("text", &["max_iterations=2"]);
+    training.run().ok();
+    let text = fs::read_to_string(scratch.path("text.txt")).unwrap();
+    // The last tenth, which begins and ends within lines.
+    let held_out = &text[text.len() * 9 / 10..];
+    assert!(!text[..text.len() * 9 / 10].ends_with('\n') && !held_out.ends_with('\n'));
+    let told = score(&shown(&training.out), &shown(&scratch.path("text.txt")), &[]).ok().stderr;
+    let whole = held_out.lines().count() - 2;
+    assert!(told.contains(&format!(" nats, the highest of {whole} reference rows (too few for 0.999)")), "{whole}: {told}");
+    let tokens = score(&shown(&training.out), &shown(&scratch.path("text.txt")), &["--by", "token"]).ok().stderr;
+    assert!(tokens.contains(&format!("the highest of {} reference rows", held_out.len() - 1)), "{tokens}");
+}
+
+#[test]
 fn standard_input_is_not_read_twice() {
     let scratch = Scratch::new();
     let training = scratch.training("text", &["max_iterations=2"]);
