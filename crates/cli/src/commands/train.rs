@@ -166,7 +166,7 @@ fn train(experiment: Experiment, run: RunDir, group: Group) -> anyhow::Result<Ex
         if group.is_first() {
             display::say_how_to_go_on(&trainer);
         }
-        // Of several processes each: what comes after a training has nothing finished to take.
+        // On every process: nothing is finished that a next command could take.
         return Ok(ExitCode::from(FAILED));
     };
     let told = group.is_first().then(|| display::print_report(&report, &trainer).context(NO_STDOUT));
