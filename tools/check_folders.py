@@ -85,7 +85,7 @@ def trained(minrnn: str, folder: Path) -> None:
     ]
     for i, (form, tokenizer, settings) in enumerate(cases):
         model, exported, scored = folder / f"run-{i}", folder / f"folder-{i}", folder / f"scored-{i}.csv"
-        sets = [argument for setting in [*common, *settings, f"tokenizer={tokenizer}", "vocab_size=280"] for argument in ("--set", setting)]
+        sets = [argument for setting in [*common, *settings, f"tokenizer={tokenizer}", "bpe_vocab_size=280"] for argument in ("--set", setting)]
         if tokenizer != "bpe":
             sets = sets[:-2]
         run(minrnn, "train", "--data", text, "--out", model, *sets)

@@ -24,7 +24,11 @@ fn config_of_part(format: Format) -> ModelConfig {
 }
 
 fn written(name: &str, tensors: Vec<NamedTensor>) -> Weights {
-    let tensors: Vec<_> = tensors.into_iter().map(|(name, tensor)| (name, tensor.shape, tensor.data)).collect();
+    let named = |(name, tensor): NamedTensor| {
+        let (shape, data) = tensor.into_parts();
+        (name, shape, data)
+    };
+    let tensors: Vec<_> = tensors.into_iter().map(named).collect();
     Weights::read(safetensors_file(name, &tensors, None)).expect("what was written is read")
 }
 
@@ -48,9 +52,6 @@ fuzz_target!(
         };
         let form = Form::of(&weights);
         let Ok(ours) = import(format, &mut weights, &config) else { return };
-        for (_, tensor) in &ours {
-            assert_eq!(tensor.shape.iter().product::<usize>(), tensor.data.len());
-        }
         // Whatever can be read can be written, and means the same then.
         let theirs = export(format, &mut written("ours.safetensors", ours.clone()), &config, form).expect("what was imported is exported");
         let again = import(format, &mut written("theirs.safetensors", theirs), &config).expect("what was exported is imported");
@@ -59,7 +60,7 @@ fuzz_target!(
             assert_eq!(name, name_again);
             // A gain that is stored as its distance from 1, or the other way round, is rounded once.
             let close = |x: f32, y: f32| x == y || x.is_nan() && y.is_nan() || (x - y).abs() <= f32::EPSILON * x.abs().max(1.0);
-            assert!(tensor.data.iter().zip(&tensor_again.data).all(|(&x, &y)| close(x, y)), "{name}");
+            assert!(tensor.data().iter().zip(tensor_again.data()).all(|(&x, &y)| close(x, y)), "{name}");
         }
     }
 );

@@ -53,8 +53,8 @@ fn seed<S: TokenSession>(session: S) -> Vec<u8> {
     let tensors: Vec<NamedTensor> = names
         .into_iter()
         .map(|name| {
-            let tensor = saved.take_any(&name).expect("it is named");
-            (name, tensor.shape, tensor.data)
+            let (shape, data) = saved.take_any(&name).expect("it is named").into_parts();
+            (name, shape, data)
         })
         .collect();
     let state = std::fs::read(safetensors_file("seed", &tensors, None)).expect("it was written");
@@ -94,8 +94,8 @@ fuzz_target!(
         let Ok(mut state) = Weights::read(file("state", state)) else { return };
         let names: Vec<String> = state.names().map(str::to_owned).collect();
         let tensors: Vec<NamedTensor> = names.into_iter().map(|name| {
-            let tensor = state.take_any(&name).expect("it is named");
-            (name, tensor.shape, tensor.data)
+            let (shape, data) = state.take_any(&name).expect("it is named").into_parts();
+            (name, shape, data)
         }).collect();
         safetensors_file("session", &tensors, Some((KEY, header)));
         match usize::from(first) % 5 {

@@ -6,7 +6,18 @@ recurrences for PyTorch.
 """
 
 from ._minrnn import Generation, Session, __version__
-from .errors import BusyError, FileError, InputError, InternalError, KindError, MinrnnError, ModelError, StateError, TrainingError
+from .errors import (
+    BusyError,
+    FileError,
+    InputError,
+    InternalError,
+    KindError,
+    MinrnnError,
+    ModelError,
+    OutOfMemoryError,
+    StateError,
+    TrainingError,
+)
 from .estimators import Forecaster, SequenceClassifier, SequenceRegressor
 from .files import export_weights, import_weights, inspect, pack, verify
 from .model import Model, load
@@ -24,6 +35,7 @@ __all__ = [
     "MinrnnError",
     "Model",
     "ModelError",
+    "OutOfMemoryError",
     "Policy",
     "Run",
     "SequenceClassifier",

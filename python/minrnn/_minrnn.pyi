@@ -70,11 +70,12 @@ class Session:
         min_p: float = 0.0,
         repetition_penalty: float = 1.0,
         seed: int = 0,
-        stop: Sequence[str] = ...,
+        stop: str | Sequence[str] = ...,
         tokens: bool = False,
     ) -> Generation:
         """Continues a text by pieces, or by tokens with ``tokens=True``, as they come. Without a prompt it goes on where the last text ended. What was handed on
-        has been read: the session goes on behind it. ``temperature=0`` takes the likeliest token; a text ends before the first of ``stop``."""
+        has been read: the session goes on behind it. ``temperature=0`` takes the likeliest token; a text ends before the first of ``stop``, one
+        text or several."""
     def __len__(self) -> int: ...
 
 class Model:
@@ -88,7 +89,10 @@ class Model:
         """The tokens of a text."""
     def decode(self, tokens: npt.ArrayLike) -> str:
         """The text of tokens; what does not make up a character is U+FFFD."""
-    def _predict(self, table: Any, future: Any, threads: int | None) -> tuple[list[str], list[list[str] | None], npt.NDArray[np.float64]]: ...
+    def _predict(
+        self, table: Any, future: Any, threads: int | None
+    ) -> tuple[list[str], list[list[str] | None], npt.NDArray[np.float64], list[str]]: ...
+    def _labels(self, table: Any) -> list[str]: ...
     @property
     def kind(self) -> str:
         """``text``, ``classifier``, ``regressor``, ``forecaster``, ``policy``, ``tokens`` or ``values``."""
@@ -121,6 +125,8 @@ class Model:
     def _config(self) -> str: ...
     @property
     def _task(self) -> str: ...
+    @property
+    def _number_names(self) -> list[tuple[str, int]]: ...
     @property
     def _encoding(self) -> str: ...
     def _rows(

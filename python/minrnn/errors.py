@@ -33,5 +33,9 @@ class TrainingError(MinrnnError, ArithmeticError):
     """A training that diverged, or a model whose outputs are no numbers."""
 
 
+class OutOfMemoryError(MinrnnError, MemoryError):
+    """Memory cannot hold what was asked for, or what it needs."""
+
+
 class InternalError(MinrnnError, RuntimeError):
     """The library failed inside; please report it."""

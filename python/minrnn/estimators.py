@@ -5,21 +5,24 @@ They train as ``minrnn train`` does, with the same defaults, and give the same n
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .errors import InputError, KindError, StateError
-from .frames import Predictions, _is_missing, _names, _values, as_name, names_of
-from .handed import column, is_path
+from .frames import Predictions, _has_names, _is_missing, _listed, _names, as_name, names_of, of_python
+from .handed import column, floats, is_path
 from .model import Model, load
-from .training import train
+from .times import like
+from .training import forget, train
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -58,7 +61,7 @@ class Estimator:
 
     def __repr__(self) -> str:
         defaults = {name: parameter.default for name, parameter in inspect.signature(type(self).__init__).parameters.items()}
-        changed = [f"{name}={value!r}" for name, value in self.get_params().items() if value is not defaults[name] and value != defaults[name]]
+        changed = [f"{name}={value!r}" for name, value in self.get_params().items() if not _is_same(value, defaults[name])]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -85,16 +88,21 @@ class Estimator:
     def _fit(self, table: Any, keys: Mapping[str, Any], validation: Any, test: Any) -> None:
         with tempfile.TemporaryDirectory(prefix="minrnn-") as folder:
             chosen = {**keys, "missing": self.missing, "seed": self.random_state, **(self.settings or {})}
-            run = train(
-                self.experiment,
-                table,
-                validation=validation,
-                test=test,
-                out=os.path.join(folder, "run"),
-                settings=chosen,
-                threads=self._threads,
-                progress=self.progress,
-            )
+            out = os.path.join(folder, "run")
+            try:
+                run = train(
+                    self.experiment,
+                    table,
+                    validation=validation,
+                    test=test,
+                    out=out,
+                    settings=chosen,
+                    threads=self._threads,
+                    progress=self.progress,
+                )
+            except BaseException as error:
+                forget(out, error)
+                raise
             packed = os.path.join(folder, "model.minrnn")
             run.pack(packed, "f32")
             with open(packed, "rb") as file:
@@ -107,6 +115,7 @@ class _Labels(Estimator):
     """A label for every sequence."""
 
     _label: str
+    _of_arrays: bool = False
     group: str | None
     target: str | None
     time: str | None
@@ -114,21 +123,23 @@ class _Labels(Estimator):
     def fit(self, X: Any, y: Any = None, *, validation: Any = None, test: Any = None) -> Self:
         """Learns from ``X`` and ``y``: an array ``[cases, channels, steps]`` or ``[cases, steps]``, or a list of arrays ``[channels, steps]`` of any lengths,
         with a label for each; or a frame with a row for each
-        case; or, without ``y``, from a frame in long form (or a path) that has the labels in its column ``target``. ``validation`` and ``test`` are pairs of arrays, or frames."""
+        case; or, without ``y``, from a table (a frame or a path) that has the labels in its column ``target``. ``validation`` and ``test`` are pairs of arrays, or frames."""
         table = self._table(X, y)
         others = [None if other is None else self._table(*other) if isinstance(other, tuple) else self._table(other, None) for other in (validation, test)]
         keys: dict[str, Any] = {"group": self.group, "target": self.target, "time": self.time}
-        if isinstance(table, _Long):
+        of_arrays = isinstance(table, _Long)
+        if of_arrays:
             keys = {"group": SERIES, "target": self._label}
         self._fit(table, {**keys, **self._keys()}, *others)
-        self._learned(y if isinstance(table, _Long) else self._labels(X))
+        self._of_arrays = of_arrays
+        self._learned(_one_each(y) if of_arrays else self._as_given(X))
         return self
 
     def _keys(self) -> dict[str, Any]:
         return {}
 
-    def _learned(self, labels: Any) -> None:
-        """Takes what is known of the labels."""
+    def _learned(self, labels: npt.NDArray[Any]) -> None:
+        """Takes labels as they were given."""
 
     def _table(self, X: Any, y: Any) -> Any:
         if _is_table(X) and y is None:
@@ -137,24 +148,33 @@ class _Labels(Estimator):
             raise InputError("a table has its labels in a column, which target names; leave y out")
         if y is None:
             raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None; give a label for every sequence")
-        return _long(_cases(X), np.asarray(y), self._label)
+        return _long(_cases(X), _one_each(y, warns=True), self._label)
 
-    def _labels(self, X: Any) -> Any:
-        """The label of every sequence of a frame, in the order of their first rows; None of a file."""
-        if is_path(X):
-            return None
-        task = self.model_.task or {}
-        group, target = (_values(X, task[name]).tolist() for name in ("group", "target"))
-        first: dict[str, Any] = {}
-        for name, label in zip(group, target, strict=True):
-            first.setdefault(str(name), label)
-        return np.asarray(list(first.values()))
+    def _as_given(self, X: Any) -> npt.NDArray[Any]:
+        """The labels in a frame as they stand there; none of a file, which has them as the model does."""
+        target = self.model_.targets[0]
+        values = [] if is_path(X) or target not in _names(X) else names_of(X, target)
+        return _objects([value for value in values if not _is_missing(value)])
+
+    def _reads_table(self, X: Any) -> bool:
+        """Whether the sequences of ``X`` are those of a table. One that learned from arrays has a case in each row of a frame that does not name sequences."""
+        model = self.model_
+        if not _is_table(X) or is_path(X) or isinstance(X, Mapping):
+            return _is_table(X)
+        return not self._of_arrays or (model.task or {}).get("group") in _names(X)
+
+    def _expected(self, X: Any, y: Any, n: int) -> npt.NDArray[Any]:
+        """The labels of the ``n`` sequences of ``X``: ``y``, or those in the table."""
+        if y is not None:
+            return _labels(_one_each(y), n)
+        if not self._reads_table(X):
+            raise InputError(f"{type(self).__name__} is scored by labels; give y, one for every sequence, or a table that has them")
+        return _objects(self.model_._labels_of(X))
 
     def _predict(self, X: Any) -> Predictions:
         model = self.model_
-        # A frame without the column that names sequences has a row for each.
-        if _is_table(X) and (is_path(X) or isinstance(X, Mapping) or (model.task or {}).get("group") in _names(X)):
-            return model.predict(X, threads=self._threads)
+        if self._reads_table(X):
+            return _told(model.predict(X, threads=self._threads))
         cases = _cases(X)
         for at, case in enumerate(cases):
             if len(case) != self.n_features_in_:
@@ -192,11 +212,16 @@ class SequenceClassifier(_Labels):
     def _keys(self) -> dict[str, Any]:
         return {"class_weights": self.class_weight}
 
-    def _learned(self, labels: Any) -> None:
-        known = self.model_.classes if labels is None else labels
-        # As they were given, each of them beside the name that the model has for it.
-        self.classes_ = np.unique(np.asarray(known))
-        self._order = [self.model_.classes.index(str(label)) for label in self.classes_]
+    def _learned(self, labels: npt.NDArray[Any]) -> None:
+        names = self.model_.classes
+        # As they were given, where each is known by the name that the model has for it; of several with one name the first.
+        given: dict[str, Any] = {}
+        for label in labels.tolist() if labels.dtype.kind != "M" else labels:
+            given.setdefault(as_name(label), label)
+        are_known = all(name in given for name in names) and _are_alike(given.values())
+        known = np.array([given[name] for name in names], dtype=labels.dtype if labels.dtype != object else None) if are_known else np.array(names)
+        self._order = np.argsort(known, kind="stable").tolist()
+        self.classes_ = known[self._order]
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """The probability of each of ``classes_``, ``[cases, classes]``."""
@@ -208,9 +233,13 @@ class SequenceClassifier(_Labels):
         return self.classes_[shares.argmax(axis=1)]
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The share of sequences whose class is found; of a frame ``y`` is its column."""
-        expected = self._labels(X) if y is None else np.asarray(y)
-        return float(np.mean(self.predict(X) == expected))
+        """The share of sequences whose class is found; of a table ``y`` is its column."""
+        found = self.predict_proba(X).argmax(axis=1)
+        names = [self.model_.classes[place] for place in self._order]
+        # Truths and numbers of Python are the same, and have other names.
+        places = {label: at for labels in (names, of_python(self.classes_)) for at, label in enumerate(labels)}
+        expected = of_python(self._expected(X, y, len(found)))
+        return float(np.mean([places.get(label, places.get(as_name(label))) == at for label, at in zip(expected, found)]))
 
     def _expect_order(self) -> list[int]:
         self.model_  # noqa: B018 (it refuses one that is not fitted)
@@ -247,9 +276,13 @@ class SequenceRegressor(_Labels):
         return self._predict(X).values[:, 0]
 
     def score(self, X: Any, y: Any = None) -> float:
-        """R², the share of the variance that is explained; of a frame ``y`` is its column."""
-        expected = np.asarray(self._labels(X) if y is None else y, dtype=float)
-        left, all_of_it = ((expected - self.predict(X)) ** 2).sum(), ((expected - expected.mean()) ** 2).sum()
+        """R², the share of the variance that is explained; of a table ``y`` is its column."""
+        predicted = self.predict(X)
+        expected = np.asarray(self._expected(X, y, len(predicted)), dtype=float)
+        if not np.isfinite(expected).all():
+            at = int(np.flatnonzero(~np.isfinite(expected))[0])
+            raise InputError(f"the label of case {at} is {expected[at]}, expected a finite number")
+        left, all_of_it = ((expected - predicted) ** 2).sum(), ((expected - expected.mean()) ** 2).sum()
         return float(1 - left / all_of_it) if all_of_it > 0 else float(left == 0)
 
     def __sklearn_tags__(self) -> Any:
@@ -291,22 +324,22 @@ class Forecaster(Estimator):
         """Learns from a frame, or the path of a table. ``test`` has values that follow it, which are scored and not learned from. ``y`` is not used."""
         names = ["horizon", "season", "quantiles", "columns", "calendar", "known_ahead", "group", "time", "target"]
         self._fit(df, {name: getattr(self, name) for name in names}, validation, test)
-        self._history = None if is_path(df) else df
+        self._history = None if is_path(df) else _kept(df, self.model_.task or {})
         return self
 
     def predict(self, df: Any = None, *, future: Any = None) -> Any:
         """The next values of every series of ``df``, or of what was learned from: a frame of the same library with a row for each series and step. ``future`` has the
         rows to come of the columns that are known ahead."""
         table = self._table(df)
-        predicted = self.model_.predict(table, future=future, threads=self._threads)
-        return _like(table, predicted)
+        predicted = _told(self.model_.predict(table, future=future, threads=self._threads))
+        return like(table, predicted)
 
     def score(self, df: Any, y: Any = None) -> float:
         """Minus the mean absolute error of the forecasts of what was learned from, on the values of ``df`` that follow it, as far as these go. Where a column tells
         times they say which value is of which step, else the order of the rows does."""
         predicted = self.model_.predict(self._table(None), threads=self._threads)
         task = self.model_.task or {}
-        columns = [_floats(target, df) for target in task["target"]]
+        columns = [floats(target, df) for target in task["target"]]
         group, time = task.get("group"), task.get("time")
         names = [as_name(name) for name in names_of(df, group)] if group else [""] * len(columns[0])
         rows: dict[str, list[int | None]] = {}
@@ -319,7 +352,7 @@ class Forecaster(Estimator):
             there = rows.get(as_name(name), [])
             if times is not None and predicted.times is not None and there:
                 there = _in_order(there, times, predicted.times[row], f"the series '{name}'" if group else "the table")
-            steps = [(step, at) for step, at in enumerate(there[: self.horizon]) if at is not None]
+            steps = [(step, at) for step, at in enumerate(there[: self.model_.horizon]) if at is not None]
             for target, values in enumerate(columns):
                 forecast = predicted.values[row, :, target] if middle is None else predicted.values[row, :, target, middle]
                 errors += [abs(values[at] - forecast[step]) for step, at in steps]
@@ -339,13 +372,6 @@ class Forecaster(Estimator):
 
     def __sklearn_tags__(self) -> Any:
         return _tags("regressor")
-
-
-def _floats(name: str, df: Any) -> npt.NDArray[np.float64]:
-    kind, values = column(name, df)
-    if kind in "st":
-        raise KindError(f"the column '{name}' holds {'times' if kind == 't' else 'texts'}, expected numbers")
-    return np.array([np.nan if value is None else value for value in values] if kind == "n" else values, dtype=float)
 
 
 def _comparable(name: str, df: Any) -> tuple[str, list[Any]]:
@@ -413,47 +439,108 @@ def _numbers(case: npt.NDArray[Any], at: int) -> npt.NDArray[np.float64]:
         raise KindError(f"case {at}: expected numbers ({error})") from None
 
 
-def _long(cases: list[npt.NDArray[np.float64]], labels: npt.NDArray[Any], label: str) -> _Long:
-    """Cases and their labels as columns, of the names that the archives' files have."""
-    if labels.shape != (len(cases),):
-        raise InputError(f"expected y with a label for each of {len(cases)} cases, found the shape {list(labels.shape)}")
+def _is_same(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    try:
+        return bool(one == other)
+    except (TypeError, ValueError):
+        # Arrays compare number by number.
+        return False
+
+
+def _objects(values: Sequence[Any]) -> npt.NDArray[Any]:
+    """Values as they are: of mixed ones NumPy would make texts."""
+    return _listed(list(values))
+
+
+def _are_alike(values: Iterable[Any]) -> bool:
+    """Whether labels can be put in order, as texts and numbers cannot."""
+    try:
+        sorted(values)
+    except TypeError:
+        return False
+    return True
+
+
+def _one_each(y: Any, warns: bool = False) -> npt.NDArray[Any]:
+    """Labels as an array ``[cases]``, of which a column ``[cases, 1]`` is one."""
+    labels = _objects(y) if isinstance(y, (list, tuple)) else np.asarray(y)
+    if labels.ndim == 1 and labels.dtype == object and len(labels) and all(isinstance(label, (list, tuple, np.ndarray)) for label in labels):
+        labels = np.asarray(y)
+    if labels.ndim != 2 or labels.shape[1] != 1:
+        return labels
+    if warns:
+        sentence = f"A column-vector y was passed when a 1d array was expected: y has the shape {list(labels.shape)}"
+        _warn(sentence, _column_warning())
+    return labels[:, 0]
+
+
+def _column_warning() -> type[Warning]:
+    """The warning of scikit-learn where that is in use."""
+    if "sklearn" in sys.modules:
+        from sklearn.exceptions import DataConversionWarning  # type: ignore[import-untyped]
+
+        return DataConversionWarning  # type: ignore[no-any-return]
+    return UserWarning
+
+
+def _labels(labels: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
+    """The labels of ``n`` cases, none of which is missing."""
+    if labels.shape != (n,):
+        raise InputError(f"expected y with a label for each of {n} cases, found the shape {list(labels.shape)}")
     missing = [at for at, value in enumerate(labels.tolist()) if _is_missing(value)]
     if missing:
         raise InputError(f"the label of case {missing[0]} is missing")
+    return labels
+
+
+def _told(predicted: Predictions) -> Predictions:
+    """The same, once the notes on its table are told: arrays and frames have no place for them."""
+    for note in predicted.notes:
+        _warn(note, UserWarning)
+    return predicted
+
+
+def _warn(sentence: str, kind: type[Warning]) -> None:
+    """Warns where the package was called from, however deep inside it is known."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(sentence, kind, stacklevel=level)
+
+
+def _kept(df: Any, task: Mapping[str, Any]) -> Any:
+    """A copy of the columns of ``df`` that forecasts are made from: whoever changes the frame later changes no forecast."""
+    if not _has_names(df):
+        # A stream of batches has no columns to choose from.
+        return df
+    read = {*task["target"], *task["columns"], task.get("group"), task.get("time")}
+    # What is read of a column has its name and more: price+1, ds.weekday.
+    read |= {name.rsplit(mark, 1)[0] for name in task["columns"] for mark in "+." if mark in name}
+    keys = [key for key in _names(df) if str(key).strip() in read]
+    if task.get("layout") not in (None, "long"):
+        # Of a wide table every column is a series, or a step.
+        keys = _names(df)
+    if isinstance(df, Mapping):
+        return {key: copy.copy(df[key]) for key in keys}
+    # A column of pandas may be called select.
+    return df.select(keys) if callable(getattr(df, "select", None)) else copy.copy(df[keys])
+
+
+def _long(cases: list[npt.NDArray[np.float64]], labels: npt.NDArray[Any], label: str) -> _Long:
+    """Cases and their labels as columns, of the names that the archives' files have."""
+    labels = _labels(labels, len(cases))
+    if not _are_alike(labels.tolist()):
+        raise InputError("y has labels of several kinds, such as texts and numbers; make all of them texts")
     lengths = [case.shape[1] for case in cases]
     if label == CLASS:
-        labels = np.array([str(value) for value in labels.tolist()], dtype=object)
+        labels = np.array([as_name(value) for value in labels], dtype=object)
     channels = cases[0].shape[0]
     names = ["value"] if channels == 1 else [f"dim_{at}" for at in range(channels)]
     table = _Long({SERIES: np.repeat(np.arange(1, len(cases) + 1), lengths), label: np.repeat(labels, lengths)})
     table.update({name: np.concatenate([case[at] for case in cases]) for at, name in enumerate(names)})
     return table
-
-
-def _like(table: Any, predicted: Predictions) -> Any:
-    """Predictions as a frame of the library that ``table`` is of, times of its type."""
-    columns = predicted.columns()
-    task = predicted._task
-    time = task.get("time")
-    if time in columns and not is_path(table) and time in _names(table):
-        dtype = _values(table, time).dtype
-        types: dict[str, Any] = {"M": "datetime64[us]", "i": np.int64, "u": np.uint64, "f": float}
-        if dtype.kind in types:
-            columns[time] = np.array([str(value) for value in columns[time]], dtype=types[dtype.kind])
-        if dtype.kind == "M":
-            # Nanoseconds end in 2262, and what goes on in half a day is no date.
-            like = columns[time].astype(dtype)
-            columns[time] = like if np.array_equal(like.astype("datetime64[us]"), columns[time]) else columns[time]
-    library = type(table).__module__.split(".")[0]
-    if library == "pandas":
-        import pandas  # type: ignore[import-untyped]
-
-        return pandas.DataFrame(columns)
-    if library == "polars":
-        import polars
-
-        return polars.DataFrame({name: column if column.dtype.kind == "M" else list(column) for name, column in columns.items()})
-    return columns
 
 
 def _tags(kind: str) -> Any:

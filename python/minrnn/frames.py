@@ -20,8 +20,13 @@ def sequences(task: dict[str, Any], table: Any) -> list[Any] | None:
     if isinstance(table, np.ndarray):
         return _of_array(table, len(task["columns"]))
     if isinstance(table, (list, tuple)):
-        return [np.asarray(sequence, dtype=float) for sequence in table]
+        # Tables keep the names of their columns.
+        return [sequence if _is_named(sequence) else np.asarray(sequence, dtype=float) for sequence in table]
     return None
+
+
+def _is_named(sequence: Any) -> bool:
+    return isinstance(sequence, dict) or hasattr(sequence, "columns")
 
 
 def originals(task: dict[str, Any], table: Any) -> dict[str, Any]:
@@ -34,9 +39,13 @@ def originals(task: dict[str, Any], table: Any) -> dict[str, Any]:
 
 def names_of(table: Any, group: str) -> list[Any]:
     """The name of the sequence of each row."""
-    names = _values(table, group)
+    return of_python(_values(table, group))
+
+
+def of_python(values: np.ndarray) -> list[Any]:
+    """The values of an array as Python has them."""
     # NumPy makes no times of Python's of nanoseconds.
-    return (names.astype("datetime64[us]") if names.dtype.kind == "M" else names).tolist()
+    return (values.astype("datetime64[us]") if values.dtype.kind == "M" else values).tolist()
 
 
 def as_name(value: Any) -> str:
@@ -45,6 +54,8 @@ def as_name(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, (float, np.floating)):
         return np.format_float_positional(float(value), trim="-")
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]").item()
     if isinstance(value, datetime.date):
         return _written(value)
     return str(value).strip()
@@ -62,12 +73,21 @@ class Predictions:
 
     Of a classifier: ``classes`` (their names), ``probabilities`` ``[N, classes]`` and ``labels``, the likeliest class of each sequence. Of a regressor: ``values`` ``[N, 1]``. Of a forecaster: ``values``
     ``[N, horizon, targets]``, or ``[N, horizon, targets, quantiles]`` with ``quantiles``, in the units of the table. ``names`` has the names of the sequences, None
-    where the table did not name them, and ``times`` the times that are forecast as the table would write them, None where no column tells times.
+    where the table did not name them, and ``times`` the times that are forecast as the table would write them, None where no column tells times. ``notes`` has
+    what should be known of the table, each a sentence: where steps are longer than usual, which sequences end early, which names training never saw.
     """
 
-    def __init__(self, task: dict[str, Any], names: list[Any] | None, numbers: np.ndarray, times: list[list[str]] | None = None) -> None:
-        self._task = task
-        self.names, self.times = names, times
+    def __init__(
+        self,
+        task: dict[str, Any],
+        number_names: list[tuple[str, int]],
+        names: list[Any] | None,
+        numbers: np.ndarray,
+        times: list[list[str]] | None = None,
+        notes: list[str] | None = None,
+    ) -> None:
+        self._task, self._number_names = task, number_names
+        self.names, self.times, self.notes = names, times, notes or []
         if task["task"] == "classify":
             self.classes, self.probabilities = task["classes"], numbers
             self.labels = [self.classes[at] for at in numbers.argmax(axis=1)]
@@ -81,30 +101,28 @@ class Predictions:
 
     def columns(self) -> dict[str, Any]:
         """The predictions as a dictionary of columns, as ``minrnn predict`` names them."""
+        return _apart(self._named())
+
+    def _named(self) -> list[tuple[str, Any]]:
+        """The columns with their names."""
         task, n = self._task, len(self)
         names = list(range(n)) if self.names is None else list(self.names)
         if task["task"] == "classify":
-            columns: dict[str, Any] = {task["group"]: names, task["target"]: self.labels}
-            shares = {f"probability of {name}": self.probabilities[:, at] for at, name in enumerate(self.classes)}
-            return {**columns, **shares}
+            shares = [(name, self.probabilities[:, place]) for name, place in self._number_names]
+            return [(task["group"], names), (task["target"], self.labels), *shares]
         if task["task"] == "regress":
-            return {task["group"]: names, task["target"]: self.values[:, 0]}
+            return [(task["group"], names), *((name, self.values[:, place]) for name, place in self._number_names)]
         horizon = self.values.shape[1]
-        columns = {} if self.names is None and n == 1 else {task.get("group") or "sequence": np.repeat(np.array(names, dtype=object), horizon)}
+        numbers = self.values.reshape(n, horizon, -1)
+        values = [(name, numbers[:, :, place].reshape(-1)) for name, place in self._number_names]
+        own: list[tuple[str, Any]] = []
+        if self.names is not None or n != 1:
+            group = task.get("group") or _free("sequence", "_number", values)
+            own.append((group, np.repeat(np.array(names, dtype=object), horizon)))
         if self.times is not None:
-            columns[task.get("time") or "time"] = np.array([time for times in self.times for time in times], dtype=object)
-        step = "step"
-        while step in columns or step in self.targets:
-            step += "_ahead"
-        columns[step] = np.tile(np.arange(1, horizon + 1), n)
-        for at, target in enumerate(self.targets):
-            values = self.values[:, :, at]
-            if not self.quantiles:
-                columns[target] = values.reshape(-1)
-            for place in sorted(range(len(self.quantiles)), key=lambda place: self.quantiles[place] != 0.5):
-                level = self.quantiles[place]
-                columns[target if level == 0.5 else f"{target} q{level:g}"] = values[:, :, place].reshape(-1)
-        return columns
+            own.append((task.get("time") or "time", np.array([time for times in self.times for time in times], dtype=object)))
+        step = _free("step", "_ahead", [*own, *values])
+        return [*own, (step, np.tile(np.arange(1, horizon + 1), n)), *values]
 
     def to_pandas(self) -> Any:
         """The same as a frame of pandas."""
@@ -119,7 +137,23 @@ class Predictions:
         return polars.DataFrame({name: list(column) for name, column in self.columns().items()})
 
     def __repr__(self) -> str:
-        return f"<minrnn.Predictions of {len(self)} sequences: {', '.join(self.columns())}>"
+        return f"<minrnn.Predictions of {len(self)} sequences: {', '.join(name for name, _ in self._named())}>"
+
+
+def _free(name: str, more: str, others: list[tuple[str, Any]]) -> str:
+    """A name of our own that none of the others has: a table may have a column of that name."""
+    while any(name == other for other, _ in others):
+        name += more
+    return name
+
+
+def _apart(columns: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Columns by their names, none of which takes the place of another."""
+    names = [name for name, _ in columns]
+    twice = [name for at, name in enumerate(names) if name in names[:at]]
+    if twice:
+        raise InputError(f"two columns would be called '{twice[0]}'; read the predictions from probabilities, labels or values")
+    return dict(columns)
 
 
 def _of_array(array, width):
@@ -133,6 +167,10 @@ def _of_array(array, width):
     if array.dtype.kind not in "fiub":
         raise KindError(f"expected numbers, found an array of {array.dtype}")
     return list(array)
+
+
+def _has_names(table):
+    return isinstance(table, dict) or any(not callable(getattr(table, name, print)) for name in ("column_names", "columns"))
 
 
 def _names(table):

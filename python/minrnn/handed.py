@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import InputError, KindError
-from .frames import _is_missing, _names, _values
+from .frames import _is_missing, _names, _values, as_name, names_of
 
 Path = str | os.PathLike[str]
 
@@ -47,14 +47,57 @@ def _without_zone(name: str, time: Any) -> Any:
     return time.replace(tzinfo=None)
 
 
+def zone_of(column: Any) -> Any:
+    """The zone of a column of pandas that holds times; None where there is none."""
+    dtype = getattr(column, "dtype", None)
+    # Of one that lies in Arrow another type tells it.
+    return getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None)
+
+
 def column(name: str, table: Any) -> tuple[str, Any]:
     """Kind and values of a column: ``f`` numbers, ``i``, ``u`` and ``n`` whole ones (the last a list with None), ``b`` truths, ``t`` microseconds, ``s`` texts."""
     return _column(name, table, name)[1:]
 
 
+def floats(name: str, table: Any) -> npt.NDArray[np.float64]:
+    """A column of numbers, NaN where one is missing."""
+    kind, values = column(name, table)
+    if kind in "st":
+        raise KindError(f"the column '{name}' holds {'times' if kind == 't' else 'texts'}, expected numbers")
+    return np.array([np.nan if value is None else value for value in values] if kind == "n" else values, dtype=float)
+
+
+def name_of(value: Any, column: str) -> str | None:
+    """How the library writes ``value``, which a column of names has in a row; None of one that is missing."""
+    if isinstance(value, (np.ndarray, list, tuple)):
+        one = np.asarray(value)
+        if one.size != 1:
+            raise InputError(f"inputs: expected one name of the column '{column}', found an array of shape {list(one.shape)}")
+        value = one.reshape(-1)[0]
+    return None if _is_missing(value) else as_name(value)
+
+
+def columns_read(table: Any, columns: list[str], are_names: list[bool]) -> list[Any]:
+    """The ``columns`` of a table that a session reads: numbers, or names as the library writes them, None where one is missing."""
+    keys = {str(key): key for key in _names(table)}
+    unknown = [name for name in keys if name not in columns]
+    if unknown:
+        raise InputError(f"inputs: the model reads no column '{unknown[0]}', expected {', '.join(columns)}")
+    missing = [name for name in columns if name not in keys]
+    if missing:
+        raise InputError(f"inputs: the column '{missing[0]}' is missing")
+    read: list[Any] = []
+    for name, holds_names in zip(columns, are_names, strict=True):
+        values = names_of(table, keys[name]) if holds_names else floats(keys[name], table)
+        read.append([name_of(value, name) for value in values] if holds_names else values)
+        if len(values) != len(read[0]):
+            raise InputError(f"inputs: the column '{name}' has {len(values)} rows, expected {len(read[0])} as '{columns[0]}' has")
+    return read
+
+
 def _column(name: str, table: Any, key: Any) -> tuple[str, str, Any]:
     column = table[key]
-    zone = getattr(getattr(column, "dt", None), "tz", None)
+    zone = zone_of(column)
     if zone is not None:
         # As in files: a day of another zone begins at another time.
         if str(zone) not in UTC:
@@ -93,6 +136,9 @@ def _objects(name: str, values: np.ndarray) -> tuple[str, Any]:
     there = [value for value in known if value is not None]
     if there and all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) and abs(int(value)) < 2**63 for value in there):
         return "n", [None if value is None else int(value) for value in known]
+    if len(there) == len(known) and there and all(isinstance(value, (bool, np.bool_)) for value in there):
+        # They are names as well, which numbers would be others.
+        return "b", np.array(known, dtype=bool)
     if there and all(isinstance(value, (bool, int, float, np.number)) for value in there):
         return "f", np.array([np.nan if value is None else float(value) for value in known])
     if there and all(isinstance(value, datetime.date) for value in there):

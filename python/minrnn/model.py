@@ -83,12 +83,17 @@ class Model(_minrnn.Model):
         if unnamed is not None:
             if not unnamed:
                 raise InputError("the table has no rows, expected at least one")
-            return Predictions(task, None, self.session(len(unnamed), threads=threads, table=True).prefill(unnamed))
+            numbers = self.session(len(unnamed), threads=threads, table=True).prefill(unnamed)
+            return Predictions(task, self._number_names, None, numbers)
         known = originals(task, table)
-        names, times, numbers = self._predict(_read(table), None if future is None else _read(future), threads)
+        names, times, numbers, notes = self._predict(_read(table), None if future is None else _read(future), threads)
         named = None if names == [""] else [known.get(name, name) for name in names]
         told = [each for each in times if each is not None]
-        return Predictions(task, named, numbers, told if len(told) == len(times) else None)
+        return Predictions(task, self._number_names, named, numbers, told if len(told) == len(times) else None, notes)
+
+    def _labels_of(self, table: Any) -> list[str]:
+        """The label of every sequence of a table, in memory or a file, as the table has it, in the order in which ``predict`` has the sequences."""
+        return self._labels(_read(table))
 
     def policy(
         self, batch: int = 1, *, target_return: float | None = None, window: int | None = None, threads: int | None = None

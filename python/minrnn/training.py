@@ -16,6 +16,7 @@ import numpy as np
 from . import _minrnn
 from .errors import InputError, KindError
 from .files import pack
+from .frames import as_name
 from .handed import Path, handed, is_path
 from .model import Model, load
 from .progress import progress_bar
@@ -105,7 +106,7 @@ def train(
     place = None if out is not None else tempfile.mkdtemp(prefix="minrnn-")
     # Whoever changes the directory later still finds it.
     folder = os.path.join(place, "run") if place is not None else os.path.abspath(out or "")
-    wish |= {"settings": _settings(chosen), "out": folder, "resume": resume, "from": None if from_ is None else os.fspath(from_)}
+    wish |= {"settings": _settings(chosen), "validates": validation is not None, "out": folder, "resume": resume, "from": None if from_ is None else os.fspath(from_)}
     bar = progress_bar() if progress else None
     watchers = [watch for watch in (bar, callback) if watch is not None]
 
@@ -114,16 +115,18 @@ def train(
         for each in watchers:
             each(told)
 
-    is_over = False
+    is_over, checkpoints = False, os.path.join(folder, "checkpoints")
+    was_there = os.path.isdir(checkpoints)
     try:
         report = _minrnn.train(json.dumps(wish), tables, watch if watchers else None)
         is_over = report is not None
     except BaseException as error:
-        # What was stopped can go on, wherever it lies; what was refused has left nothing.
-        if os.path.isdir(os.path.join(folder, "checkpoints")):
+        # What was stopped can go on, wherever it lies; what was refused has left nothing, or a run that was there before as it was.
+        is_refused = was_there and (not resume or isinstance(error, (InputError, KindError)))
+        if os.path.isdir(checkpoints) and not is_refused:
             place = None
             if hasattr(error, "add_note"):
-                error.add_note(f"everything is saved in '{folder}'; continue with minrnn.train(out=…, resume=True)")
+                error.add_note(_saved_in(folder))
         raise
     finally:
         if bar is not None:
@@ -136,6 +139,16 @@ def train(
     return run
 
 
+def _saved_in(folder: str) -> str:
+    return f"everything is saved in '{folder}'; continue with minrnn.train(out=…, resume=True)"
+
+
+def forget(folder: str, error: BaseException) -> None:
+    """Takes back that the run in ``folder`` can go on, of one that is deleted."""
+    if hasattr(error, "__notes__"):
+        error.__notes__ = [note for note in error.__notes__ if note != _saved_in(folder)]
+
+
 def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings as JSON has them; those that are None are left to their defaults."""
     return {name: _setting(name, value) for name, value in settings.items() if value is not None}
@@ -143,7 +156,7 @@ def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _setting(name: str, value: Any) -> Any:
     if name.endswith("class_weights") and isinstance(value, Mapping):
-        return [f"{label}={weight}" for label, weight in value.items()]
+        return [f"{as_name(label)}={weight}" for label, weight in value.items()]
     return _plain(value)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import minrnn
 from minrnn import Forecaster, SequenceClassifier, SequenceRegressor
+from minrnn.frames import Predictions, _names
 from test_training import TINY, command, frame, load, machines, write
 
 FAST = {"settings": TINY, "n_jobs": 1}
@@ -113,11 +114,124 @@ def test_frames_in_long_form_are_read(library):
     assert model.report_["measures"][0]["n"] == 8
 
 
+@pytest.mark.parametrize("library", ["dictionary", "objects", "pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("labels, names", [([True, False], ["false", "true"]), ([2.0, 0.5], ["0.5", "2"]), ([1, -7], ["-7", "1"])])
+def test_labels_of_frames_that_are_no_texts_come_back_as_they_were_given(library, labels, names):
+    table = machines()
+    states = [labels[state == "worn"] for state in table["state"]]
+    table["state"] = np.array(states, dtype=object) if library == "objects" else states
+    table = table if library in ("dictionary", "objects") else frame(library, table)
+    model = SequenceClassifier(group="machine", target="state", class_weight={labels[0]: 2}, **FAST).fit(table)
+    assert model.model_.classes == names and model.classes_.tolist() == sorted(labels)
+    assert set(model.predict(table).tolist()) <= set(labels) and 0 <= model.score(table) <= 1
+
+
+def test_labels_that_are_times_or_have_blanks_around_them_are_found_again():
+    X, _ = waves()
+    times = np.array(["2024-01-01", "2024-02-03"], dtype="datetime64[ns]")
+    for labels in (times, times.astype("datetime64[D]"), np.array([" good", "worn "])):
+        y = labels[np.arange(24) % 2]
+        model = SequenceClassifier(class_weight={labels[0]: 2}, **FAST).fit(X, y)
+        assert model.classes_.tolist() == labels.tolist() and model.predict(X).dtype == y.dtype
+        assert model.score(X, y) == np.mean(model.predict(X) == y) == model.score(X, y.astype("datetime64[D]") if y.dtype.kind == "M" else y)
+        table = {"series": np.repeat(np.arange(24), 20), "class": np.repeat(y, 20), "value": X.reshape(-1)}
+        of_frame = SequenceClassifier(group="series", target="class", class_weight={labels[0]: 2}, **FAST).fit(table)
+        assert of_frame.model_.classes == model.model_.classes and 0 <= of_frame.score(table) <= 1
+
+
 def test_files_are_tables(tmp_path):
     file = write(machines(), tmp_path / "machines.csv")
     of_file, of_frame = (SequenceClassifier(group="machine", target="state", **FAST).fit(table) for table in (file, machines()))
     assert of_file.classes_.tolist() == ["good", "worn"]
+    assert of_file.score(file) == of_frame.score(file) == of_frame.score(machines()) == of_file.score(machines()) > 0
     np.testing.assert_array_equal(of_file.predict_proba(file), of_frame.predict_proba(machines()))
+
+
+def test_numbers_of_files_are_scored(tmp_path):
+    X, _ = waves()
+    y = X.mean(axis=(1, 2)) * 3 + 10
+    long = {"series": np.repeat(np.arange(24), 20), "target": np.repeat(y, 20), "value": X.reshape(-1)}
+    file = write(long, tmp_path / "numbers.csv")
+    model = SequenceRegressor(group="series", target="target", **FAST).fit(file)
+    assert model.score(file) == pytest.approx(model.score(long)) != 0
+    assert model.score(file, y) == pytest.approx(model.score(long, y[:, None])) == pytest.approx(model.score(long))
+
+
+def test_labels_to_score_by_are_one_for_each_case(fitted):
+    X, y = waves()
+    expected = fitted.score(X, y)
+    assert fitted.score(X, y[:, None]) == fitted.score(X, y.tolist()) == fitted.score(X, np.array([f" {label}" for label in y])) == expected
+    regressor = SequenceRegressor(**FAST).fit(X, X.mean(axis=(1, 2)))
+    for model, labels in ((fitted, y), (regressor, X.mean(axis=(1, 2)))):
+        for wrong, sentence in [
+            (labels[:3], "a label for each of 24 cases"),
+            (np.stack([labels] * 2, axis=1), r"found the shape \[24, 2\]"),
+            ([np.nan, *labels[1:]], "label of case 0 is missing"),
+            (None, "give y, one for every sequence"),
+        ]:
+            with pytest.raises(minrnn.InputError, match=sentence):
+                model.score(X, wrong)
+    with pytest.raises(minrnn.InputError, match="the label of case 1 is inf, expected a finite number"):
+        regressor.score(X, [0.5, np.inf, *range(22)])
+
+
+def test_truths_are_scored_by_what_equals_them():
+    X, _ = waves()
+    y = np.arange(24) % 2 == 1
+    model = SequenceClassifier(**FAST).fit(X, y)
+    assert model.score(X, y) == model.score(X, y.astype(int)) == np.mean(model.predict(X) == y)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_what_learned_from_a_frame_reads_frames_as_frames(library):
+    model = SequenceClassifier(group="machine", target="state", **FAST).fit(frame(library, machines()))
+    table = machines(4)
+    for without in ({"vibration": table["vibration"]}, {"engine": table["machine"], "vibration": table["vibration"]}):
+        with pytest.raises(minrnn.InputError, match="no column 'machine'"):
+            model.predict(frame(library, without))
+    if library == "pandas":
+        with pytest.raises(minrnn.InputError, match="no column 'machine'"):
+            model.predict(frame(library, table).set_index("machine"))
+    X, y = waves()
+    cases = frame("pandas", {f"t{at}": X[:, 0, at] for at in range(20)}) if library == "pandas" else X
+    assert SequenceClassifier(**FAST).fit(cases, y).predict(cases).shape == (24,)
+
+
+@pytest.mark.parametrize("library", ["dictionary", "pandas", "polars"])
+def test_classes_are_those_of_the_model_however_they_are_written(library):
+    make = dict if library == "dictionary" else lambda table: frame(library, table)
+    X, _ = waves()
+    for labels in ([1e20, 1.0], [1e-7, 2e-7], [" good", "worn "], [2**63 + 1, 2**63 + 3]):
+        y = [labels[at % 2] for at in range(24)]
+        long = {"series": np.repeat(np.arange(24), 20), "class": [label for label in y for _ in range(20)], "value": X.reshape(-1)}
+        of_frame = SequenceClassifier(group="series", target="class", **FAST).fit(make(long))
+        of_list = SequenceClassifier(**FAST).fit(X, y)
+        assert of_frame.classes_.tolist() == of_list.classes_.tolist() == sorted(labels)
+        assert of_list.score(X, y) == np.mean([found == label for found, label in zip(of_list.predict(X), y)])
+        assert of_frame.score(make(long)) == of_list.score(X, y)
+
+
+def test_a_wide_frame_is_learned_from_and_scored():
+    X, y = waves()
+    wide = {"class": y, **{f"t{at}": X[:, 0, at] for at in range(20)}}
+    model = SequenceClassifier(**FAST).fit(wide)
+    assert model.classes_.tolist() == ["good", "worn"] and model.predict(wide).shape == (24,)
+    assert model.score(wide) == np.mean(model.predict(wide) == y)
+
+
+@pytest.mark.parametrize("library", ["dictionary", "pandas", "polars", "pyarrow"])
+def test_labels_and_sequences_without_a_name_are_refused(library):
+    make = dict if library == "dictionary" else lambda table: frame(library, table)
+    table = machines()
+    table["machine"] = np.repeat(np.arange(24.0), 20)
+    model = SequenceClassifier(group="machine", target="state", **FAST).fit(make(table))
+    nameless = [make({**table, "machine": np.where(np.arange(480) < 20, np.nan, table["machine"])})]
+    if library == "pandas":
+        nameless.append(nameless[0].astype({"machine": "Int64"}))
+    for one in nameless:
+        for call in (model.predict, SequenceClassifier(group="machine", target="state", **FAST).fit):
+            with pytest.raises(minrnn.InputError, match="column 'machine': the cell is empty, expected a name"):
+                call(one)
 
 
 def test_pairs_of_arrays_are_scored():
@@ -146,6 +260,8 @@ REFUSED = [
     (lambda X, y: (X * 1j, y), minrnn.InputError, "Complex data not supported"),
     (lambda X, y: (X, [None, *y[1:]]), minrnn.InputError, "label of case 0 is missing"),
     (lambda X, y: (machines(), y), minrnn.InputError, "leave y out"),
+    (lambda X, y: (X, [1, *y[1:].tolist()]), minrnn.InputError, "labels of several kinds"),
+    (lambda X, y: (X, np.array([1, *y[1:]], dtype=object)), minrnn.InputError, "labels of several kinds"),
 ]
 
 
@@ -189,6 +305,28 @@ def test_a_forecaster_gives_what_the_command_gives(tmp_path):
     assert forecast["ds"][0] == np.datetime64("2024-01-04T08")
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict()["y"], forecast["y"])
+
+
+def test_quantiles_however_close_have_columns_of_their_own_named_as_by_the_command(tmp_path):
+    table = {name: column for name, column in load().items() if name != "offer"}
+    settings = TINY | {"quantiles": [0.1, 0.1000001, 0.5]}
+    run = minrnn.train("forecast", table, out=tmp_path / "run", settings=settings | {"horizon": 2}, threads=1)
+    predictions = run.model.predict(table)
+    columns = predictions.columns()
+    said = command("predict", run.path, "--data", write(table, tmp_path / "load.csv"), settings={}).stdout.splitlines()
+    assert list(columns) == said[0].split(",") == ["unique_id", "ds", "step", "y", "y q0.1", "y q0.1000001"]
+    np.testing.assert_array_equal(columns["y q0.1000001"], predictions.values[:, :, 0, 1].reshape(-1))
+
+
+def test_a_column_never_takes_the_place_of_another():
+    task = {"task": "forecast", "target": ["sequence", "step"], "horizon": 2}
+    names, numbers = [("sequence", 0), ("step", 1)], np.arange(8.0).reshape(2, 2, 2)
+    columns = Predictions(task, names, None, numbers).columns()
+    assert list(columns) == ["sequence_number", "step_ahead", "sequence", "step"] and columns["step"].tolist() == [1, 3, 5, 7]
+    twice = Predictions(task, [("y", 0), ("y", 1)], None, numbers)
+    assert "of 2 sequences" in repr(twice)
+    with pytest.raises(minrnn.InputError, match="two columns would be called 'y'"):
+        twice.columns()
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
@@ -247,6 +385,130 @@ def test_times_keep_their_type_and_go_on_beyond_nanoseconds():
     assert Forecaster(5, **FAST).fit(numbers).predict()["ds"].tolist() == [20240212, 20240213, 20240214, 20240215, 20240216]
 
 
+@pytest.mark.parametrize("library", ["dictionary", "pandas", "polars", "pyarrow"])
+def test_a_forecaster_keeps_what_it_learned_from_as_it_was(library):
+    table = {name: column.copy() for name, column in load().items()} | {"note": np.repeat("unread", 240)}
+    given = table if library == "dictionary" else frame(library, table)
+    model = Forecaster(3, known_ahead=["offer"], calendar=["weekday"], columns=["offer"], **FAST).fit(given)
+    future = {"unique_id": np.repeat(["b0", "b1", "b2"], 3), "ds": np.tile(load()["ds"][79] + np.arange(1, 4) * np.timedelta64(3_600_000, "ms"), 3), "offer": np.zeros(9)}
+    expected = np.asarray(model.predict(future=future)["y"])
+    if library == "pandas":
+        given["y"] *= 100
+        given.loc[:, "offer"] = 5.0
+    elif library == "dictionary":
+        given["y"] *= 100
+    elif library == "polars":
+        given[0, "y"] = 1e5
+    np.testing.assert_array_equal(model.predict(future=future)["y"], expected)
+    assert sorted(_names(model._history)) == ["ds", "offer", "unique_id", "y"]
+
+
+def test_parameters_may_be_arrays_and_a_horizon_that_is_whole():
+    table = {name: column for name, column in load().items() if name != "offer"}
+    model = Forecaster(3.0, quantiles=np.array([0.1, 0.5, 0.9]), **FAST)
+    assert "horizon=3.0, quantiles=array(" in repr(model)
+    early = {name: np.concatenate([column.reshape(3, 80)[at, :77] for at in range(3)]) for name, column in table.items()}
+    assert np.isfinite(model.fit(early).score(table))
+
+
+TIMES = {
+    "utc": lambda pandas, times: pandas.Series(times).dt.tz_localize("UTC"),
+    "arrow-utc": lambda pandas, times: pandas.Series(times).dt.tz_localize("UTC").astype("timestamp[us, UTC][pyarrow]"),
+    "arrow": lambda pandas, times: pandas.Series(times).astype("timestamp[ms][pyarrow]"),
+    "arrow-date": lambda pandas, times: pandas.Series(times.astype("datetime64[D]").tolist(), dtype="date32[pyarrow]"),
+    "dates": lambda pandas, times: pandas.Series(times.astype("datetime64[D]").tolist(), dtype=object),
+    "datetimes": lambda pandas, times: pandas.Series(times.astype("datetime64[us]").tolist(), dtype=object),
+    "period": lambda pandas, times: pandas.Series(pandas.PeriodIndex(times, freq="D")),
+    "integers": lambda pandas, times: pandas.Series(times.astype("datetime64[D]").astype(int), dtype="Int64"),
+    "small": lambda pandas, times: pandas.Series(times.astype("datetime64[D]").astype(np.int32)),
+    "texts": lambda pandas, times: pandas.Series(times.astype("datetime64[D]").astype(str)),
+}
+
+
+@pytest.mark.parametrize("kind", list(TIMES))
+def test_times_of_pandas_keep_their_type_so_that_frames_can_be_merged(kind):
+    pandas = pytest.importorskip("pandas")
+    if kind.startswith("arrow"):
+        pytest.importorskip("pyarrow")
+    times = np.datetime64("2024-01-01") + np.arange(45).astype("timedelta64[D]")
+    whole = pandas.DataFrame({"unique_id": "a", "ds": TIMES[kind](pandas, times.astype("datetime64[ns]")), "y": np.sin(np.arange(45) * 0.9)})
+    forecast = Forecaster(5, **FAST).fit(whole[:40]).predict()
+    assert forecast["ds"].dtype == whole["ds"].dtype
+    assert forecast["ds"].tolist() == whole["ds"].tolist()[40:] and len(forecast.merge(whole, on="ds")) == 5
+
+
+def test_times_that_are_categories_go_on_as_texts():
+    pandas = pytest.importorskip("pandas")
+    days = (np.datetime64("2024-01-01") + np.arange(45).astype("timedelta64[D]")).astype(str)
+    frame = pandas.DataFrame({"unique_id": "a", "ds": pandas.Categorical(days[:40]), "y": np.sin(np.arange(40) * 0.9)})
+    assert Forecaster(5, **FAST).fit(frame).predict()["ds"].tolist() == days[40:].tolist()
+
+
+def test_a_stream_of_batches_and_a_column_called_select_are_learned_from():
+    pyarrow = pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    table = {"unique_id": ["a"] * 40, "ds": list(range(40)), "y": np.sin(np.arange(40) * 0.9).tolist(), "select": [1.0, 2.0] * 20}
+    expected = Forecaster(3, columns=["y", "select"], **FAST).fit(pandas.DataFrame(table)).predict()["y"].tolist()
+
+    class Stream:
+        def __arrow_c_stream__(self, requested_schema=None):
+            return pyarrow.table(table).__arrow_c_stream__(requested_schema)
+
+    assert list(Forecaster(3, columns=["y", "select"], **FAST).fit(Stream()).predict()["y"]) == expected
+
+
+@pytest.mark.parametrize("kind", ["utc", "date", "int32", "milliseconds"])
+def test_times_of_polars_keep_their_type_so_that_frames_can_be_joined(kind):
+    polars = pytest.importorskip("polars")
+    times = polars.Series("ds", (np.datetime64("2024-01-01") + np.arange(45)).astype("datetime64[us]"))
+    change = {
+        "utc": lambda: times.dt.replace_time_zone("UTC"),
+        "date": lambda: times.cast(polars.Date),
+        "int32": lambda: times.cast(polars.Date).cast(polars.Int32),
+        "milliseconds": lambda: times.cast(polars.Datetime("ms")),
+    }[kind]
+    whole = polars.DataFrame({"unique_id": ["a"] * 45, "ds": change(), "y": np.sin(np.arange(45) * 0.9)})
+    forecast = Forecaster(5, **FAST).fit(whole[:40]).predict()
+    assert forecast["ds"].dtype == whole["ds"].dtype
+    assert forecast["ds"].to_list() == whole["ds"].to_list()[40:] and len(forecast.join(whole, on="ds")) == 5
+
+
+def test_what_is_to_be_known_of_a_table_is_told_with_its_predictions():
+    table = {name: column for name, column in load().items() if name != "offer"}
+    model = Forecaster(3, **FAST).fit(table)
+    short = {name: column[:230] for name, column in table.items()}
+    sentence = "1 of 3 sequences end before the newest"
+    with pytest.warns(UserWarning, match=sentence) as told:
+        model.predict(short)
+    assert [warning.filename for warning in told] == [__file__]
+    assert [note[: len(sentence)] for note in model.model_.predict(short).notes] == [sentence]
+    assert model.model_.predict(table).notes == []
+
+
+def test_a_training_of_an_estimator_that_is_stopped_promises_no_run(monkeypatch):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("minrnn.training.progress_bar", lambda: Bar(stop))
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        SequenceClassifier(progress=True, **FAST).fit(*waves())
+    assert getattr(stopped.value, "__notes__", []) == []
+
+
+class Bar:
+    """A progress bar that does something with updates."""
+
+    def __init__(self, do):
+        self.do = do
+
+    def __call__(self, event):
+        if event["event"] == "update":
+            self.do()
+
+    def close(self):
+        pass
+
+
 def test_scikit_learn_takes_them():
     pytest.importorskip("sklearn")
     from sklearn.base import clone, is_classifier, is_regressor
@@ -273,7 +535,6 @@ NOT_OF_SEQUENCES = {
     "check_fit2d_1sample",
     "check_fit2d_predict1d",
     "check_estimators_empty_data_messages",
-    "check_supervised_y_2d",
     "check_classifiers_regression_target",  # any labels are classes
     "check_classifiers_train",  # as little training as here does not learn iris
     "check_regressors_train",

@@ -159,3 +159,11 @@ def test_rows_that_are_no_episodes_are_refused(change, message, tmp_path):
     with pytest.raises(minrnn.InputError, match=message):
         minrnn.write_trajectories(tmp_path / "file", **rows)
     assert not list(tmp_path.iterdir())
+
+
+def test_episodes_are_not_written_into_a_run(tmp_path):
+    rows = dict(observations=np.ones((6, 3)), actions=np.zeros((6, 2)), rewards=np.ones(6), terminals=[0, 0, 1, 0, 0, 1])
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "experiment.toml").touch()
+    with pytest.raises(minrnn.InputError, match="lies in the run"):
+        minrnn.write_trajectories(tmp_path / "file", **rows)

@@ -145,6 +145,26 @@ def test_saved_sessions_go_on(text, temperature, tmp_path):
         temperature.load_session(saved)
 
 
+def test_a_session_is_not_saved_over_its_model_or_into_a_run(text, tmp_path):
+    file = tmp_path / "model.minrnn"
+    file.write_bytes(MODELS.joinpath("shakespeare.minrnn").read_bytes())
+    (tmp_path / "link").symlink_to(file)
+    session = minrnn.load(file).session()
+    for name in ("model.minrnn", "link"):
+        with pytest.raises(minrnn.InputError, match="is the input '.*model.minrnn'; give another file to write"):
+            session.save(tmp_path / name)
+    assert file.read_bytes() == MODELS.joinpath("shakespeare.minrnn").read_bytes()
+    with pytest.raises(minrnn.InputError, match="is a directory; give a file to write"):
+        session.save(tmp_path)
+    run = tmp_path / "run"
+    (run / "checkpoints").mkdir(parents=True)
+    (run / "experiment.toml").touch()
+    with pytest.raises(minrnn.InputError, match="lies in the run"):
+        session.save(run / "saved")
+    session.save(tmp_path / "saved")
+    session.save(tmp_path / "saved")
+
+
 def test_states_are_numbers(text):
     session = text.session(2)
     first = session.state()
@@ -207,6 +227,14 @@ def test_generation_is_reproducible_and_goes_on(text):
     other = text.session()
     other.prefill(PROMPT + whole)
     np.testing.assert_array_equal(other.step(1), session.step(1))
+
+
+def test_a_text_may_end_before_one_text_or_several(text):
+    whole = "".join(text.generate(PROMPT, 40, temperature=0))
+    for stop in ("e", ["e"], ("e", "zz")):
+        assert "".join(text.generate(PROMPT, 40, temperature=0, stop=stop)) == whole.split("e")[0]
+    # Letter by letter it would end before any of these.
+    assert "".join(text.generate(PROMPT, 40, temperature=0, stop=whole[8:11])) == whole.split(whole[8:11])[0]
 
 
 def test_a_text_ends_when_its_session_reads_something_else(text):

@@ -8,6 +8,8 @@ import pytest
 
 import minrnn
 from conftest import EXPECTED, MODELS
+from minrnn import handed
+from test_training import TINY, frame
 
 
 def read(path):
@@ -151,6 +153,90 @@ def test_sequences_keep_their_names(sensors, recordings):
             predicted = sensors.predict({**recordings, "recording": column})
             assert predicted.names == three, three
             np.testing.assert_array_equal(predicted.probabilities, expected)
+
+
+@pytest.fixture(scope="module")
+def shop():
+    """Forecasts sales by the weekday and a number that is a name."""
+    days = 140
+    table = {
+        "ds": np.datetime64("2024-01-01") + np.arange(days),
+        "y": np.array([10 + 5 * (day % 7 == 0) + 3 * (day % 3) for day in range(days)], dtype=float),
+        "shift": [["7", "9", "early"][day % 3] for day in range(days)],
+    }
+    settings = {**TINY, "columns": ["y", "shift"], "calendar": ["weekday"], "horizon": 2}
+    return minrnn.train("forecast", table, settings=settings, threads=1).model, table
+
+
+def weekday(day):
+    return int((day.astype("datetime64[D]").astype(int) + 3) % 7 + 1)
+
+
+def test_numbers_in_columns_of_names_are_names(shop):
+    model, table = shop
+    expected = model.predict(table).values[0]
+    shifts = [int(name) if name.isdigit() else name for name in table["shift"]]
+    for make in (int, float, np.int64, np.float32, str, lambda day: np.array([day])):
+        session = model.session()
+        for day, y, shift in zip(table["ds"], table["y"], shifts):
+            row = {"y": y, "ds.weekday": make(weekday(day)), "shift": shift}
+            told = session.step(row)
+        np.testing.assert_allclose(told, expected, rtol=1e-6)
+
+
+def test_codes_are_what_arrays_have_and_no_row_that_names_its_columns(shop):
+    model, table = shop
+    names = [category["values"] for category in model.task["categories"]]
+    places = [category["column"] for category in model.task["categories"]]
+    rows = np.zeros((len(table["y"]), 3))
+    columns = {"y": table["y"], "shift": table["shift"], "ds.weekday": [str(weekday(day)) for day in table["ds"]]}
+    for at, name in enumerate(model.columns):
+        known = dict(zip(places, names)).get(at)
+        rows[:, at] = columns[name] if known is None else [known.index(value) for value in columns[name]]
+    np.testing.assert_allclose(model.session().prefill(rows), model.predict(table).values[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("library", ["dictionary", "pandas", "polars", "pyarrow"])
+def test_sessions_read_tables_by_the_names_of_their_columns(library, shop):
+    model, table = shop
+    # In another order than the model's, with numbers for names.
+    columns = {"shift": table["shift"], "ds.weekday": [weekday(at) for at in table["ds"]], "y": table["y"]}
+    read = columns if library == "dictionary" else frame(library, columns)
+    expected = model.predict(table).values[0]
+    np.testing.assert_allclose(model.session().prefill(read), expected, rtol=1e-6)
+    np.testing.assert_allclose(model.session().forward(read)[-1], expected, rtol=1e-6)
+    np.testing.assert_allclose(model.session(2).prefill([read, read]), [expected] * 2, rtol=1e-6)
+    np.testing.assert_allclose(model.predict([read, read]).values, [expected] * 2, rtol=1e-6)
+    first = {name: column[:2] for name, column in columns.items()}
+    steps = model.session(2).step(first if library == "dictionary" else frame(library, first))
+    rows = [{name: column[at] for name, column in first.items()} for at in range(2)]
+    np.testing.assert_array_equal(steps, [model.session().step(row) for row in rows])
+    with pytest.raises(minrnn.InputError, match="the column 'shift' is missing"):
+        model.session().prefill({"y": [1.0], "ds.weekday": [1]})
+    with pytest.raises(minrnn.InputError, match="reads no column 'ds'"):
+        model.session().prefill({**columns, "ds": table["ds"]})
+    with pytest.raises(minrnn.InputError, match="expected a table of 3 rows, a step for each row, found 2"):
+        model.session(3).step(first)
+
+
+def test_a_missing_name_is_missing_and_no_name(shop):
+    model, _ = shop
+    for missing in (None, np.nan, float("nan")):
+        with pytest.raises(minrnn.InputError, match="column 'shift': found NaN"):
+            model.session().step({"y": 10.0, "shift": missing, "ds.weekday": 1})
+    other, late = ({"y": 10.0, "shift": shift, "ds.weekday": 1} for shift in (8, "late"))
+    np.testing.assert_array_equal(model.session().step(other), model.session().step(late))
+
+
+def test_columns_are_read_as_numbers_or_as_the_names_that_the_library_writes():
+    table = {"b": [1, 2.0, "x ", True, None, np.nan], "a": [1, 2, 3, 4, 5, None]}
+    numbers, names = handed.columns_read(table, ["a", "b"], [False, True])
+    np.testing.assert_array_equal(numbers, [1, 2, 3, 4, 5, np.nan])
+    assert names == ["1", "2", "x", "true", None, None]
+    with pytest.raises(minrnn.InputError, match="'b' has 1 rows, expected 6"):
+        handed.columns_read({**table, "b": [1]}, ["a", "b"], [False, True])
+    with pytest.raises(minrnn.InputError, match="one name of the column 'b', found an array"):
+        handed.name_of([1, 2], "b")
 
 
 REFUSED = [

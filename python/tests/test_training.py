@@ -304,3 +304,14 @@ def test_models_are_inspected_verified_and_exchanged(tmp_path):
         minrnn.import_weights(tmp_path / "lstm.safetensors", tmp_path / "back", format="torch-lstm", into=run)
     with pytest.raises(minrnn.InputError, match="expected one of"):
         minrnn.export_weights(run, tmp_path / "x", format="word")
+
+
+def test_a_run_that_was_there_before_is_not_said_to_be_saved(tmp_path):
+    options = {"out": tmp_path / "run", "group": "machine", "target": "state", "settings": TINY, "threads": 1}
+    minrnn.train("classify", machines(), **options)
+    with pytest.raises(minrnn.InputError, match="resume=True") as refused:
+        minrnn.train("classify", machines(), **options)
+    assert getattr(refused.value, "__notes__", []) == []
+    with pytest.raises(minrnn.InputError) as refused:
+        minrnn.train(out=tmp_path / "run", resume=True, d_model=9, progress=False)
+    assert getattr(refused.value, "__notes__", []) == []

@@ -101,8 +101,7 @@ impl Loaded {
 
     /// Bytes of a session that has read `steps`.
     fn session_bytes(&self, steps: usize) -> usize {
-        let history = self.table.as_ref().map_or(0, TableTask::history_bytes);
-        usize::try_from(self.model.session_bytes(steps)).unwrap_or(usize::MAX).saturating_add(history)
+        usize::try_from(self.model.session_bytes_of(self.table.as_ref(), steps)).unwrap_or(usize::MAX)
     }
 
     /// The names of columns, classes or targets, or that of the column of sequences.

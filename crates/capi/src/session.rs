@@ -17,7 +17,6 @@ pub(crate) struct Session {
     pub memory: Sessions,
     /// 0, 1, …, as many as there are rows.
     all: Vec<usize>,
-    threads: usize,
 }
 
 impl Named for Session {
@@ -32,23 +31,23 @@ pub type SessionHandle = Opaque<State>;
 
 impl Session {
     fn new(model: Arc<Loaded>, rows: usize) -> Result<Self> {
-        let memory = Sessions::new(&model.model, model.table.as_ref(), rows);
-        Self::of(model, memory.map_err(|error| Failure::of(Status::Memory, error))?)
+        let memory = Sessions::new(&model.model, model.table.as_ref(), rows)?;
+        Self::begun(model, memory)
+    }
+
+    /// A session as it is handed out at first: on one thread.
+    fn begun(model: Arc<Loaded>, mut memory: Sessions) -> Result<Self> {
+        memory.set_threads(1);
+        Self::of(model, memory)
     }
 
     fn of(model: Arc<Loaded>, memory: Sessions) -> Result<Self> {
-        let mut session = Self { model, memory, all: Vec::new(), threads: 0 };
+        let mut session = Self { model, memory, all: Vec::new() };
         let rows = session.memory.rows();
         let refused = |_| Failure::new(Status::Memory, format!("memory cannot hold {rows} sessions; ask for fewer"));
         session.all.try_reserve_exact(rows).map_err(refused)?;
         session.all.extend(0..rows);
-        session.set_threads(1);
         Ok(session)
-    }
-
-    fn set_threads(&mut self, threads: usize) {
-        self.threads = threads;
-        self.memory.set_threads(threads);
     }
 
     /// The model, its rows and the memory of a step; `rows` are those that the caller names, or all.
@@ -57,9 +56,7 @@ impl Session {
     }
 
     fn select(&self, rows: &[usize]) -> Result<Self> {
-        let mut selected = Self::of(self.model.clone(), self.memory.select(rows)?)?;
-        selected.set_threads(self.threads);
-        Ok(selected)
+        Self::of(self.model.clone(), self.memory.select(rows)?)
     }
 
     fn reset(&mut self, row: usize) -> Result<()> {
@@ -75,7 +72,7 @@ impl Session {
 
     fn restored(model: Arc<Loaded>, bytes: &[u8]) -> Result<Self> {
         let memory = Sessions::from_bytes(bytes, &model.model, model.table.as_ref(), model.identity())?;
-        Self::of(model, memory)
+        Self::begun(model, memory)
     }
 }
 
@@ -168,7 +165,7 @@ pub extern "C" fn minrnn_session_size(session: *const SessionHandle, what: i32) 
 #[unsafe(no_mangle)]
 pub extern "C" fn minrnn_session_threads(session: *mut SessionHandle, threads: usize) -> Status {
     guarded(|| {
-        SESSIONS.exclusive(session.addr())?.set_threads(threads);
+        SESSIONS.exclusive(session.addr())?.memory.set_threads(threads);
         Ok(())
     })
 }

@@ -1,8 +1,8 @@
 //! Rows of a table in its units in, predictions in its units out.
 
-use minrnn_stream::Sessions;
+use minrnn_stream::{Sessions, expect_numbers};
 
-use crate::failure::{Failure, guarded};
+use crate::failure::guarded;
 use crate::pointers::{self, expect_apart, expect_len};
 use crate::session::{SESSIONS, SessionHandle};
 use crate::status::Status;
@@ -44,15 +44,10 @@ pub unsafe extern "C" fn minrnn_table_step(
         let needed = rows.len().saturating_mul(model.outputs());
         expect_len("predictions", predictions.len(), needed, "the predictions of the model for each row")?;
         predictions.copy_from_slice(sessions.step(model, task, rows, values)?);
-        let mut flaw = None;
-        for (&row, predicted) in rows.iter().zip(predictions.chunks_exact_mut(model.outputs())) {
-            if let Some(&found) = predicted.iter().find(|number| !number.is_finite()) {
-                flaw.get_or_insert((row, found));
-                predicted.fill(f64::NAN);
-            }
-        }
-        let Some((row, found)) = flaw else { return Ok(()) };
-        let sentence = format!("the model predicts {found} for row {row}, which is no number; train it anew, and begin the row anew");
-        Err(Failure::new(Status::Model, sentence))
+        expect_numbers(rows, predictions).map_err(|error| {
+            let flawed = |predicted: &&mut [f64]| predicted.iter().any(|number| !number.is_finite());
+            predictions.chunks_exact_mut(model.outputs()).filter(flawed).for_each(|predicted| predicted.fill(f64::NAN));
+            error.into()
+        })
     })
 }

@@ -96,7 +96,7 @@ proptest! {
 fn a_header_that_lies_is_refused() {
     let packed = text_model(MixerKind::MinGru, 3);
     let file = PackedFile::parse(&packed.bytes).unwrap();
-    let mut config = file.config.clone();
+    let mut config = file.config().clone();
     config.d_model = 1 << 20;
     refused(load(&PackedFile::encode(&config, &[], &[])).0, Status::Model, "d_model must be between 1 and 65536");
     let claims = |number: u64, at: usize| {

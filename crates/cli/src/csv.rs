@@ -1,5 +1,7 @@
 //! Cells of CSV files.
 
+use crate::printable::printable;
+
 /// `cell` as it stands in a line.
 pub fn quoted(cell: &str) -> String {
     match cell.contains([',', '"', '\n', '\r']) {
@@ -10,6 +12,5 @@ pub fn quoted(cell: &str) -> String {
 
 /// A cell in which line ends and other control characters are escaped, so that it stays in its line.
 pub fn in_a_line(text: &str) -> String {
-    let escaped: String = text.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.to_string() }).collect();
-    quoted(&escaped)
+    quoted(&printable(text))
 }

@@ -24,6 +24,7 @@ pub struct Display {
     started_at: u64,
     last_line: Option<Instant>,
     by_accuracy: bool,
+    keeps_best: bool,
     scored_part: &'static str,
     processes: usize,
 }
@@ -78,7 +79,8 @@ impl Display {
         let by_accuracy = trainer.data().is_scored_by_accuracy();
         let scored_part = if trainer.data().has_parts() { "validation" } else { "test" };
         let processes = trainer.group().size();
-        Self { bar, max_iterations, started: Instant::now(), started_at, last_line: None, by_accuracy, scored_part, processes }
+        let keeps_best = trainer.experiment().train.validates();
+        Self { bar, max_iterations, started: Instant::now(), started_at, last_line: None, by_accuracy, keeps_best, scored_part, processes }
     }
 
     pub fn show(&mut self, event: &Event) {
@@ -87,7 +89,7 @@ impl Display {
             Event::Evaluated { iteration, evaluation, is_best } => {
                 let accuracy = evaluation.accuracy.filter(|_| self.by_accuracy);
                 let accuracy = accuracy.map_or(String::new(), |share| format!("  accuracy {:.2} %", 100.0 * share));
-                let best = if *is_best { "  best" } else { "" };
+                let best = if *is_best && self.keeps_best { "  best" } else { "" };
                 self.line(&format!("iteration {iteration}: {} loss {:.4}{accuracy}{best}", self.scored_part, evaluation.loss));
             }
             _ => {}

@@ -6,6 +6,7 @@ use minrnn::Error;
 
 use crate::exit::ExitCode;
 use crate::hint;
+use crate::printable::printable;
 use crate::say::say;
 
 /// The run or the check failed.
@@ -71,20 +72,9 @@ pub fn sentence(error: &anyhow::Error) -> String {
     error.chain().map(hint::with_hint).reduce(told).unwrap_or_default()
 }
 
-/// `text` with its control characters escaped: a file may have any name, and a terminal would obey it.
-fn printable(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
-    text.chars().map(shown).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn control_characters_are_escaped_and_all_else_is_kept() {
-        assert_eq!(printable("'a\x1b[31m\nb\u{9b}': é 日本 \u{1f980} \\"), "'a\\u{1b}[31m\\nb\\u{9b}': é 日本 \u{1f980} \\");
-    }
 
     #[test]
     fn a_cause_is_told_once() {

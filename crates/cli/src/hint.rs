@@ -34,6 +34,8 @@ fn of_library(error: &Error) -> String {
             Needed::File => "; give one with --data FILE".to_owned(),
             Needed::Folder => "; give it with --data FOLDER".to_owned(),
             Needed::Target => "; name the columns with --target COLUMN".to_owned(),
+            Needed::TargetOrLayout => "; give --target COLUMN, or --layout wide-columns".to_owned(),
+            Needed::TableTask => "; give --task classify, regress or forecast, or the experiment text to learn its characters".to_owned(),
             Needed::RowsToCome => "; give them with --future FILE".to_owned(),
             Needed::Into => " with --into RUN".to_owned(),
             Needed::Group => "; name it with --group COLUMN".to_owned(),

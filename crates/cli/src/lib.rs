@@ -22,6 +22,7 @@ mod interrupt;
 mod memory;
 mod output;
 mod predicted;
+mod printable;
 mod printer;
 mod ranks;
 mod say;

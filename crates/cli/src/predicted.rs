@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use minrnn::data::table::{Prediction, Series, TableTask};
+use minrnn::data::table::{Prediction, Series, TableTask, number_names};
 use minrnn_model::likeliest;
 use serde_json::{Map, Value};
 
@@ -103,16 +103,14 @@ fn step_name(others: &[String]) -> String {
 }
 
 fn header(task: &TableTask) -> Vec<String> {
+    let numbers = number_names(task).into_iter().map(|(name, _)| name);
     match task {
-        TableTask::Classify(classifier) => {
-            let shares = classifier.classes.iter().map(|class| format!("probability of {class}"));
-            [&classifier.group, &classifier.target].into_iter().cloned().chain(shares).collect()
-        }
-        TableTask::Regress(regressor) => vec![regressor.group.clone(), regressor.target.clone()],
+        TableTask::Classify(classifier) => [&classifier.group, &classifier.target].into_iter().cloned().chain(numbers).collect(),
+        TableTask::Regress(regressor) => [regressor.group.clone()].into_iter().chain(numbers).collect(),
         TableTask::Forecast(forecaster) => {
-            let own = forecaster.group.iter().chain(&forecaster.time).cloned();
-            let mut header: Vec<String> = own.chain(forecaster.value_names().into_iter().map(|(name, _)| name)).collect();
-            let at = header.len() - forecaster.value_names().len();
+            let mut header: Vec<String> = forecaster.group.iter().chain(&forecaster.time).cloned().collect();
+            let at = header.len();
+            header.extend(numbers);
             header.insert(at, step_name(&header));
             header
         }

@@ -5,8 +5,7 @@ use minrnn_stream::Model;
 
 /// "96 bytes", or with what past tokens add to it; of a model of a `table`, with the rows that it keeps.
 pub fn session_size(model: &Model, table: Option<&TableTask>) -> String {
-    let rows = table.map_or(0, TableTask::history_bytes) as u128;
-    let bytes = |steps| model.session_bytes(steps) + rows;
+    let bytes = |steps| model.session_bytes_of(table, steps);
     let first = bytes(0);
     match model.steps_seen() {
         0 => format!("{first} bytes, however long"),

@@ -35,6 +35,8 @@ enum HowMissing {
 /// How the series of a table lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum HowLaid {
+    /// What the columns show
+    Auto,
     /// A row for each step
     Long,
     /// A row for each series, with a column for each step
@@ -94,63 +96,86 @@ pub struct TaskArgs {
     /// A table to score at the end and never train on; for forecasts, what follows the sequences of --data [default: a part of --data]
     #[arg(long, value_name = "FILE")]
     test: Option<PathBuf>,
-    /// A table to choose the best checkpoint by, with train.keep = best [default: a part of --data]
+    /// A table to choose the best checkpoint by [default: the last one is kept, or with train.keep = best a part of --data chooses]
     #[arg(long, value_name = "FILE")]
     validation: Option<PathBuf>,
 }
 
+impl From<FileTask> for Task {
+    fn from(task: FileTask) -> Self {
+        match task {
+            FileTask::Classify => Self::Classify,
+            FileTask::Regress => Self::Regress,
+            FileTask::Forecast => Self::Forecast,
+            FileTask::Policy => Self::Policy,
+        }
+    }
+}
+
 impl TaskArgs {
-    /// The built-in experiment of the task.
+    /// The built-in experiment of the task, which has its name.
     pub fn experiment(&self) -> Option<&'static str> {
-        self.task.map(|task| match task {
-            FileTask::Classify => "classify",
-            FileTask::Regress => "regress",
-            FileTask::Forecast => "forecast",
-            FileTask::Policy => "policy",
-        })
+        self.task.map(|task| Task::from(task).name())
+    }
+
+    /// Whether a table to validate with is given.
+    pub fn validates(&self) -> bool {
+        self.validation.is_some()
+    }
+
+    /// All flags, and whether each is given.
+    fn flags(&self) -> [(&'static str, bool); 15] {
+        [
+            ("--task", self.task.is_some()),
+            ("--target", !self.target.is_empty()),
+            ("--group", self.group.is_some()),
+            ("--time", self.time.is_some()),
+            ("--layout", self.layout.is_some()),
+            ("--missing", self.missing.is_some()),
+            ("--columns", !self.columns.is_empty()),
+            ("--class-weights", !self.class_weights.is_empty()),
+            ("--horizon", self.horizon.is_some()),
+            ("--season", self.season.is_some()),
+            ("--calendar", !self.calendar.is_empty()),
+            ("--known-ahead", !self.known_ahead.is_empty()),
+            ("--quantiles", !self.quantiles.is_empty()),
+            ("--test", self.test.is_some()),
+            ("--validation", self.validation.is_some()),
+        ]
+    }
+
+    /// The flags that are given, each with the key of `[data]` that it stands for.
+    fn given(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.flags().into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| (flag, key_of(flag)))
+    }
+
+    /// Refuses a flag beside one of `settings` for the same key, of which one would give way.
+    pub fn expect_said_once(&self, settings: &[String]) -> Result<(), WrongInput> {
+        let keys = || settings.iter().filter_map(|setting| setting.split_once('=')).map(|(key, _)| key.trim());
+        let is_set = |own: &str| keys().any(|key| key.strip_prefix("data.").unwrap_or(key) == own);
+        let twice = self.given().find(|(_, key)| is_set(key));
+        twice.map_or(Ok(()), |(flag, key)| Err(WrongInput(format!("{flag} and --set {key} are both given; leave one of them out"))))
+    }
+
+    /// Refuses a flag that is for another task than `task`.
+    fn expect_flags_of(&self, task: Task) -> Result<(), WrongInput> {
+        let mut given = self.given().filter(|(flag, _)| *flag != "--task");
+        if !task.reads_table() {
+            let refused = |flag| WrongInput(format!("{flag} is for tables; add --task classify, regress or forecast"));
+            return given.next().map_or(Ok(()), |(flag, _)| Err(refused(flag)));
+        }
+        let other = given.find_map(|(flag, key)| Some((flag, DataConfig::readers(&key))).filter(|(_, readers)| !readers.contains(&task)));
+        let Some((flag, readers)) = other else { return Ok(()) };
+        let readers: Vec<&str> = readers.into_iter().map(Task::name).collect();
+        Err(WrongInput(format!("{flag} is for --task {}; leave it out, or choose that task", readers.join(" or "))))
     }
 
     /// Puts what is given in place of `data`'s own.
     pub fn apply(&self, data: &mut DataConfig) -> anyhow::Result<()> {
-        match self.task {
-            Some(FileTask::Classify) => data.task = Task::Classify,
-            Some(FileTask::Regress) => data.task = Task::Regress,
-            Some(FileTask::Forecast) => data.task = Task::Forecast,
-            Some(FileTask::Policy) => data.task = Task::Policy,
-            None => {}
-        }
+        data.task = self.task.map_or(data.task, Task::from);
+        self.expect_flags_of(data.task)?;
         if !data.task.reads_table() {
-            let given = [
-                ("--target", !self.target.is_empty()),
-                ("--group", self.group.is_some()),
-                ("--time", self.time.is_some()),
-                ("--layout", self.layout.is_some()),
-                ("--missing", self.missing.is_some()),
-                ("--columns", !self.columns.is_empty()),
-                ("--class-weights", !self.class_weights.is_empty()),
-                ("--horizon", self.horizon.is_some()),
-                ("--season", self.season.is_some()),
-                ("--calendar", !self.calendar.is_empty()),
-                ("--known-ahead", !self.known_ahead.is_empty()),
-                ("--quantiles", !self.quantiles.is_empty()),
-                ("--test", self.test.is_some()),
-                ("--validation", self.validation.is_some()),
-            ];
-            return match given.iter().find(|(_, is_given)| *is_given) {
-                Some((flag, _)) => Err(WrongInput(format!("{flag} is for tables; add --task classify, regress or forecast")).into()),
-                None => Ok(()),
-            };
-        }
-        let belong = [
-            ("--class-weights", !self.class_weights.is_empty(), Task::Classify, "classify"),
-            ("--horizon", self.horizon.is_some(), Task::Forecast, "forecast"),
-            ("--season", self.season.is_some(), Task::Forecast, "forecast"),
-            ("--calendar", !self.calendar.is_empty(), Task::Forecast, "forecast"),
-            ("--known-ahead", !self.known_ahead.is_empty(), Task::Forecast, "forecast"),
-            ("--quantiles", !self.quantiles.is_empty(), Task::Forecast, "forecast"),
-        ];
-        if let Some((flag, _, _, task)) = belong.iter().find(|(_, is_given, task, _)| *is_given && *task != data.task) {
-            return Err(WrongInput(format!("{flag} is for --task {task}; leave it out, or choose that task")).into());
+            return Ok(());
         }
         if !self.target.is_empty() {
             data.table.target.clone_from(&self.target);
@@ -163,6 +188,7 @@ impl TaskArgs {
         }
         if let Some(layout) = self.layout {
             data.table.layout = match layout {
+                HowLaid::Auto => LayoutChoice::Auto,
                 HowLaid::Long => LayoutChoice::Long,
                 HowLaid::WideSeries => LayoutChoice::WideSeries,
                 HowLaid::WideColumns => LayoutChoice::WideColumns,
@@ -198,5 +224,36 @@ impl TaskArgs {
         data.forecast.horizon = self.horizon.unwrap_or(data.forecast.horizon);
         data.forecast.season = self.season.unwrap_or(data.forecast.season);
         Ok(())
+    }
+}
+
+/// The key of `[data]` that `flag` stands for.
+fn key_of(flag: &str) -> String {
+    flag.trim_start_matches('-').replace('-', "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, Command, FromArgMatches};
+
+    use super::*;
+
+    #[test]
+    fn every_flag_is_listed_and_stands_for_a_key_of_tables() {
+        let command = TaskArgs::augment_args(Command::new("train"));
+        let known: Vec<String> = command.get_arguments().filter_map(|flag| Some(format!("--{}", flag.get_long()?))).collect();
+        let args = TaskArgs::from_arg_matches(&command.get_matches_from(["train"])).unwrap();
+        assert_eq!(known, args.flags().map(|(flag, _)| flag));
+        for (flag, _) in args.flags().into_iter().skip(1) {
+            let readers = DataConfig::readers(&key_of(flag));
+            assert!(readers.iter().all(|task| task.reads_table()), "{flag}: {readers:?}");
+        }
+    }
+
+    #[test]
+    fn tasks_have_the_names_that_the_library_has_for_them() {
+        for &task in FileTask::value_variants() {
+            assert_eq!(task.to_possible_value().unwrap().get_name(), Task::from(task).name());
+        }
     }
 }

@@ -93,7 +93,7 @@ fn what_the_model_has_learned_from_is_told_of_under_any_name() {
     // Of a text a checkpoint does not say where it was.
     for (training, own, content, of_own) in [(classes, "slopes.csv", rows, "the file"), (texts, "text.txt", text, "the same as the file")] {
         training.run().ok();
-        let told = |name: &str| eval(&[&shown(&training.out), "--data", &shown(&scratch.path(name)), "--batches", "1"]).ok().stderr;
+        let told = |name: &str| eval(&[&shown(&training.out), "--data", &shown(&scratch.path(name))]).ok().stderr;
         scratch.write("copy", &content);
         // With a row or some letters less it is another file.
         scratch.write("other", &content[..content.trim_end().rfind(['\n', 'j']).unwrap() + 1]);
@@ -101,6 +101,16 @@ fn what_the_model_has_learned_from_is_told_of_under_any_name() {
         assert_eq!(told(own), format!("this is {of_own} {why}"));
         assert_eq!(told("copy"), format!("this is the same as the file {why}"));
         assert_eq!(told("other"), "");
+        let packed = shown(&scratch.path("packed.minrnn"));
+        Finished::of(&mut minrnn(&["pack", &shown(&training.out), "-o", &packed])).ok();
+        for model in [packed, shown(&training.out)] {
+            let few = eval(&[&model, "--data", &shown(&scratch.path("other")), "--batches", "1"]);
+            if own == "slopes.csv" {
+                few.refused(&["--batches is about random batches, and a table is scored whole; leave it out"]);
+            } else {
+                few.ok();
+            }
+        }
     }
 }
 
@@ -323,6 +333,28 @@ fn other_models_have_no_lengths() {
         let both = eval(&[&run, args[0], args[1]]);
         assert_eq!(both.code, Some(2), "{both:?}");
     }
+}
+
+#[test]
+fn a_flag_of_another_flag_is_refused_without_it_whatever_else_is_given() {
+    let refused = |args: &[&str], part: &str| {
+        let Finished { code, stderr, .. } = eval(args);
+        assert!(code == Some(2) && stderr.contains(part), "{args:?}: {stderr}");
+    };
+    let both = "cannot be used with";
+    for flag in ["--max-length=5", "--strings=5"] {
+        refused(&["run", flag], "--by-length");
+        for other in [&["--batches=2"][..], &["--data=x"], &["--by-frequency"], &["--data=x", "--backtest=2"]] {
+            refused(&[&["run", flag][..], other].concat(), both);
+        }
+    }
+    // What a score by length or by frequency never writes.
+    for by in ["--by-length", "--by-frequency"] {
+        for of_data in ["--against=x", "--logits=x", "--hidden=x", "--embeddings=x", "--layer=1", "--stride=2"] {
+            refused(&["run", by, of_data], both);
+        }
+    }
+    refused(&["run", "--batches=2", "--stride=3"], both);
 }
 
 #[test]

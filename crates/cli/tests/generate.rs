@@ -118,6 +118,12 @@ fn the_text_alone_is_on_stdout_and_is_that_of_the_library() {
     std::fs::write(&file, "the cat").unwrap();
     let from_file: Vec<&str> = ["--prompt-file", file.to_str().unwrap()].into_iter().chain(args[2..].iter().copied()).collect();
     assert_eq!(text(&checkpoint.generate(&from_file)), expected);
+    let from_stdin = |more: &[&str]| {
+        let mut command = command(&checkpoint.path(), &["--prompt-file", "-"]);
+        command.args(more).args(&args[2..]).stdin(std::fs::File::open(&file).unwrap()).output().unwrap()
+    };
+    assert_eq!(text(&from_stdin(&[])), expected);
+    assert!(refused(&from_stdin(&["--prompt-file", "-"]), 2).contains("--prompt-file - is given twice"));
 }
 
 #[test]

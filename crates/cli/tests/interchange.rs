@@ -22,8 +22,8 @@ fn model(scratch: &Scratch, name: &str) -> PathBuf {
     let mut weights = minrnn_model::Weights::read(foreign(name)).unwrap();
     let names: Vec<String> = weights.names().filter(|name| !name.starts_with("case.")).map(ToOwned::to_owned).collect();
     let tensors = names.into_iter().map(|name| {
-        let tensor = weights.take_any(&name).unwrap();
-        (name, tensor.shape, tensor.data.into())
+        let (shape, data) = weights.take_any(&name).unwrap().into_parts();
+        (name, shape, data.into())
     });
     let path = scratch.path(&format!("{name}.safetensors"));
     minrnn_model::write_safetensors(&path, tensors.collect::<Vec<_>>(), None).unwrap();
@@ -122,8 +122,8 @@ fn the_threshold_of_a_forecaster_goes_along_only_where_no_weight_is_another() {
     let mut weights = minrnn_model::Weights::read(scratch.path("gru.safetensors")).unwrap();
     let names: Vec<String> = weights.names().map(ToOwned::to_owned).collect();
     let tensors = names.into_iter().map(|name| {
-        let tensor = weights.take_any(&name).unwrap();
-        (name, tensor.shape, tensor.data.iter().map(|x| x / 2.0).collect::<Vec<_>>().into())
+        let (shape, data) = weights.take_any(&name).unwrap().into_parts();
+        (name, shape, data.iter().map(|x| x / 2.0).collect::<Vec<_>>().into())
     });
     let (halved, other) = (shown(&scratch.path("halved.safetensors")), shown(&scratch.path("other")));
     minrnn_model::write_safetensors(&halved, tensors.collect::<Vec<_>>(), None).unwrap();

@@ -29,7 +29,7 @@ fn model(name: &str) -> Tensors {
 }
 
 fn write(path: &Path, tensors: &Tensors) {
-    let items = tensors.iter().map(|(name, tensor)| (name.clone(), tensor.shape.clone(), tensor.data.clone().into()));
+    let items = tensors.iter().map(|(name, tensor)| (name.clone(), tensor.shape().to_vec(), tensor.data().into()));
     write_safetensors(path, items, None).unwrap();
 }
 
@@ -131,11 +131,11 @@ fn a_trained_model_takes_its_vocabulary_along() {
 /// The tensors as bf16, each number without its last 16 bits.
 fn write_bf16(path: &Path, tensors: &Tensors) {
     let bytes: Vec<Vec<u8>> =
-        tensors.values().map(|tensor| tensor.data.iter().flat_map(|x| ((x.to_bits() >> 16) as u16).to_le_bytes()).collect()).collect();
+        tensors.values().map(|tensor| tensor.data().iter().flat_map(|x| ((x.to_bits() >> 16) as u16).to_le_bytes()).collect()).collect();
     let views = tensors
         .iter()
         .zip(&bytes)
-        .map(|((name, tensor), bytes)| (name.clone(), TensorView::new(Dtype::BF16, tensor.shape.clone(), bytes).unwrap()));
+        .map(|((name, tensor), bytes)| (name.clone(), TensorView::new(Dtype::BF16, tensor.shape().to_vec(), bytes).unwrap()));
     fs::write(path, safetensors::serialize(views, None).unwrap()).unwrap();
 }
 
@@ -145,7 +145,7 @@ fn a_model_in_parts_of_16_bits_is_read_from_its_folder() {
     let folder = folder_of(&scratch, "mamba_hf", "mamba-hf");
     fs::remove_file(folder.join("model.safetensors")).unwrap();
     let mut whole = model("mamba_hf");
-    whole.values_mut().flat_map(|tensor| &mut tensor.data).for_each(|x| *x = f32::from_bits(x.to_bits() & 0xffff_0000));
+    whole.values_mut().flat_map(Tensor::data_mut).for_each(|x| *x = f32::from_bits(x.to_bits() & 0xffff_0000));
     let last = whole.keys().nth(whole.len() / 2).unwrap().clone();
     let mut first = whole.clone();
     let second = first.split_off(&last);
@@ -164,8 +164,8 @@ fn a_model_in_parts_of_16_bits_is_read_from_its_folder() {
     let found = tensors(&file);
     for (name, tensor) in &whole {
         // A gain is kept as its distance from 1.
-        let close = found[name].data.iter().zip(&tensor.data).all(|(x, y)| (x - y).abs() <= 2f32.powi(-24));
-        assert!(close && found[name].shape == tensor.shape, "{name}");
+        let close = found[name].data().iter().zip(tensor.data()).all(|(x, y)| (x - y).abs() <= 2f32.powi(-24));
+        assert!(close && found[name].shape() == tensor.shape(), "{name}");
     }
 
     let other = shown(&scratch.path("other"));

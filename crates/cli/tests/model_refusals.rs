@@ -25,7 +25,16 @@ fn tensors(path: &Path) -> Tensors {
 }
 
 fn write(path: &Path, tensors: Tensors) {
-    write_safetensors(path, tensors.into_iter().map(|(name, tensor)| (name, tensor.shape, tensor.data.into())), None).unwrap();
+    let tensors = tensors.into_iter().map(|(name, tensor)| {
+        let (shape, data) = tensor.into_parts();
+        (name, shape, data.into())
+    });
+    write_safetensors(path, tensors, None).unwrap();
+}
+
+/// The values of `tensor` in another shape.
+fn reshaped(tensor: &Tensor, shape: &[usize]) -> Tensor {
+    Tensor::new(shape.to_vec(), tensor.data().to_vec()).unwrap()
 }
 
 /// A checkpoint of one block.
@@ -100,7 +109,7 @@ fn weights_of_another_name_or_shape_are_named_whatever_the_mixer() {
         let (file, whole) = (directory.join(WEIGHTS_FILE), tensors(&directory.join(WEIGHTS_FILE)));
         // The largest tensor of the mixer.
         let of_mixer = |(name, _): &&(String, Tensor)| name.starts_with("backbone.blocks.0.mixer.");
-        let (name, tensor) = whole.iter().filter(of_mixer).max_by_key(|(_, tensor)| tensor.data.len()).unwrap();
+        let (name, tensor) = whole.iter().filter(of_mixer).max_by_key(|(_, tensor)| tensor.data().len()).unwrap();
         let refused = |change: &dyn Fn(&mut (String, Tensor)), parts: &[&str]| {
             let mut changed = whole.clone();
             changed.iter_mut().filter(|(found, _)| found == name).for_each(change);
@@ -110,13 +119,13 @@ fn weights_of_another_name_or_shape_are_named_whatever_the_mixer() {
             told(&["pack", &shown(&directory), "-o", &out]).refused(parts);
             assert!(!Path::new(&out).exists());
         };
-        let expected = format!("{:?}", tensor.shape);
+        let expected = format!("{:?}", tensor.shape());
         refused(
             &|(name, _)| name.push('s'),
             &[&format!("tensor '{name}' is missing"), &format!("expected with shape {expected}"), &format!("'{name}s'")],
         );
-        let flat = format!("[{}]", tensor.data.len());
-        refused(&|(_, tensor)| tensor.shape = vec![tensor.data.len()], &[&format!("'{name}' has shape {flat}, expected {expected}")]);
+        let flat = [tensor.data().len()];
+        refused(&|(_, tensor)| *tensor = reshaped(tensor, &flat), &[&format!("'{name}' has shape {flat:?}, expected {expected}")]);
         // One more tensor, of a block that is not there.
         let surplus = name.replace("blocks.0", "blocks.1");
         write(&file, [whole.clone(), vec![(surplus.clone(), tensor.clone())]].concat());
@@ -183,8 +192,8 @@ fn a_file_of_another_library_with_a_wrong_name_or_shape_is_named() {
         changed
     };
     import(with(&|(name, _)| name.push('s'))).refused(&[&format!("tensor '{name}' is missing"), "expected with shape [32]"]);
-    import(with(&|(_, tensor)| tensor.shape = vec![2, 16])).refused(&[&format!("'{name}' has shape [2, 16], expected [32]")]);
-    let surplus = vec![("nothing.weight".to_owned(), Tensor { shape: vec![1], data: vec![0.0] })];
+    import(with(&|(_, tensor)| *tensor = reshaped(tensor, &[2, 16]))).refused(&[&format!("'{name}' has shape [2, 16], expected [32]")]);
+    let surplus = vec![("nothing.weight".to_owned(), Tensor::new(vec![1], vec![0.0]).unwrap())];
     import([whole.clone(), surplus].concat()).refused(&["'nothing.weight' is not part of this model"]);
     assert!(!Path::new(&out).exists());
 }
@@ -199,7 +208,7 @@ fn weights_that_are_not_finite_are_refused_by_name_whoever_runs_the_model() {
         let file = directory.join(WEIGHTS_FILE);
         let mut damaged = tensors(&file);
         let (name, tensor) = damaged.last_mut().unwrap();
-        tensor.data[5] = f32::NAN;
+        tensor.data_mut()[5] = f32::NAN;
         let parts = [&format!("tensor '{name}' holds NaN at position 5")[..], "expected finite numbers"];
         write(&file, damaged.clone());
         let directory = shown(&directory);

@@ -28,8 +28,8 @@ fn what_cannot_be_written_is_named_as_it_was_to_be_named() {
     let mut read = minrnn_model::Weights::read(foreign).unwrap();
     let names: Vec<String> = read.names().filter(|name| !name.starts_with("case.")).map(ToOwned::to_owned).collect();
     let tensors = names.into_iter().map(|name| {
-        let tensor = read.take_any(&name).unwrap();
-        (name, tensor.shape, tensor.data.into())
+        let (shape, data) = read.take_any(&name).unwrap().into_parts();
+        (name, shape, data.into())
     });
     minrnn_model::write_safetensors(&weights, tensors.collect::<Vec<_>>(), None).unwrap();
     let full = |args: &[&str], name: &Path| {

@@ -130,6 +130,9 @@ fn what_cannot_act_or_be_read_is_told() {
     text.run().ok();
     rollout(&[], &text.out).refused(&["it is not a policy", "task = policy"]);
     Finished::of(&mut minrnn(&["rollout"])).failed(2, &["--behavior"]);
+    // A scripted player sees no window.
+    let padded = Finished::of(&mut minrnn(&["rollout", "--behavior", "random", "--left-padding", "seen"]));
+    assert!(padded.code == Some(2) && padded.stderr.contains("cannot be used with"), "{padded:?}");
     rollout(&[], &scratch.path("nowhere")).refused(&["nowhere"]);
     let random = Finished::of(&mut minrnn(&["rollout", "--behavior", "random"])).ok();
     assert!(random.stdout.contains("100 episodes of random"), "{random:?}");

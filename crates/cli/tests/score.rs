@@ -66,6 +66,7 @@ fn planted_anomalies_are_found_and_few_others() {
         assert_eq!((row[3].is_empty(), row[4].is_empty(), row[5].is_empty()), (step == 1, step <= 13, step <= 13), "{row:?}");
     }
     assert!(finished.stderr.contains(&format!("{} of 1200 rows are marked", marked.len())), "{finished:?}");
+    score(&run, &data, &["--by", "token"]).refused(&["it reads tables, whose rows are scored, and --by token is for texts"]);
 
     // A packed file and the checkpoint of before have the threshold with them.
     let packed = shown(&scratch.path("model.minrnn"));
@@ -152,6 +153,8 @@ fn unusual_lines_of_a_text_are_found() {
     assert!(score(&packed, &small, &[]).ok().stderr.contains("none is marked"));
     let usual = shown(&scratch.write("usual.txt", words(2000)));
     assert!(score(&packed, &data, &["--calibrate", &usual]).ok().stderr.contains("lines are marked; the most surprising is line"));
+    let odd = shown(&scratch.write("odd.txt", "§\n"));
+    assert!(score(&packed, &odd, &["--calibrate", &usual]).ok().stderr.contains("1 of 1 line is marked"));
 }
 
 #[test]

@@ -606,10 +606,12 @@ fn a_table_is_answered_as_predict_answers_it() {
     assert_eq!(expected.lines().count(), 7);
     assert_eq!(ask("/v1/predict?model=load", "text/csv", "*/*", rows.as_bytes()), (200, expected.clone()));
     let (status, json) = ask("/v1/predict", "text/csv", "application/json", rows.as_bytes());
-    let json: Vec<Value> = serde_json::from_str(&json).unwrap();
-    let last = json.last().unwrap();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["notes"], json!([]));
+    let predictions = json["predictions"].as_array().unwrap();
+    let last = predictions.last().unwrap();
     assert_eq!(
-        (status, json.len(), &last["site"], &last["day"], &last["step"]),
+        (status, predictions.len(), &last["site"], &last["day"], &last["step"]),
         (200, 6, &json!("south, old"), &json!("2024-03-02"), &json!(3))
     );
     assert!(expected.trim_end().ends_with(&last["load q0.9"].as_f64().unwrap().to_string()), "{last}");
@@ -627,10 +629,73 @@ fn a_table_is_answered_as_predict_answers_it() {
     assert_eq!(ask("/v1/predict", "text/csv", "*/*", &vec![b'a'; 2 << 20]).0, 413);
     let listed: Value = serde_json::from_str(&server.get("/v1/models").1).unwrap();
     assert_eq!(listed["data"][1]["about"], "the next 3 values of 'load'");
+    for (path, sentence) in
+        [("/v1/models/nope", "there is no model 'nope'; there is words, load"), ("/v1/models/words/load", "there is nothing here")]
+    {
+        let (status, told) = server.get(path);
+        assert!(status == 404 && told.contains(sentence), "{path}: {status} {told}");
+    }
+    // Those that were taken, and what became of them.
+    let counted = ["tables_total", "tables_wrong_total", "tables_failed_total", "tables_waiting"].map(|name| server.metric(name));
+    assert_eq!(counted, [5, 3, 0, 0]);
     // Without a model of text there is nothing to complete.
     let server = Server::start(&[&packed]);
     let (status, sentence) = server.refused("/v1/completions", &json!({ "prompt": "the " }));
     assert_eq!((status, sentence.as_str()), (404, "there is no model of text; none is served"));
+}
+
+#[test]
+fn what_predict_says_of_a_table_comes_with_the_answer() {
+    let scratch = Scratch::new();
+    let row = |site: &str, day: u32, kind: &str, load: &str| format!("{site},2024-03-{day:02},{kind},{load}\n");
+    let usual = |site: &'static str, days: std::ops::RangeInclusive<u32>| -> String {
+        days.map(|day| row(site, day, ["old", "new"][day as usize % 2], &(day % 7).to_string())).collect()
+    };
+    let header = "site,day,kind,load\n".to_owned();
+    let data = shown(&scratch.write("load.csv", header.clone() + &usual("north", 1..=31) + &usual("south", 1..=31)));
+    let args = ["--task", "forecast", "--data", &data, "--group", "site", "--target", "load", "--columns", "load,kind", "--horizon", "2"];
+    let args = [&args[..], &["--missing", "mask", "--season", "7"]].concat().into_iter().map(str::to_owned).collect();
+    let forecaster = Training { args, ..scratch.task("load", &["max_iterations=4"]) };
+    forecaster.run().ok();
+    let run = shown(&forecaster.out);
+    let packed = shown(&scratch.path("load.minrnn"));
+    Finished::of(&mut minrnn(&["pack", &run, "-o", &packed])).ok();
+    // One without some days, one that ends early, one with a name that training never saw, and one whose values are all unknown.
+    let odd = usual("north", 1..=9) + &usual("north", 12..=31) + &usual("south", 1..=20);
+    let odd = odd + &(1..=31).map(|day| row("east", day, "strange", "1") + &row("west", day, "old", "")).collect::<String>();
+    let odd = header + &odd;
+    let told = Finished::of(&mut minrnn(&["predict", &packed, "--data", &shown(&scratch.write("odd.csv", &odd))])).ok();
+    let expected: Vec<&str> = told.stderr.lines().collect();
+    for part in ["not seen in training, such as 'strange'", "longer than the usual", "end before the newest", "of the whole table"] {
+        assert!(told.stderr.contains(part), "{part}: {}", told.stderr);
+    }
+    let server = Server::start(&[&packed]);
+    let ask = |accept: &str| {
+        let request = server.agent.post(format!("{}/v1/predict", server.base)).content_type("text/csv").header("Accept", accept);
+        let mut response = request.send(odd.as_str()).unwrap();
+        let notes: Vec<String> = response.headers().get_all("Minrnn-Note").iter().map(|note| note.to_str().unwrap().to_owned()).collect();
+        (notes, response.body_mut().read_to_string().unwrap())
+    };
+    let (notes, csv) = ask("*/*");
+    assert_eq!((csv, notes), (told.stdout.clone(), expected.iter().map(|&note| note.to_owned()).collect::<Vec<_>>()));
+    let (notes, json) = ask("application/json");
+    assert_eq!((serde_json::from_str::<Value>(&json).unwrap()["notes"].clone(), notes.len()), (json!(expected), 0));
+}
+
+#[test]
+fn a_server_listens_under_a_name_and_guards_what_it_leads_to() {
+    let server = Server::start(&[model(), "--host", "localhost"]);
+    assert!(server.base.starts_with("http://127.0.0.1:"), "{}", server.base);
+    let asked = |host: &str| server.agent.get(format!("{}/health", server.base)).header("Host", host).call().unwrap();
+    assert_eq!(["localhost", "127.0.0.1:9", "models.example.org"].map(|host| asked(host).status().as_u16()), [200, 200, 403]);
+    let told = asked("models.example.org").body_mut().read_to_string().unwrap();
+    assert!(told.contains("let a proxy in front send 'Host: localhost', or start the server with a key"), "{told}");
+    // A key is enough, whatever the server is called.
+    let scratch = Scratch::new();
+    let key = shown(&scratch.write("key", "s3cret"));
+    let server = Server::start(&[model(), "--host", "localhost", "--api-key-file", &key]);
+    let request = server.agent.get(format!("{}/v1/models", server.base)).header("Host", "models.example.org");
+    assert_eq!(request.header("Authorization", "Bearer s3cret").call().unwrap().status(), 200);
 }
 
 #[test]
@@ -658,7 +723,8 @@ fn a_table_and_its_rows_to_come_are_answered_as_predict_answers_them() {
         (json!({ "data": history }), "known 3 steps ahead, so the rows to come are needed; send both tables as texts in JSON"),
         (json!({ "data": history, "future": short }), "the rows to come: the sequence 'shop, old' has 2 rows to come, expected at least 3"),
         (json!({ "data": "shop,day\n", "future": future }), "the table: "),
-        (json!({ "data": history, "futures": future }), "the table: there is no column"),
+        (json!({ "data": history, "futures": future }), "futures: there is no such field; expected one of data, future"),
+        (json!({ "data": history, "futures": future }), "(read as a table of one row, the table: there is no column"),
     ] {
         let (status, told) = server.refused("/v1/predict", &body);
         assert!(status == 400 && told.contains(sentence), "{status} {told}");
@@ -676,6 +742,9 @@ fn what_cannot_be_served_is_refused_before_it_listens() {
     refused(&[model(), model()], &["two models are called 'words'"]);
     refused(&[model(), "--sessions", "0"], &["sessions must be at least 1"]);
     refused(&[model(), "--patience", "0"], &["patience must be at least 1"]);
+    refused(&[model(), "--max-request", "0"], &["max_request must be at least 1"]);
+    refused(&[model(), "--host", "0"], &["--host '0': expected an address of this machine or a name of one; it is no whole address"]);
+    refused(&[model(), "--host", "no such name"], &["--host 'no such name': expected an address of this machine or a name of one"]);
     refused(&[model(), "--threads", "0"], &["--threads must be between"]);
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();

@@ -370,7 +370,9 @@ fn text_is_told_its_surprise_in_pieces_of_any_size() {
     stream(&[&model], "the é").failed(2, &["line 1: the model does not know the character 'é'"]);
     let passed = stream(&[&model, "--skip-bad-rows"], "the é fox").ok();
     assert_eq!((passed.stdout.lines().count(), passed.stderr.lines().count()), (9, 1));
-    stream(&[&model, "--group", "x"], "").refused(&["the model reads text"]);
+    for of_tables in [&["--group", "x"][..], &["--one-sequence"], &["--max-groups", "3"]] {
+        stream(&[&[&*model][..], of_tables].concat(), "").refused(&["the model reads text", of_tables[0]]);
+    }
 }
 
 #[test]

@@ -239,7 +239,7 @@ fn wide_tables_are_forecast() {
         writeln!(turned, "{},{}", month(t), (0..3).map(cell).collect::<Vec<_>>().join(",")).unwrap();
     }
     let (finished, _) = train(&scratch, "columns.csv", &turned, &FORECAST);
-    finished.refused(&["layout = wide-columns"]);
+    finished.refused(&["; give --target COLUMN, or --layout wide-columns"]);
     let args = [&FORECAST[..], &["--horizon", "3", "--layout", "wide-columns"]].concat();
     let (finished, run) = train(&scratch, "columns.csv", &turned, &args);
     assert!(finished.ok().stderr.contains("read as a column for each series, with times in 'ds': 3 series ('m0' to 'm2')\n"));

@@ -219,7 +219,7 @@ fn files_that_are_no_tables_are_called_by_what_they_are() {
     for (name, bytes, told) in cases {
         let data = shown(&scratch.write(name, bytes));
         Finished::of(minrnn(&["train", "--data", &data, "--out", &out]).args(CLASSIFY)).refused(&[name, told]);
-        Finished::of(&mut minrnn(&["train", "--data", &data, "--out", &out])).refused(&[name, told]);
+        Finished::of(&mut minrnn(&["train", "text", "--data", &data, "--out", &out])).refused(&[name, told]);
     }
 }
 

@@ -10,13 +10,16 @@ use common::{Finished, Scratch, Training, assert_untouched, minrnn, shown, snaps
 #[test]
 fn settings_that_do_not_fit_are_named() {
     let scratch = Scratch::new();
-    let cases: [(&str, &[&str]); 23] = [
+    let cases: [(&str, &[&str]); 26] = [
         ("d_modle=3", &["unknown key 'd_modle'", "did you mean 'd_model'?"]),
         ("model.lr=3", &["unknown key 'lr' in section [model]"]),
         ("modle.d_model=3", &["unknown section [modle]", "'model'"]),
         ("d_model", &["expected a setting of the form key=value", "'d_model'"]),
-        ("mixer=min-gur", &["model.mixer", "`min-gur`", "`min-gru`"]),
-        ("mixer=mambo", &["unknown variant `mambo`", "`mamba`"]),
+        ("mixer=min-gur", &["model.mixer", "'min-gur'", "'min-gru'"]),
+        ("vocab_size=7", &["vocab_size follows from the data, whatever is set; leave it out"]),
+        ("path=other", &["the data are given twice", "leave one of them out"]),
+        ("refit=true", &["train.refit = true learns a table anew, and task = text reads none"]),
+        ("mixer=mambo", &["model.mixer: there is no 'mambo'; did you mean 'mamba'?"]),
         ("preset=offical", &["unknown preset 'offical'", "'official'"]),
         ("conv=3", &["model.conv must be true or false", "found 3"]),
         ("seed=18446744073709551615", &["train.seed must be between 0 and 9223372036854775807", "found 18446744073709551615"]),
@@ -85,6 +88,19 @@ fn a_text_in_the_place_of_the_experiment_is_told_where_it_belongs() {
     let told = train(&[&misspelt]);
     told.refused(&["my.experiment", "did you mean 'd_model'?"]);
     assert!(!told.stderr.contains("--data"), "{told:?}");
+    assert!(!scratch.path("run").exists());
+}
+
+#[test]
+fn a_table_without_a_task_is_not_learned_letter_by_letter() {
+    let scratch = Scratch::new();
+    let (table, out) = (shown(&scratch.write("my.csv", "day,sales\n1,2\n")), shown(&scratch.path("run")));
+    let refused = Finished::of(&mut minrnn(&["train", "--data", &table, "--out", &out]));
+    refused.refused(&["my.csv' is a table by its name", "; give --task classify, regress or forecast, or the experiment text"]);
+    let named = Finished::of(&mut minrnn(&["train", "text", "--data", &table, "--out", &out]));
+    named.refused(&["my.csv'", "the train part of the text"]);
+    let columns = Finished::of(&mut minrnn(&["train", "--task", "forecast", "--data", &table, "--out", &out]));
+    columns.refused(&["name the columns that are to be predicted", "; give --target COLUMN, or --layout wide-columns"]);
     assert!(!scratch.path("run").exists());
 }
 

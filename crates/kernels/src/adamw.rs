@@ -6,7 +6,7 @@
 //! m ← β₁ m + (1 − β₁) g        v ← β₂ v + (1 − β₂) g²
 //! θ ← θ (1 − lr λ) − lr · m̂ / (√v̂ + ε),   m̂ = m / (1 − β₁ᵗ),   v̂ = v / (1 − β₂ᵗ)
 //! ```
-//! where: θ parameter; m, v first and second moment; λ weight decay; ε keeps the divisor above 0 (Loshchilov and Hutter).
+//! where: θ parameter; m, v first and second moment; λ weight decay; ε keeps the divisor above 0, also in 32 bits (Loshchilov and Hutter).
 
 use crate::grid::{self, SharedOut};
 use crate::out::{Out, Slots};
@@ -27,7 +27,7 @@ pub struct AdamW {
     pub beta_1: f64,
     /// β₂.
     pub beta_2: f64,
-    /// ε.
+    /// ε; a parameter without a gradient until now is divided by nothing else.
     pub eps: f64,
     /// λ.
     pub weight_decay: f64,
@@ -74,7 +74,7 @@ impl AdamW {
     /// measured number, and not asked about.
     ///
     /// # Panics
-    /// When `time` is 0, `beta_1` or `beta_2` is not in [0, 1), `lr` or `weight_decay` is not finite, or `eps` is not finite or below 0.
+    /// When `time` is 0, `beta_1` or `beta_2` is not in [0, 1), `lr` or `weight_decay` is not finite, or `eps` is not finite or, as an f32, not above 0.
     #[track_caller]
     pub fn expect_valid(&self) {
         let Self { lr, beta_1, beta_2, eps, weight_decay, time, gradient_scale: _ } = *self;
@@ -85,7 +85,8 @@ impl AdamW {
         for (name, number) in [("lr", lr), ("weight_decay", weight_decay)] {
             assert!(number.is_finite(), "{name}: expected a finite number, found {number}");
         }
-        assert!(eps.is_finite() && eps >= 0.0, "eps: expected a finite number of at least 0, found {eps}");
+        // 0 / 0 would be a step.
+        assert!(eps.is_finite() && eps as f32 > 0.0, "eps: expected a finite number that is above 0 as an f32, found {eps:?}");
     }
 
     /// The updated parameters and moments; all slices have one length.

@@ -10,6 +10,7 @@ pub use serde;
 
 /// A name that stands for none of the alternatives.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UnknownChoice {
     /// What the alternatives are of, such as "candidate".
     pub what: &'static str,

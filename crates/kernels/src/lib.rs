@@ -54,6 +54,7 @@ pub mod schedule;
 pub mod segments;
 pub mod selective_scan;
 pub mod shape;
+pub mod sigmoid;
 pub mod silu;
 pub mod simd;
 pub mod skip_gate;

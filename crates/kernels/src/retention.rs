@@ -44,7 +44,7 @@ use features::{Rotation, Rows};
 use gradient::Gradient;
 use head::Head;
 
-pub use features::angle;
+pub use features::{angle, decay};
 
 /// Steps of a chunk.
 pub const CHUNK: usize = 64;

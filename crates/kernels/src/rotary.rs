@@ -18,6 +18,17 @@ use alloc::{vec, vec::Vec};
 /// Base of the angles.
 pub const BASE: f64 = 10_000.0;
 
+/// Cosine and sine of an angle, computed in f64: at a place of a million, f32 would miss it by a few hundredths.
+pub fn cos_sin(angle: f64) -> [f32; 2] {
+    [libm::cos(angle) as f32, libm::sin(angle) as f32]
+}
+
+/// The pair `[a, b]` turned by an angle of the given cosine and sine.
+#[inline(always)]
+pub fn rotated([a, b]: [f32; 2], [cos, sin]: [f32; 2]) -> [f32; 2] {
+    [a * cos - b * sin, b * cos + a * sin]
+}
+
 /// Which channels turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
@@ -98,9 +109,7 @@ impl Angles {
             let place = if shared { first + i as u32 } else { places[i] };
             let (cosines, sines) = entry.split_at_mut(half);
             for ((cosine, sine), frequency) in cosines.iter_mut().zip(sines).zip(&frequencies) {
-                // The angle in f64: at a place of a million, f32 would miss it by a few hundredths.
-                let angle = f64::from(place) * frequency;
-                (*cosine, *sine) = (libm::cos(angle) as f32, libm::sin(angle) as f32);
+                [*cosine, *sine] = cos_sin(f64::from(place) * frequency);
             }
         }
         Self { half, first: shared.then_some(first), table }

@@ -1,5 +1,7 @@
 //! Which steps of a batch are real, as one code per step.
 
+use core::fmt;
+
 use crate::shape::{elements, expect_len};
 
 /// The step follows its predecessor.
@@ -8,6 +10,30 @@ pub const CONTINUE: i32 = 0;
 pub const RESET: i32 = 1;
 /// The step is not real: the state passes unchanged and the output is 0.
 pub const PADDING: i32 = 2;
+
+/// A code that no step has, or none at its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrongSegments {
+    /// Its row, from 0.
+    pub row: usize,
+    /// Its step in the row, from 0.
+    pub step: usize,
+    /// The code.
+    pub found: i32,
+}
+
+impl fmt::Display for WrongSegments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { row, step, found } = self;
+        write!(
+            f,
+            "segments: expected {CONTINUE} (goes on), {RESET} (reset) or, at the ends of rows, {PADDING} (padding), found {found} at step {step} of \
+             row {row} (counted from 0)"
+        )
+    }
+}
+
+impl core::error::Error for WrongSegments {}
 
 /// Codes of a batch `[B, T]`, row-major, or dense (every step continues).
 ///
@@ -27,14 +53,28 @@ impl<'a> Segments<'a> {
     /// `seq_len` steps alone.
     ///
     /// # Panics
-    /// When a code is unknown or padding is followed by a real step in the same row.
+    /// When a code is unknown or padding is followed by a real step in the same row; [`Segments::try_new`] does not.
+    #[track_caller]
     pub fn new(codes: &'a [i32], seq_len: usize) -> Self {
-        for row in codes.chunks(seq_len.max(1)) {
-            let real = row.iter().position(|&c| c == PADDING).unwrap_or(row.len());
-            assert!(row[..real].iter().all(|&c| c == CONTINUE || c == RESET), "unknown segment code");
-            assert!(row[real..].iter().all(|&c| c == PADDING), "padding must stand at the end of its row");
+        match Self::try_new(codes, seq_len) {
+            Ok(segments) => segments,
+            Err(error) => panic!("{error}"),
         }
-        Self { codes: Some(codes), seq_len }
+    }
+
+    /// As [`Segments::new`], of codes that others made.
+    ///
+    /// # Errors
+    /// When a code is unknown or padding is followed by a real step in the same row.
+    pub fn try_new(codes: &'a [i32], seq_len: usize) -> Result<Self, WrongSegments> {
+        for (row, codes) in codes.chunks(seq_len.max(1)).enumerate() {
+            let real = codes.iter().position(|&c| c == PADDING).unwrap_or(codes.len());
+            let is_wrong = |(step, &code): (usize, &i32)| if step < real { code != CONTINUE && code != RESET } else { code != PADDING };
+            if let Some(step) = codes.iter().enumerate().position(is_wrong) {
+                return Err(WrongSegments { row, step, found: codes[step] });
+            }
+        }
+        Ok(Self { codes: Some(codes), seq_len })
     }
 
     /// True when there is nothing to honour.
@@ -98,6 +138,25 @@ mod tests {
         assert_eq!(segments.row(1, 2), Some(&codes[2..]));
         assert_eq!((segments.length(0, 2), segments.length(1, 2)), (1, 2));
         assert_eq!((Segments::DENSE.row(0, 4), Segments::DENSE.length(0, 4)), (None, 4));
+    }
+
+    #[test]
+    fn codes_that_are_unknown_or_follow_padding_are_refused_with_their_place() {
+        for (codes, step) in [([CONTINUE, RESET, 3, PADDING], 0), ([CONTINUE, RESET, PADDING, RESET], 1), ([RESET, CONTINUE, -1, 0], 0)] {
+            let found = codes[2 + step];
+            assert_eq!(Segments::try_new(&codes, 2).unwrap_err(), WrongSegments { row: 1, step, found });
+        }
+        let refused = Segments::try_new(&[PADDING, RESET], 2).unwrap_err().to_string();
+        let expected =
+            "segments: expected 0 (goes on), 1 (reset) or, at the ends of rows, 2 (padding), found 1 at step 1 of row 0 (counted from 0)";
+        assert_eq!(refused, expected);
+        assert!(Segments::try_new(&[], 0).is_ok());
+    }
+
+    #[test]
+    #[should_panic(expected = "found 7 at step 1 of row 0")]
+    fn segments_of_a_caller_who_knows_better_panic() {
+        let _ = Segments::new(&[CONTINUE, 7], 2);
     }
 
     #[test]

@@ -43,6 +43,17 @@ fn a_zero_gradient_only_decays() {
 }
 
 #[test]
+fn the_smallest_eps_keeps_a_step_without_a_gradient_a_number() {
+    let settings = AdamW { eps: f64::from(f32::MIN_POSITIVE), ..settings(1) };
+    on_every_level(|level| {
+        let [updated, ..] = outputs([2; 3], |[updated, first, second]| {
+            settings.update(&[1.0, 0.0], &[0.0; 2], [&[0.0; 2], &[0.0; 2]], updated, [first, second]);
+        });
+        assert_eq!(updated, [0.9999, 0.0], "{level}");
+    });
+}
+
+#[test]
 fn settings_that_would_make_everything_nan_are_refused_by_name() {
     // A panic cannot be caught there.
     if cfg!(target_family = "wasm") {
@@ -55,7 +66,9 @@ fn settings_that_would_make_everything_nan_are_refused_by_name() {
         (AdamW { beta_1: 1.0, ..good }, "beta_1: expected a number of at least 0 and below 1, found 1"),
         (AdamW { beta_2: -0.5, ..good }, "beta_2: expected a number of at least 0 and below 1, found -0.5"),
         (AdamW { weight_decay: f64::INFINITY, ..good }, "weight_decay: expected a finite number, found inf"),
-        (AdamW { eps: -1e-8, ..good }, "eps: expected a finite number of at least 0, found -0.00000001"),
+        (AdamW { eps: -1e-8, ..good }, "eps: expected a finite number that is above 0 as an f32, found -1e-8"),
+        (AdamW { eps: 0.0, ..good }, "eps: expected a finite number that is above 0 as an f32, found 0.0"),
+        (AdamW { eps: 1e-50, ..good }, "eps: expected a finite number that is above 0 as an f32, found 1e-50"),
     ];
     for (settings, expected) in refused {
         for of_reference in [false, true] {
@@ -71,7 +84,7 @@ fn settings_that_would_make_everything_nan_are_refused_by_name() {
             assert_eq!(message, expected);
         }
     }
-    AdamW { beta_1: 0.0, beta_2: 0.0, eps: 0.0, lr: 0.0, ..good }.expect_valid();
+    AdamW { beta_1: 0.0, beta_2: 0.0, eps: f64::from(f32::MIN_POSITIVE), lr: 0.0, ..good }.expect_valid();
 }
 
 #[test]

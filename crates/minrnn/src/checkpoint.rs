@@ -117,7 +117,10 @@ pub(crate) fn fill(
     others: &[(&str, Vec<u8>)],
 ) -> Result<()> {
     config.write(directory)?;
-    let tensors = tensors.into_iter().map(|(name, tensor)| (name, tensor.shape, Cow::Owned(tensor.data)));
+    let tensors = tensors.into_iter().map(|(name, tensor)| {
+        let (shape, data) = tensor.into_parts();
+        (name, shape, Cow::Owned(data))
+    });
     write_safetensors(directory.join(WEIGHTS_FILE), tensors, None)?;
     if let Some(tokenizer) = tokenizer {
         tokenizer.save(directory.join(TOKENIZER_FILE))?;
@@ -181,8 +184,8 @@ pub(crate) fn state_tensors(weights: &mut Weights, prefix: &str) -> Result<BTree
     names
         .into_iter()
         .map(|name| {
-            let tensor = weights.take_any(&name)?;
-            Ok((name[prefix.len()..].to_owned(), TensorData::new(tensor.data, tensor.shape)))
+            let (shape, data) = weights.take_any(&name)?.into_parts();
+            Ok((name[prefix.len()..].to_owned(), TensorData::new(data, shape)))
         })
         .collect()
 }

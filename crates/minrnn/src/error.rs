@@ -3,6 +3,8 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use minrnn_stream::ErrorKind as RuntimeErrorKind;
+
 /// Shorthand for results of this library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -118,6 +120,10 @@ pub enum Needed {
     Folder,
     /// The columns to be found, `data.target`.
     Target,
+    /// These columns, or `data.layout = wide-columns`, by which each column is a series.
+    TargetOrLayout,
+    /// What is learned from a table, `data.task`.
+    TableTask,
     /// The column that names sequences, `data.group`.
     Group,
     /// The model that recurrent layers of another library go into.
@@ -257,7 +263,17 @@ impl Error {
     /// True where the caller's input is at fault (exit code 2), false where the run itself failed (exit code 1).
     pub fn is_wrong_input(&self) -> bool {
         match self {
-            Self::NonFinite { .. } | Self::Output { .. } | Self::Runtime(minrnn_stream::Error::Logit { .. }) => false,
+            Self::NonFinite { .. } | Self::Output { .. } => false,
+            Self::Runtime(minrnn_stream::Error::Logit { .. } | minrnn_stream::Error::Prediction { .. }) => false,
+            Self::Runtime(error) => match error.kind() {
+                // What was asked for may be right for a machine that has more, or less to do.
+                RuntimeErrorKind::Memory => false,
+                RuntimeErrorKind::File
+                | RuntimeErrorKind::Model
+                | RuntimeErrorKind::Input
+                | RuntimeErrorKind::Kind
+                | RuntimeErrorKind::State => true,
+            },
             Self::Elsewhere { is_wrong_input, .. } => *is_wrong_input,
             // A path that cannot be right is; a full disk or a missing permission is not.
             Self::Io { source, .. } | Self::Model(minrnn_model::Error::Io { source, .. }) => {
@@ -271,8 +287,30 @@ impl Error {
                         | ErrorKind::InvalidFilename
                 ) || is_loop(source.kind())
             }
-            _ => true,
+            // The settings ask for more than there is: that is known beforehand, and settings that fit are named.
+            Self::Memory(_) => true,
+            Self::Config(_)
+            | Self::Data(_)
+            | Self::Shape(_)
+            | Self::Malformed { .. }
+            | Self::Needed { .. }
+            | Self::MustStay(_)
+            | Self::DataNotRead
+            | Self::Run { .. }
+            | Self::Device(_)
+            | Self::Model(_) => true,
         }
+    }
+}
+
+/// Checks that the `numbers` that a trained model gave for `what` it read are such.
+///
+/// # Errors
+/// [`Error::Output`], with the first that is none.
+pub fn expect_output(what: impl FnOnce() -> String, numbers: impl IntoIterator<Item = f64>) -> Result<()> {
+    match numbers.into_iter().find(|number| !number.is_finite()) {
+        None => Ok(()),
+        Some(value) => Err(Error::Output { what: what(), value }),
     }
 }
 
@@ -306,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_path_is_wrong_input_and_a_refusing_disk_is_not() {
+    fn a_wrong_path_is_wrong_input_and_a_disk_or_memory_that_refuses_is_not() {
         for (kind, expected) in [
             (ErrorKind::NotFound, true),
             (ErrorKind::IsADirectory, true),
@@ -318,6 +356,9 @@ mod tests {
             assert_eq!(Error::from(minrnn_model::Error::io("write", "file", kind.into())).is_wrong_input(), expected, "{kind:?}");
         }
         assert!(Error::malformed("file", "is damaged").is_wrong_input());
+        assert!(Error::from(minrnn_stream::Error::Input("no row 3".to_owned())).is_wrong_input());
+        assert!(!Error::from(minrnn_stream::Error::Memory("memory cannot hold 3 sessions".to_owned())).is_wrong_input());
+        assert!(Error::Memory("training needs about 3 GiB of memory".to_owned()).is_wrong_input(), "it was told before anything began");
         assert!(!Error::Output { what: "the text".to_owned(), value: f64::NAN }.is_wrong_input());
         assert!(!Error::NonFinite { iteration: 0, tensor: "the loss".to_owned(), value: f64::NAN }.is_wrong_input());
     }

@@ -61,6 +61,7 @@ pub mod plot;
 mod policy;
 pub mod predict;
 pub mod report;
+pub mod rng;
 pub mod rollout;
 mod segments;
 pub mod statistics;
@@ -73,9 +74,8 @@ pub mod verify;
 
 /// The framework that models are written in, at the version that this library fits.
 pub use burn;
-pub use error::{DeviceProblem, Error, Needed, Result, RunProblem};
+pub use error::{DeviceProblem, Error, Needed, Result, RunProblem, expect_output};
 pub use minrnn_model;
-pub use minrnn_stream::rng;
 pub use policy::Policy;
 pub use segments::Segments;
 

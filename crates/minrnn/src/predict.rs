@@ -9,7 +9,7 @@ use crate::data::table::{Prediction, Series, TableTask, WholeSeries};
 use crate::memory::{Estimate, Sizes, inference};
 use crate::model::SequenceModel;
 use crate::nn::{Mixer, Mode, State};
-use crate::{Error, Result};
+use crate::{Result, expect_output};
 
 /// Sequences read at once.
 const BATCH_SIZE: usize = 32;
@@ -71,13 +71,7 @@ pub fn predict<M: Mixer>(
 /// The prediction that `outputs` after the last step of `series` stand for, all of it numbers.
 pub(crate) fn finite(task: &TableTask, series: &Series, outputs: &[f32]) -> Result<Prediction> {
     let prediction = task.prediction(series.recent(series.len() - 1, task.reach()), outputs);
-    let name = &series.name;
     let (Prediction::Classes(numbers) | Prediction::Values(numbers)) = &prediction;
-    match outputs.iter().map(|&output| f64::from(output)).chain(numbers.iter().copied()).find(|number| !number.is_finite()) {
-        None => Ok(prediction),
-        Some(value) => {
-            let what = if name.is_empty() { "the table".to_owned() } else { format!("the sequence '{name}'") };
-            Err(Error::Output { what, value })
-        }
-    }
+    expect_output(|| series.told(), outputs.iter().map(|&output| f64::from(output)).chain(numbers.iter().copied()))?;
+    Ok(prediction)
 }

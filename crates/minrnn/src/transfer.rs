@@ -132,7 +132,10 @@ pub fn export_model(run: &Path, format: Format, output: &Path) -> Result<Exporte
     }
     let named = export(format, &mut weights, &config, form)?;
     let tensors = named.len();
-    let named = named.into_iter().map(|(name, tensor)| (name, tensor.shape, tensor.data.into()));
+    let named = named.into_iter().map(|(name, tensor)| {
+        let (shape, data) = tensor.into_parts();
+        (name, shape, data.into())
+    });
     // The entry that libraries on PyTorch look for.
     write_safetensors(output, named, Some(("format", "pt")))?;
     Ok(Exported { path, tensors, vocabulary: None })
@@ -240,7 +243,7 @@ fn replace_mixers(
     let mut tensors = import(format, weights, &config.model)?;
     let mut is_same = true;
     for (name, tensor) in &tensors {
-        is_same &= rest.take(name, &tensor.shape)? == tensor.data;
+        is_same &= rest.take(name, tensor.shape())? == tensor.data();
     }
     let names: Vec<String> = rest.names().map(ToOwned::to_owned).collect();
     for name in names {

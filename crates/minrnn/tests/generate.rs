@@ -417,8 +417,8 @@ fn a_damaged_session_is_refused_and_never_panics() {
         let header = weights.metadata()["minrnn_session"][8..].replacen("\"version\":2", "\"version\":1", 1).replacen(from, to, 1);
         let names: Vec<String> = weights.names().map(ToOwned::to_owned).collect();
         let tensors = names.into_iter().map(|name| {
-            let tensor = weights.take_any(&name).unwrap();
-            (name, tensor.shape, tensor.data.into())
+            let (shape, data) = weights.take_any(&name).unwrap().into_parts();
+            (name, shape, data.into())
         });
         write_safetensors(&path, tensors, Some(("minrnn_session", &header))).unwrap();
         TextGenerator::load(&path, &Session::new(&model, 0), &tokenizer, &identity).map(|_| ())

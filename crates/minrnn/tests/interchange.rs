@@ -42,7 +42,7 @@ impl Case {
         let mut weights = Weights::read(fixture(name)).unwrap();
         let about: Value = serde_json::from_str(&weights.metadata()["case"]).unwrap();
         let tokens = weights.take_any("case.tokens").unwrap();
-        let logits = weights.take_any("case.logits").unwrap().data;
+        let logits = weights.take_any("case.logits").unwrap().into_data();
         let rest = about["config"].is_object().then(|| {
             let names: Vec<String> = weights.names().filter(|name| name.starts_with("case.rest.")).map(ToOwned::to_owned).collect();
             let rest = names.iter().map(|name| (name["case.rest.".len()..].to_owned(), weights.take_any(name).unwrap())).collect();
@@ -53,8 +53,8 @@ impl Case {
             format: about["format"].as_str().unwrap().parse().unwrap(),
             weights,
             settings: Settings::parse(&settings).unwrap(),
-            batch_size: tokens.shape[0],
-            tokens: tokens.data.into_iter().map(|id| id as u32).collect(),
+            batch_size: tokens.shape()[0],
+            tokens: tokens.into_data().into_iter().map(|id| id as u32).collect(),
             logits,
             rest,
         }
@@ -106,13 +106,17 @@ impl Case {
         for (name, tensor) in found {
             let expected = self.weights.get(&name).unwrap();
             let bits = |values: &[f32]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-            assert_eq!((&tensor.shape, bits(&tensor.data)), (&expected.shape, bits(&expected.data)), "{name}");
+            assert_eq!((tensor.shape(), bits(tensor.data())), (expected.shape(), bits(expected.data())), "{name}");
         }
     }
 }
 
 fn write(path: &Path, tensors: impl IntoIterator<Item = NamedTensor>) {
-    write_safetensors(path, tensors.into_iter().map(|(name, tensor)| (name, tensor.shape, tensor.data.into())), None).unwrap();
+    let tensors = tensors.into_iter().map(|(name, tensor)| {
+        let (shape, data) = tensor.into_parts();
+        (name, shape, data.into())
+    });
+    write_safetensors(path, tensors, None).unwrap();
 }
 
 /// Import, logits, export.
@@ -162,23 +166,24 @@ fn a_form_is_given_up_as_far_as_the_model_has_left_it() {
         let mut weights = Weights::read(file.path()).unwrap();
         let names: Vec<String> = weights.names().map(ToOwned::to_owned).collect();
         let mut tensors: Vec<NamedTensor> = names.into_iter().map(|name| (name.clone(), weights.take_any(&name).unwrap())).collect();
-        tensors.iter_mut().find(|(name, _)| name.ends_with(changed)).unwrap().1.data[at] = 0.25;
+        tensors.iter_mut().find(|(name, _)| name.ends_with(changed)).unwrap().1.data_mut()[at] = 0.25;
         write(file.path(), tensors);
         export(case.format, &mut Weights::read(file.path()).unwrap(), &config, Form::of(&case.weights)).unwrap()
     };
     let find = |tensors: &[NamedTensor], end: &str| tensors.iter().find(|(name, _)| name.ends_with(end)).map(|(_, tensor)| tensor.clone());
     let filters = find(&of("mamba_hf_three_taps", "1.mixer.conv1d.weight", 4), "layers.0.mixer.conv1d.weight").unwrap();
-    assert_eq!(filters.shape[2], 4);
-    assert!(filters.data.iter().step_by(4).all(|&tap| tap == 0.0) && filters.data[3] != 0.0);
+    assert_eq!(filters.shape()[2], 4);
+    assert!(filters.data().iter().step_by(4).all(|&tap| tap == 0.0) && filters.data()[3] != 0.0);
     let bias = find(&of("mamba_hf_without_conv_bias", "1.mixer.conv1d.bias", 3), "layers.1.mixer.conv1d.bias").unwrap();
-    assert_eq!(bias.data[3], 0.25);
+    assert_eq!(bias.data()[3], 0.25);
 }
 
 #[test]
 fn projections_with_biases_are_refused_by_name() {
     let biased = changed(&Case::read("mamba_hf"), |tensors| {
         let (_, weight) = tensors.iter().find(|(name, _)| name == "backbone.layers.0.mixer.in_proj.weight").unwrap().clone();
-        let bias = minrnn_model::Tensor { shape: vec![weight.shape[0]], data: vec![0.5; weight.shape[0]] };
+        let rows = weight.shape()[0];
+        let bias = minrnn_model::Tensor::new(vec![rows], vec![0.5; rows]).unwrap();
         tensors.push(("backbone.layers.0.mixer.in_proj.bias".to_owned(), bias));
     });
     let told = refusal(&biased);
@@ -190,7 +195,7 @@ fn numbers_that_are_not_finite_are_refused_under_the_name_they_have_in_the_file(
     let case = Case::read("mamba_hf");
     for value in [f32::NAN, f32::INFINITY] {
         let damaged = changed(&case, |tensors| {
-            tensors.iter_mut().find(|(name, _)| name == "backbone.layers.1.mixer.D").unwrap().1.data[2] = value;
+            tensors.iter_mut().find(|(name, _)| name == "backbone.layers.1.mixer.D").unwrap().1.data_mut()[2] = value;
         });
         let told = refusal(&damaged);
         assert!(told.contains(&format!("tensor 'backbone.layers.1.mixer.D' holds {value} at position 2")), "{told}");
@@ -212,7 +217,10 @@ fn a_form_that_no_file_has_is_refused() {
 fn filters_longer_than_ours_are_refused() {
     let longer = changed(&Case::read("mamba_hf"), |tensors| {
         let filters = tensors.iter_mut().filter(|(name, _)| name.ends_with("conv1d.weight"));
-        filters.for_each(|(_, tensor)| (tensor.shape[2], tensor.data) = (5, vec![0.5; tensor.shape[0] * 5]));
+        filters.for_each(|(_, tensor)| {
+            let channels = tensor.shape()[0];
+            *tensor = minrnn_model::Tensor::new(vec![channels, 1, 5], vec![0.5; channels * 5]).unwrap();
+        });
     });
     let told = refusal(&longer);
     assert!(told.contains("filters of 5 taps, expected 1 to 4"), "{told}");
@@ -290,8 +298,10 @@ fn every_tensor_that_is_missing_surplus_or_misshapen_is_named() {
             }
             let mut name = String::new();
             let misshapen = changed(&case, |tensors| {
-                tensors[at].1.shape.insert(0, 1);
-                name.clone_from(&tensors[at].0);
+                let (found, tensor) = &mut tensors[at];
+                let shape = [&[1][..], tensor.shape()].concat();
+                *tensor = minrnn_model::Tensor::new(shape, tensor.data().to_vec()).unwrap();
+                name.clone_from(found);
             });
             let told = refusal(&misshapen);
             assert!(told.contains(&format!("tensor '{name}' has shape [1")) && told.contains("expected"), "{name}: {told}");
@@ -338,7 +348,7 @@ fn what_a_format_cannot_hold_is_a_sentence() {
     let names: Vec<String> = weights.names().map(ToOwned::to_owned).collect();
     let mut tensors: Vec<NamedTensor> = names.into_iter().map(|name| (name.clone(), weights.take_any(&name).unwrap())).collect();
     let bias = tensors.iter_mut().find(|(name, _)| name == "backbone.blocks.1.mixer.in_proj.bias").unwrap();
-    bias.1.data[3] = 0.5;
+    bias.1.data_mut()[3] = 0.5;
     write(file.path(), tensors);
     let told = export(case.format, &mut Weights::read(file.path()).unwrap(), &config, Form::default()).unwrap_err().to_string();
     assert!(told.contains("no tensor for 'backbone.blocks.1.mixer.in_proj.bias'") && told.contains("it must be zero, found 0.5"), "{told}");

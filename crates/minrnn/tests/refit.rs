@@ -90,7 +90,7 @@ fn carry_out(trainer: &mut Trainer, stop_after: Option<u64>) -> Option<FinalRepo
 fn weights(checkpoint: &Path) -> BTreeMap<String, Vec<f32>> {
     let mut weights = Weights::read(checkpoint.join("model.safetensors")).unwrap();
     let names: Vec<String> = weights.names().map(ToString::to_string).collect();
-    names.into_iter().map(|name| (name.clone(), weights.take_any(&name).unwrap().data)).collect()
+    names.into_iter().map(|name| (name.clone(), weights.take_any(&name).unwrap().into_data())).collect()
 }
 
 #[test]

@@ -186,8 +186,9 @@ fn rewrite(path: &std::path::Path, mut change: impl FnMut(&str, &[usize], &mut [
     let names: Vec<String> = weights.names().map(ToString::to_string).collect();
     let changed = names.into_iter().map(|name| {
         let mut tensor = weights.take_any(&name).unwrap();
-        change(&name, &tensor.shape, &mut tensor.data);
-        (name, tensor.shape, tensor.data.into())
+        let shape = tensor.shape().to_vec();
+        change(&name, &shape, tensor.data_mut());
+        (name, shape, tensor.into_data().into())
     });
     let changed: Vec<_> = changed.collect();
     write_safetensors(path, changed, None).unwrap();

@@ -85,7 +85,7 @@ fn run(trainer: &mut Trainer, stop_after: Option<u64>, tale: &mut Vec<String>) -
 fn tensors(path: &Path) -> BTreeMap<String, Vec<f32>> {
     let mut weights = Weights::read(path).unwrap();
     let names: Vec<String> = weights.names().map(ToString::to_string).collect();
-    names.into_iter().map(|name| (name.clone(), weights.take_any(&name).unwrap().data)).collect()
+    names.into_iter().map(|name| (name.clone(), weights.take_any(&name).unwrap().into_data())).collect()
 }
 
 fn weights_of(model: &SequenceModel) -> BTreeMap<String, Vec<f32>> {

@@ -41,17 +41,19 @@ impl CheckpointFiles {
         let path = directory.join(DIGESTS_FILE);
         let digests = match read_text(&path, MAX_DIGESTS_BYTES) {
             Ok(text) => Some(parse(&text).map_err(|problem| Error::malformed(&path, problem))?),
-            Err(Error::Io { source, .. }) if matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => None,
+            Err(error) if is_missing(&error) => None,
             Err(error) => return Err(error),
         };
         let files = Self { directory, digests };
-        match files.digests.iter().flatten().map(|(name, _)| name).find(|name| !files.path(name).exists()) {
-            None => Ok(files),
-            Some(name) => {
+        for name in files.digests.iter().flatten().map(|(name, _)| name) {
+            let path = files.path(name);
+            // What cannot be looked at may be there, and is not called missing.
+            if !path.try_exists().map_err(|source| Error::io("read", &path, source))? {
                 let problem = format!("{DIGESTS_FILE} beside it lists this file, but it is missing; {}", files.remedy());
-                Err(Error::malformed(files.path(name), problem))
+                return Err(Error::malformed(path, problem));
             }
         }
+        Ok(files)
     }
 
     /// Writes the digests of every file in `directory`, which then is a complete checkpoint.
@@ -116,9 +118,12 @@ impl CheckpointFiles {
     /// The same of a file that need not be there.
     ///
     /// # Errors
-    /// As [`bytes`](Self::bytes), but for a missing file.
+    /// As [`bytes`](Self::bytes), but for a missing file. One that is there and cannot be read, by its permissions for example, is not missing.
     pub fn find(&self, name: &str, limit: u64) -> Result<Option<Vec<u8>>> {
-        if self.path(name).exists() { self.bytes(name, limit).map(Some) } else { Ok(None) }
+        match self.bytes(name, limit) {
+            Err(error) if is_missing(&error) => Ok(None),
+            found => found.map(Some),
+        }
     }
 
     /// The text of a file of at most `limit` bytes.
@@ -171,6 +176,11 @@ impl CheckpointFiles {
         // As the checkpoint itself was named.
         Some(self.directory.parent()?.join(latest.file_name()?))
     }
+}
+
+/// Whether a file could not be read because there is none.
+fn is_missing(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
 }
 
 /// Digest by name.
@@ -290,6 +300,28 @@ mod tests {
         std::fs::remove_file(directory.join(DIGESTS_FILE)).unwrap();
         std::fs::write(directory.join(CONFIG_FILE), "[]").unwrap();
         assert_eq!(CheckpointFiles::open(&directory).unwrap().text(CONFIG_FILE, 10).unwrap(), "[]");
+    }
+
+    /// A link to itself cannot be opened, whoever asks; permissions would not stop root.
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_cannot_be_opened_is_not_taken_for_a_missing_one() {
+        let (_parent, directory) = checkpoint();
+        for name in [crate::TOKENIZER_FILE, "empty"] {
+            let path = directory.join(name);
+            let _ = std::fs::remove_file(&path);
+            std::os::unix::fs::symlink(&path, &path).unwrap();
+        }
+        let refused = refusal(CheckpointFiles::open(&directory));
+        assert!(refused.starts_with("could not read '") && refused.contains("empty'"), "{refused}");
+        std::fs::remove_file(directory.join(DIGESTS_FILE)).unwrap();
+        let files = CheckpointFiles::open(&directory).unwrap();
+        for refused in [refusal(files.find(crate::TOKENIZER_FILE, 10)), refusal(files.tokenizer())] {
+            assert!(refused.starts_with("could not read '") && refused.contains("tokenizer.json'"), "{refused}");
+        }
+        // A link to nothing is as good as no file.
+        std::os::unix::fs::symlink("nowhere", directory.join("notes")).unwrap();
+        assert_eq!(files.find("notes", 10).unwrap(), None);
     }
 
     #[test]

@@ -122,6 +122,15 @@ pub enum Error {
         /// The shape the file has.
         found: Vec<usize>,
     },
+    /// A tensor is made of too few or too many values.
+    #[cfg(feature = "std")]
+    #[error("a tensor of shape {shape:?} has {found} values, expected as many as the product of its sizes")]
+    WrongCount {
+        /// Its shape.
+        shape: Vec<usize>,
+        /// How many values there are.
+        found: usize,
+    },
     /// A weight is NaN or infinite.
     #[cfg(feature = "std")]
     #[error(

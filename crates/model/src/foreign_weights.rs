@@ -71,7 +71,7 @@ fn tensors_of(path: &Path) -> Result<BTreeMap<String, Tensor>> {
             let found = format!("{}, which is neither F32 nor F16 nor BF16", view.dtype());
             Error::WrongType { path: path.to_owned(), tensor: name.to_owned(), found }
         })?;
-        Ok((name.to_owned(), Tensor { shape: view.shape().to_vec(), data }))
+        Ok((name.to_owned(), Tensor::new(view.shape().to_vec(), data)?))
     };
     file.iter().map(read).collect()
 }
@@ -121,7 +121,7 @@ mod tests {
         let all: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_le_bytes).collect();
         let read = |dtype: &str| {
             fs::write(&path, file("w", dtype, &[1 << 16], &all)).unwrap();
-            Weights::read_foreign(&path).unwrap().take_any("w").unwrap().data
+            Weights::read_foreign(&path).unwrap().take_any("w").unwrap().into_data()
         };
         for (bits, number) in (0..=u16::MAX).zip(read("BF16")) {
             assert_eq!(number.to_bits() >> 16, u32::from(bits) | if number.is_nan() { 0x40 } else { 0 });

@@ -50,7 +50,7 @@ pub use choices::{
     Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, NormKind, Pooling, Positions,
     RecurrentInit, S4Init, ScanKind, WeightFormat, WiringKind,
 };
-pub use config::{CheckedConfig, Cost, KvCache, ModelConfig, POLICY_PLACES, POLICY_TENSOR, POLICY_TIMES};
+pub use config::{CONV_TAPS, CheckedConfig, Cost, KvCache, ModelConfig, POLICY_PLACES, POLICY_TENSOR, POLICY_TIME_SCALE, POLICY_TIMES};
 #[cfg(feature = "std")]
 pub use digests::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE};
 pub use error::{Error, Result};
@@ -65,13 +65,13 @@ pub use hex::hex;
 pub use likeliest::likeliest;
 pub use mixer_kind::MixerKind;
 pub use packed::{PackedFile, Section, TensorEntry};
-pub use spec::{MLSTM_BLOCK, MixerSpec, Role, Setting, TensorSpec, Tensors};
+pub use spec::{HYENA_FEATURES, HYENA_HIDDEN, HYENA_TAPS, MLSTM_BLOCK, MixerSpec, Role, Setting, TensorSpec, Tensors, hyena_layers};
 pub use table::{
     Category, Classifier, FILLED, Forecaster, History, Layout, MAX_CATEGORIES, MAX_DEVIATIONS, MAX_REACH, Missing, Normalization,
     Prediction, Regressor, Scale, Scaling, TableTask, Transform, UNSEEN,
 };
 #[cfg(feature = "bpe")]
 pub use tokenizer::Bpe;
-pub use tokenizer::{Characters, Seen, TextInput, TextStream, Tokenizer, TokenizerKind};
+pub use tokenizer::{Characters, Seen, TextInput, TextStream, Tokenizer, TokenizerKind, incomplete_tail};
 #[cfg(feature = "std")]
 pub use weights::{Tensor, Weights, write_safetensors};

@@ -85,10 +85,9 @@ impl<'a> Section<'a> {
 /// A packed file taken apart; its tensors are taken out one by one.
 #[derive(Debug)]
 pub struct PackedFile<'a> {
-    /// What the model is.
-    pub config: ModelConfig,
-    /// The tensors of the file, in its order.
-    pub entries: Vec<TensorEntry>,
+    config: ModelConfig,
+    /// In the order of the file, whether or not they have been taken.
+    entries: Vec<TensorEntry>,
     /// By their name, and whether a reader must know them.
     sections: BTreeMap<String, (bool, &'a [u8])>,
     /// What has not been taken: for each name its place in `entries` and its bytes.
@@ -172,6 +171,21 @@ impl<'a> PackedFile<'a> {
     /// When it is no packed model, one of another version, or not of that length.
     pub fn expect_frame(beginning: &[u8], length: u64) -> Result<()> {
         frame(beginning, length).map(|_| ())
+    }
+
+    /// What the model is.
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// The tensors of the file, in its order, those that have been taken among them.
+    pub fn entries(&self) -> &[TensorEntry] {
+        &self.entries
+    }
+
+    /// The configuration and the [`entries`](Self::entries), once nothing else is asked for.
+    pub fn into_parts(self) -> (ModelConfig, Vec<TensorEntry>) {
+        (self.config, self.entries)
     }
 
     /// The bytes of a section, or `None`.
@@ -349,13 +363,16 @@ mod tests {
         let sections = [Section::tokenizer(b"{}"), Section { name: "history", required: false, bytes: b"abc" }];
         let bytes = PackedFile::encode(&config(), &sections, &[tensor("a"), tensor("b")]);
         let mut file = PackedFile::parse(&bytes).unwrap();
-        assert_eq!(file.config, config());
+        assert_eq!(*file.config(), config());
         assert_eq!(file.section(Section::TOKENIZER), Some(&b"{}"[..]));
         assert_eq!(file.sections().collect::<Vec<_>>(), [sections[1], sections[0]]);
-        assert_eq!(file.entries.len(), 2);
         assert_eq!(file.take("a", &[2]).unwrap(), (WeightFormat::F32, &[7; 8][..]));
         assert!(file.expect_empty().unwrap_err().to_string().contains("'b'"));
         assert!(file.take("b", &[3]).unwrap_err().to_string().contains("shape [2], expected [3]"));
+        // What was taken stays listed.
+        let names: Vec<&str> = file.entries().iter().map(|entry| entry.name.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert_eq!(file.into_parts(), (config(), [tensor("a").0, tensor("b").0].to_vec()));
     }
 
     #[test]

@@ -21,13 +21,51 @@ pub struct Weights {
     metadata: BTreeMap<String, String>,
 }
 
-/// One tensor, row-major.
+/// One tensor, row-major: as many values as the product of its shape.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tensor {
+    shape: Vec<usize>,
+    data: Vec<f32>,
+}
+
+impl Tensor {
+    /// The tensor of `shape`, the size of each dimension, outermost first, with the row-major values `data`.
+    ///
+    /// # Errors
+    /// When there are fewer or more values than the product of `shape`.
+    pub fn new(shape: Vec<usize>, data: Vec<f32>) -> Result<Self> {
+        if is_filled(&shape, &data) { Ok(Self { shape, data }) } else { Err(Error::WrongCount { shape, found: data.len() }) }
+    }
+
     /// Size of each dimension, outermost first.
-    pub shape: Vec<usize>,
-    /// The values; as many as the product of `shape`.
-    pub data: Vec<f32>,
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The values, row by row.
+    pub fn data(&self) -> &[f32] {
+        &self.data
+    }
+
+    /// The values, to be changed in place.
+    pub fn data_mut(&mut self) -> &mut [f32] {
+        &mut self.data
+    }
+
+    /// The values alone.
+    pub fn into_data(self) -> Vec<f32> {
+        self.data
+    }
+
+    /// Shape and values.
+    pub fn into_parts(self) -> (Vec<usize>, Vec<f32>) {
+        (self.shape, self.data)
+    }
+}
+
+/// Whether `data` has as many values as a tensor of `shape`.
+fn is_filled(shape: &[usize], data: &[f32]) -> bool {
+    shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size)) == Some(data.len())
 }
 
 impl Weights {
@@ -58,7 +96,7 @@ impl Weights {
             }
             let (chunks, _) = view.data().as_chunks::<4>();
             let data = chunks.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect();
-            tensors.insert(name.to_owned(), Tensor { shape: view.shape().to_vec(), data });
+            tensors.insert(name.to_owned(), Tensor::new(view.shape().to_vec(), data)?);
         }
         // The file was parsed above, so its header parses again.
         let (_, header) = SafeTensors::read_metadata(&bytes).map_err(|error| damaged(path, error.to_string()))?;
@@ -157,7 +195,7 @@ pub fn write_safetensors<'a>(
     let path = path.as_ref();
     let mut views = BTreeMap::new();
     for (name, shape, data) in tensors {
-        if shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size)) != Some(data.len()) {
+        if !is_filled(&shape, &data) {
             return Err(Error::malformed(path, format!("tensor '{name}' has {} values but shape {shape:?}", data.len())));
         }
         if views.contains_key(&name) {
@@ -285,6 +323,22 @@ mod tests {
         assert!(misspelt.contains("'b.wieght' is missing, expected with shape [2, 3]; the most similar name in the file is 'b.weight'"));
         let wrong = weights.take("b.weight", &[3, 2]).unwrap_err().to_string();
         assert!(wrong.contains("'b.weight' has shape [2, 3], expected [3, 2]"), "{wrong}");
+    }
+
+    #[test]
+    fn a_tensor_has_as_many_values_as_its_shape() {
+        let empty: &[f32] = &[];
+        for (shape, values) in [(&[2, 3][..], &[1.0; 6][..]), (&[], &[7.0]), (&[3, 0], empty), (&[0, usize::MAX], empty)] {
+            let mut tensor = Tensor::new(shape.to_vec(), values.to_vec()).unwrap();
+            assert_eq!((tensor.shape(), tensor.data()), (shape, values));
+            tensor.data_mut().fill(0.5);
+            assert_eq!(tensor.clone().into_data(), vec![0.5; values.len()]);
+            assert_eq!(tensor.into_parts(), (shape.to_vec(), vec![0.5; values.len()]));
+        }
+        for (shape, values) in [(&[2, 3][..], &[1.0; 5][..]), (&[2, 3], &[1.0; 7]), (&[], empty), (&[1 << 32, 1 << 32], empty)] {
+            let refused = Tensor::new(shape.to_vec(), values.to_vec()).unwrap_err().to_string();
+            assert!(refused.contains(&format!("of shape {shape:?} has {} values", values.len())), "{refused}");
+        }
     }
 
     #[test]

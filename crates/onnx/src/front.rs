@@ -1,14 +1,11 @@
 //! From what is read to the residual stream.
 
-use minrnn_model::{CheckedConfig, POLICY_PLACES, POLICY_TIMES, Positions};
+use minrnn_model::{CheckedConfig, POLICY_PLACES, POLICY_TIME_SCALE, POLICY_TIMES, Positions};
 
 use crate::graph::{Graph, Initial, Value};
 use crate::norm;
 use crate::proto::DataType;
 use crate::{Result, TOKEN, VALUES};
-
-/// What policies divide times by in a row.
-const TIME_SCALE: f32 = 1000.0;
 
 /// A row of the residual stream `[B, D]` of the step that is read.
 pub(crate) fn row(g: &mut Graph<'_>, config: &CheckedConfig) -> Result<Value> {
@@ -46,7 +43,7 @@ pub(crate) fn policy_rows(g: &mut Graph<'_>, config: &CheckedConfig) -> Result<(
     let [to_go, observation, action, time] = g.split(values, 1, [1, observed, acts, 1]);
     let table = g.parameter("times.weight", &[POLICY_TIMES, d])?;
     let (begun, last) = (g.state("policy.begun", &[1], Initial::All(0.0)), g.state("policy.time", &[1], Initial::All(0.0)));
-    let time = g.times(time, TIME_SCALE);
+    let time = g.times(time, POLICY_TIME_SCALE as f32);
     let time = g.round(time);
     let (zero, most) = (g.number(0.0), g.number((POLICY_TIMES - 1) as f32));
     let time = g.max(time, zero);

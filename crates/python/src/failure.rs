@@ -4,7 +4,6 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use minrnn_stream::{Error, ErrorKind, panic_words};
-use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 
 /// Shorthand for results of this crate.
@@ -20,6 +19,7 @@ pub(crate) enum Mistake {
     State,
     Busy,
     Training,
+    Memory,
     Internal,
 }
 
@@ -33,6 +33,7 @@ impl Mistake {
             Self::State => "StateError",
             Self::Busy => "BusyError",
             Self::Training => "TrainingError",
+            Self::Memory => "OutOfMemoryError",
             Self::Internal => "InternalError",
         }
     }
@@ -69,17 +70,23 @@ impl From<ErrorKind> for Mistake {
         match kind {
             ErrorKind::File => Self::File,
             ErrorKind::Model => Self::Model,
-            ErrorKind::Input | ErrorKind::Memory => Self::Input,
+            ErrorKind::Input => Self::Input,
             ErrorKind::Kind => Self::Kind,
             ErrorKind::State => Self::State,
+            ErrorKind::Memory => Self::Memory,
         }
     }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::new(error.kind().into(), error.to_string())
+        Self::new(mistake_of(&error), error.to_string())
     }
+}
+
+/// What went wrong in the runtime; a prediction that is no number is what it is of a whole table.
+fn mistake_of(error: &Error) -> Mistake {
+    if let Error::Prediction { .. } = error { Mistake::Training } else { error.kind().into() }
 }
 
 impl From<minrnn_model::Error> for Failure {
@@ -95,8 +102,9 @@ impl From<minrnn::Error> for Failure {
             Error::Io { .. } | Error::Model(minrnn_model::Error::Io { .. }) => Mistake::File,
             Error::Run { problem: RunProblem::CheckpointGone(_), .. } => Mistake::File,
             Error::Malformed { .. } | Error::Model(_) => Mistake::Model,
-            Error::Runtime(error) => error.kind().into(),
+            Error::Runtime(error) => mistake_of(error),
             Error::NonFinite { .. } | Error::Output { .. } => Mistake::Training,
+            Error::Memory(_) => Mistake::Memory,
             _ => Mistake::Input,
         };
         let hint = hint(&error);
@@ -111,6 +119,8 @@ fn hint(error: &minrnn::Error) -> String {
         Error::Needed { what, .. } => match what {
             Needed::File | Needed::Folder => "; give it as data".to_owned(),
             Needed::Target => "; name columns by the setting target".to_owned(),
+            Needed::TargetOrLayout => "; give the setting target, or layout=\"wide-columns\"".to_owned(),
+            Needed::TableTask => "; name the experiment: classify, regress or forecast, or text to learn its characters".to_owned(),
             Needed::Group => "; name it by the setting group".to_owned(),
             Needed::Into => " by into".to_owned(),
             Needed::ModelKey(key) => format!("; give {key} in settings"),
@@ -166,6 +176,6 @@ pub(crate) fn expect_room<T>(len: Option<usize>) -> Result<usize> {
     const SMALL: usize = 1 << 16;
     match len {
         Some(len) if len <= SMALL || Vec::<T>::new().try_reserve_exact(len).is_ok() => Ok(len),
-        _ => Err(Failure::Raised(PyMemoryError::new_err("memory cannot hold the outputs; read fewer steps at once"))),
+        _ => Err(Failure::new(Mistake::Memory, "memory cannot hold the outputs; read fewer steps at once")),
     }
 }

@@ -7,6 +7,7 @@ use pyo3::types::PyString;
 use crate::arrays::{self, Array, Number};
 use crate::failure::{Failure, Mistake, Result};
 use crate::loaded::Loaded;
+use crate::rows::{is_table, of_table};
 
 /// What stands at a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,7 +99,10 @@ impl Sequences {
                 None => of(any, width, n, is_one).map(|(tokens, form)| (Steps::Tokens(tokens), form))?,
             },
             Width::Values(_) => of(any, width, n, is_one).map(|(values, form)| (Steps::Values(values), form))?,
-            Width::Table(_) => of(any, width, n, is_one).map(|(values, form)| (Steps::Table(values), form))?,
+            Width::Table(_) => match tables(loaded, any)? {
+                Some((rows, form)) => (Steps::Table(rows), form),
+                None => of(any, width, n, is_one).map(|(values, form)| (Steps::Table(values), form))?,
+            },
         };
         let sequences = Self { steps, width: width.len(), form };
         match sequences.lens().len() == n {
@@ -129,6 +133,20 @@ fn texts(loaded: &Loaded, any: &Bound<'_, PyAny>) -> Result<Option<(Vec<Vec<u32>
     match arrays::list(any) {
         Some(texts) if !texts.is_empty() && texts.iter().all(|text| text.is_instance_of::<PyString>()) => {
             Ok(Some((texts.iter().map(tokens).collect::<Result<_>>()?, Form::List)))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The rows of tables, each a sequence, where those were given.
+fn tables(loaded: &Loaded, any: &Bound<'_, PyAny>) -> Result<Option<(Vec<Vec<f64>>, Form)>> {
+    let Some(task) = &loaded.table else { return Ok(None) };
+    if is_table(any)? {
+        return Ok(Some((vec![of_table(task, any)?], Form::Alone)));
+    }
+    match arrays::list(any) {
+        Some(tables) if tables.first().map_or(Ok(false), is_table)? => {
+            Ok(Some((tables.iter().map(|table| of_table(task, table)).collect::<Result<_>>()?, Form::List)))
         }
         _ => Ok(None),
     }

@@ -14,6 +14,7 @@ mod loaded;
 mod model;
 mod prediction;
 mod remembered;
+mod rows;
 mod scan;
 mod session;
 mod signals;

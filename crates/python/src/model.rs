@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use minrnn_model::TableTask;
+use minrnn::data::table::number_names;
 use minrnn_stream::{AlignedBytes, Reads};
 use numpy::PyArrayDyn;
-use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -15,7 +14,7 @@ use crate::counts::count;
 use crate::failure::{Failure, Mistake, Result, computed};
 use crate::handed;
 use crate::loaded::Loaded;
-use crate::prediction::{Predicted, predict};
+use crate::prediction::{Predicted, labels, predict};
 use crate::remembered::Session;
 use crate::session::saved_bytes;
 use crate::threads::Threads;
@@ -42,7 +41,8 @@ impl PyModel {
         if let Ok(bytes) = source.cast::<PyBytes>() {
             let bytes = bytes.as_bytes();
             let copied = AlignedBytes::copied(bytes);
-            let copied = copied.map_err(|_| PyMemoryError::new_err(format!("memory cannot hold the {} bytes of a model", bytes.len())))?;
+            let refused = |_| Failure::new(Mistake::Memory, format!("memory cannot hold the {} bytes of a model", bytes.len()));
+            let copied = copied.map_err(refused)?;
             return Ok(Self { loaded: Arc::new(py.detach(|| Loaded::of_bytes(copied))?) });
         }
         let refused =
@@ -88,7 +88,7 @@ impl PyModel {
         Ok(self.loaded.tokenizer()?.decode(&arrays::read::<u32>(tokens, "tokens")?.values)?)
     }
 
-    /// What the model says at the end of every sequence of a table, with the names of the sequences and the times that are forecast.
+    /// What the model says at the end of every sequence of a table, with the names of the sequences, the times that are forecast and notes on the table.
     fn _predict<'py>(
         &self,
         py: Python<'py>,
@@ -98,6 +98,11 @@ impl PyModel {
     ) -> Result<Predicted<'py>> {
         let threads = Threads::asked(threads)?;
         predict(py, &self.loaded, handed::read(table)?, future.map(handed::read).transpose()?, threads)
+    }
+
+    /// The label of each sequence of a table as it stands there, in the order in which `_predict` has them.
+    fn _labels(&self, py: Python<'_>, table: &Bound<'_, PyAny>) -> Result<Vec<String>> {
+        labels(py, &self.loaded, handed::read(table)?)
     }
 
     /// What the model is for: `text`, `classifier`, `regressor`, `forecaster`, `policy`, `tokens` or `values`.
@@ -160,8 +165,7 @@ impl PyModel {
     /// Bytes of a session of one row that has read `steps`.
     #[pyo3(signature = (steps = 1))]
     fn session_bytes(&self, #[pyo3(from_py_with = count)] steps: usize) -> u128 {
-        let history = self.loaded.table.as_ref().map_or(0, TableTask::history_bytes);
-        self.loaded.model.session_bytes(steps) + history as u128
+        self.loaded.model.session_bytes_of(self.loaded.table.as_ref(), steps)
     }
 
     /// The model's configuration as JSON.
@@ -174,6 +178,12 @@ impl PyModel {
     #[getter]
     fn _task(&self) -> Result<String> {
         json(&self.loaded.table)
+    }
+
+    /// What the numbers that are predicted are called, of forecasts those at one step, with the place of each; none where there is no task on tables.
+    #[getter]
+    fn _number_names(&self) -> Vec<(String, usize)> {
+        self.loaded.table.as_ref().map_or_else(Vec::new, number_names)
     }
 
     /// How a step of a policy becomes numbers, as JSON; `null` of others.

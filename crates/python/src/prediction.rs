@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use minrnn::data::table::{Prediction, Series, TableSource, TableTask, read_series_from};
+use minrnn::data::table::{Prediction, Series, TableSource, TableTask, notes, read_labels, read_series_from};
 use minrnn::{Error, deployed};
 use numpy::PyArrayDyn;
 use pyo3::prelude::*;
@@ -20,8 +20,9 @@ use crate::threads::{Threads, within};
 const TABLE: &str = "the table";
 const TO_COME: &str = "the rows to come";
 
-/// Names of sequences, the times to come of each as they would be written where a column tells times, and numbers `[N, …]`.
-pub(crate) type Predicted<'py> = (Vec<String>, Vec<Option<Vec<String>>>, Bound<'py, PyArrayDyn<f64>>);
+/// Names of sequences, the times to come of each as they would be written where a column tells times, numbers `[N, …]`, and what should be known of the
+/// table, in sentences.
+pub(crate) type Predicted<'py> = (Vec<String>, Vec<Option<Vec<String>>>, Bound<'py, PyArrayDyn<f64>>, Vec<String>);
 
 /// What is predicted for the sequences of `table`, whose rows to come are `future`.
 pub(crate) fn predict<'py>(
@@ -31,30 +32,21 @@ pub(crate) fn predict<'py>(
     future: Option<Read>,
     threads: Threads,
 ) -> Result<Predicted<'py>> {
-    let Some(task) = &loaded.table else {
-        return Err(Failure::new(Mistake::Kind, "the model was not trained on a table: it has no rows to read"));
-    };
+    let task = task(loaded)?;
     let pool = threads.pool(py, true)?;
     let found = interruptible(py, |stop| {
         within(pool.as_deref(), || {
             let (mut file, mut file_to_come) = (PathBuf::new(), PathBuf::new());
             let table = source(TABLE, table, &mut file);
             let future = future.map(|future| source(TO_COME, future, &mut file_to_come));
-            let series = read_series_from(task, table, future)?;
+            let (series, unseen) = read_series_from(task, table, future)?;
             let predictions = deployed::predict(&loaded.model, task, &series, stop)?;
-            Ok::<_, Error>(predictions.map(|predictions| (series, predictions)))
+            let notes = notes(task, &series, &unseen);
+            Ok::<_, Error>(predictions.map(|predictions| (series, predictions, notes)))
         })
     })?;
-    let found = found.map_err(|error| match error {
-        // A table in memory is no file.
-        Error::Malformed { path, problem } if [TABLE, TO_COME].map(Path::new).contains(&path.as_path()) => {
-            Failure::input(format!("{}: {problem}", path.display()))
-        }
-        Error::Malformed { .. } => Failure::input(error.to_string()),
-        error => error.into(),
-    })?;
     // Nothing is left out but by a stop, whose exception was raised.
-    let (series, predictions) = found.unwrap_or_default();
+    let (series, predictions, notes) = found.map_err(in_memory)?.unwrap_or_default();
     let shape = [&[series.len()][..], &prediction(task)].concat();
     let numbers = filled(py, &shape, |room: &mut [f64]| {
         let all = predictions.iter().flat_map(|prediction| match prediction {
@@ -64,7 +56,29 @@ pub(crate) fn predict<'py>(
         Ok(())
     })?;
     let times = series.iter().map(|series| times(task, series)).collect();
-    Ok((series.into_iter().map(|series| series.name).collect(), times, numbers))
+    Ok((series.into_iter().map(|series| series.name).collect(), times, numbers, notes))
+}
+
+/// The label of each sequence of `table` as it stands there, in the order in which [`predict`] has them.
+pub(crate) fn labels(py: Python<'_>, loaded: &Arc<Loaded>, table: Read) -> Result<Vec<String>> {
+    let task = task(loaded)?;
+    let found = interruptible(py, |_| read_labels(task, source(TABLE, table, &mut PathBuf::new())))?;
+    found.map_err(in_memory)
+}
+
+fn task(loaded: &Loaded) -> Result<&TableTask> {
+    loaded.table.as_ref().ok_or_else(|| Failure::new(Mistake::Kind, "the model was not trained on a table: it has no rows to read"))
+}
+
+/// `error` as a sentence in which a table in memory is no file.
+fn in_memory(error: Error) -> Failure {
+    match error {
+        Error::Malformed { path, problem } if [TABLE, TO_COME].map(Path::new).contains(&path.as_path()) => {
+            Failure::input(format!("{}: {problem}", path.display()))
+        }
+        Error::Malformed { .. } => Failure::input(error.to_string()),
+        error => error.into(),
+    }
 }
 
 /// Where `table` is; `path` keeps the name of a file.

@@ -56,17 +56,10 @@ fn room<'a>(name: &str, array: &'a Array<'_>, len: usize) -> Result<Out<'a>> {
     }
 }
 
-/// Refuses segments that are none, which the kernels do not accept.
-fn segments<'a>(codes: Option<&'a [i32]>, seq_len: usize) -> Result<Segments<'a>> {
+/// The segments of codes; none are dense.
+fn segments(codes: Option<&[i32]>, seq_len: usize) -> Result<Segments<'_>> {
     let Some(codes) = codes else { return Ok(Segments::DENSE) };
-    let is_ordered = |row: &[i32]| {
-        let real = row.iter().position(|&code| code == minrnn_kernels::segments::PADDING).unwrap_or(row.len());
-        row.iter().enumerate().all(|(t, &code)| if t < real { (0..2).contains(&code) } else { code == 2 })
-    };
-    match codes.chunks(seq_len.max(1)).all(is_ordered) {
-        true => Ok(Segments::new(codes, seq_len)),
-        false => Err(Failure::input("segments: expected 0 (goes on), 1 (reset) or, at the ends of rows, 2 (padding)")),
-    }
+    Segments::try_new(codes, seq_len).map_err(|error| Failure::input(error.to_string()))
 }
 
 /// What a recurrence reads.

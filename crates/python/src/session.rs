@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use minrnn::output::expect_harmless;
 use minrnn_model::write_atomic;
 use numpy::PyArrayDyn;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyString};
 
 use crate::arrays;
 use crate::counts::count;
-use crate::failure::{Failure, Mistake, Result, computed};
+use crate::failure::{Failure, Mistake, Result, apart};
 use crate::generation::{Generation, Settings};
 use crate::inputs::Sequences;
 use crate::remembered::Session;
@@ -127,7 +128,7 @@ impl Session {
         Ok(self.reading()?.sessions.copy_row(row, &source.sessions, source_row)?)
     }
 
-    /// All that is remembered as bytes, or in the file `path`.
+    /// All that is remembered as bytes, or in the file `path`, which may be that of an older session, but not of the model or of what it learned from.
     #[pyo3(signature = (path = None))]
     fn save<'py>(&self, py: Python<'py>, path: Option<PathBuf>) -> Result<Option<Bound<'py, PyBytes>>> {
         let identity = self.loaded.identity()?;
@@ -135,7 +136,11 @@ impl Session {
         match path {
             None => Ok(Some(PyBytes::new(py, &bytes))),
             Some(path) => {
-                computed(py, || Ok(write_atomic(&path, &bytes)?))?;
+                let source = self.loaded.source.as_deref();
+                apart(py, || -> minrnn::Result<()> {
+                    expect_harmless(&path, source)?;
+                    Ok(write_atomic(&path, &bytes)?)
+                })??;
                 Ok(None)
             }
         }
@@ -172,7 +177,7 @@ impl Session {
         min_p: f64,
         repetition_penalty: f64,
         #[pyo3(from_py_with = count)] seed: u64,
-        stop: Vec<String>,
+        #[pyo3(from_py_with = texts)] stop: Vec<String>,
         tokens: bool,
     ) -> Result<Generation> {
         let sampling = minrnn_stream::Sampling { temperature, top_k, top_p, min_p, repetition_penalty, seed };
@@ -188,6 +193,14 @@ impl Session {
             Ok(remembered) => format!("<minrnn.Session batch={} nbytes={}>", remembered.sessions.rows(), remembered.sessions.bytes()),
             Err(_) => "<minrnn.Session in use>".to_owned(),
         }
+    }
+}
+
+/// Texts of a list, or one alone, which Python has for a list of its characters.
+fn texts(any: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    match any.is_instance_of::<PyString>() {
+        true => Ok(vec![any.extract()?]),
+        false => any.extract(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use minrnn_stream::{Inside, Model, Sessions, State, Workspace};
+use minrnn_stream::{Inside, Model, PASS_STEPS, Sessions, State, Workspace};
 use numpy::PyArrayDyn;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -16,8 +16,6 @@ use crate::threads::within;
 
 /// Multiply-adds between two looks at whether the user wants to stop: some tens of milliseconds.
 const BETWEEN_SIGNALS: usize = 1 << 31;
-/// A sequence is cut at multiples of so many steps, as the runtime cuts it too.
-const PASS_STEPS: usize = 512;
 /// Most steps between two looks, whose outputs may be kept.
 const MOST_STEPS: usize = 1 << 16;
 
@@ -50,9 +48,9 @@ pub(crate) fn step<'py>(
     }
 }
 
-/// Steps after which it is looked whether the user wants to stop.
+/// Steps after which it is looked whether the user wants to stop, whole passes of the runtime.
 fn chunk(model: &Model, rows: usize) -> usize {
-    let steps = BETWEEN_SIGNALS / model.parameters().saturating_mul(rows).max(1);
+    let steps = BETWEEN_SIGNALS / model.step_macs().saturating_mul(rows).max(1);
     steps.next_multiple_of(PASS_STEPS).clamp(PASS_STEPS, MOST_STEPS)
 }
 
@@ -158,14 +156,25 @@ pub(crate) fn forward<'py>(
     rows: &[usize],
     wanted: Wanted,
 ) -> Result<Bound<'py, PyAny>> {
+    sessions.set_threads(session.threads.most(true));
+    forward_by(py, session, sessions.parts_mut(), sequences, rows, wanted)
+}
+
+/// The same of rows of a state, with the memory of a step.
+pub(crate) fn forward_by<'py>(
+    py: Python<'py>,
+    session: &Session,
+    (state, workspace): (&mut State, &mut Workspace),
+    sequences: &Sequences,
+    rows: &[usize],
+    wanted: Wanted,
+) -> Result<Bound<'py, PyAny>> {
     let model = &session.loaded.model;
     let width = match wanted {
         Wanted::Outputs => model.outputs(),
         Wanted::Features | Wanted::Hidden(_) => model.config().d_model,
     };
     let pool = session.threads.pool(py, true)?;
-    sessions.set_threads(session.threads.most(true));
-    let (state, workspace) = sessions.parts_mut();
     let mut picked = state.select(rows)?;
     let lens = sequences.lens();
     let mut read = |at: usize, room: &mut [f32]| -> Result<()> {

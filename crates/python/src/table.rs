@@ -1,15 +1,16 @@
 //! Rows of a table in its units in, predictions in its units out.
 
 use minrnn_model::TableTask;
-use minrnn_stream::{Error, Model, Sessions, TableSessions};
+use minrnn_stream::{Model, Sessions, TableSessions, expect_numbers};
 use numpy::PyArrayDyn;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString};
+use pyo3::types::{PyDict, PyList};
 
-use crate::arrays::{self, filled};
+use crate::arrays::filled;
 use crate::failure::{Failure, Mistake, Result, computed};
 use crate::inputs::{self, Form, Sequences, Steps};
 use crate::remembered::Session;
+use crate::rows::{is_table, of_row, of_table};
 use crate::steps::{self, Wanted};
 use crate::threads::within;
 
@@ -34,9 +35,7 @@ impl<'a> Table<'a> {
     /// Reads a row of each of the sessions `rows`, and writes what is predicted.
     fn step(&mut self, rows: &[usize], values: &[f64], predictions: &mut [f64]) -> minrnn_stream::Result<()> {
         let numbers = self.sessions.step(self.model, self.task, rows, values)?;
-        if let Some(found) = numbers.iter().find(|number| !number.is_finite()) {
-            return Err(Error::State(format!("leads to {found}, which is no number; train the model anew, and begin the row anew")));
-        }
+        expect_numbers(rows, numbers)?;
         predictions.copy_from_slice(numbers);
         Ok(())
     }
@@ -54,36 +53,6 @@ pub(crate) fn prediction(task: &TableTask) -> Vec<usize> {
     }
 }
 
-/// The numbers of a row that names its columns.
-fn named(task: &TableTask, row: &Bound<'_, PyDict>) -> Result<Vec<f64>> {
-    let known = |name: &str| task.columns().iter().any(|column| column == name);
-    for name in row.keys() {
-        let name: String = name.extract().map_err(|_| Failure::new(Mistake::Kind, "inputs: expected names of columns as keys"))?;
-        if !known(&name) {
-            return Err(Failure::input(format!("inputs: the model reads no column '{name}', expected {}", task.columns().join(", "))));
-        }
-    }
-    let number = |(at, column): (usize, &String)| {
-        let missing = || Failure::input(format!("inputs: the column '{column}' is missing"));
-        let value = row.get_item(column)?.ok_or_else(missing)?;
-        let category = task.categories().iter().find(|category| category.column == at);
-        match (category, value.cast::<PyString>(), value.is_none()) {
-            (_, _, true) => Ok(f64::NAN),
-            (Some(category), Ok(name), _) => Ok(category.code(&name.to_string())),
-            _ => {
-                let array = arrays::read::<f64>(&value, column)?;
-                array.values.first().copied().filter(|_| array.values.len() == 1).ok_or_else(|| {
-                    Failure::input(format!(
-                        "inputs: expected one number of the column '{column}', found an array of shape {:?}",
-                        array.shape
-                    ))
-                })
-            }
-        }
-    };
-    task.columns().iter().enumerate().map(number).collect()
-}
-
 /// One row of the table for each of `rows`.
 pub(crate) fn step<'py>(
     session: &Session,
@@ -97,7 +66,15 @@ pub(crate) fn step<'py>(
     sessions.set_threads(session.threads.most(false));
     let mut table = Table::new(session, sessions)?;
     let (values, is_alone) = match inputs.cast::<PyDict>() {
-        Ok(row) if rows.len() == 1 => (named(table.task, row)?, true),
+        Ok(row) if rows.len() == 1 => (of_row(table.task, row)?, true),
+        _ if is_table(inputs)? => {
+            let (values, expected) = (of_table(table.task, inputs)?, rows.len());
+            let found = values.len() / table.task.columns().len();
+            if found != expected {
+                return Err(Failure::input(format!("inputs: expected a table of {expected} rows, a step for each row, found {found}")));
+            }
+            (values, is_one)
+        }
         _ => inputs::steps::<f64>(inputs, session.width(), rows.len(), is_one)?,
     };
     let shape = [&[rows.len()][usize::from(is_alone)..], &prediction(table.task)].concat();
@@ -120,7 +97,6 @@ fn read(
     sessions.set_threads(session.threads.most(false));
     // Who stops it on the way, or gave a row that cannot be read, finds the sessions as they were.
     let mut picked = sessions.select(rows)?;
-    picked.set_threads(session.threads.most(false));
     let mut table = Table::new(session, &mut picked)?;
     let n_outputs = table.model.outputs();
     let (mut room, mut values, mut reading) = (vec![0.0; rows.len() * n_outputs], Vec::new(), Vec::new());
@@ -154,12 +130,14 @@ pub(crate) fn embed<'py>(
     wanted: Wanted,
 ) -> Result<Bound<'py, PyAny>> {
     let Steps::Table(numbers) = &sequences.steps else { unreachable!("the sessions read rows of a table") };
+    sessions.set_threads(session.threads.most(true));
     let mut picked = sessions.select(rows)?;
-    let table = Table::new(session, &mut picked)?;
-    let seen = numbers.iter().enumerate().map(|(at, values)| Ok(table.sessions.show(table.task, at, values)?)).collect::<Result<_>>()?;
-    let seen = Sequences { steps: Steps::Values(seen), width: table.task.n_inputs(), form: sequences.form };
+    let Table { task, sessions: reading, .. } = Table::new(session, &mut picked)?;
     let all: Vec<usize> = (0..rows.len()).collect();
-    let answer = steps::forward(py, session, &mut picked, &seen, &all, wanted)?;
+    let answer = reading.read(task, &all, numbers, |seen, state, workspace| {
+        let seen = Sequences { steps: Steps::Values(seen), width: task.n_inputs(), form: sequences.form };
+        steps::forward_by(py, session, (state, workspace), &seen, &all, wanted)
+    })?;
     rows.iter().enumerate().try_for_each(|(at, &row)| sessions.copy_row(row, &picked, at))?;
     Ok(answer)
 }

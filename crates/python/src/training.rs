@@ -27,6 +27,8 @@ struct Wish {
     written: Option<toml::Table>,
     data: Option<PathBuf>,
     validation: Option<PathBuf>,
+    /// Whether there is a table to validate with, in a file or in memory.
+    validates: bool,
     test: Option<PathBuf>,
     from: Option<PathBuf>,
     out: PathBuf,
@@ -104,7 +106,8 @@ impl Wish {
             (None, named) => named.clone().map(Asked::Named),
         };
         let settings = self.settings.iter().map(|(key, value)| setting(key, value)).collect::<minrnn::Result<_>>()?;
-        Ok(Request { experiment: asked, usual: None, data: self.data.clone(), from: self.from.clone(), settings, memory_limit: None })
+        let (data, from) = (self.data.clone(), self.from.clone());
+        Ok(Request { experiment: asked, usual: None, data, from, validates: self.validates, settings, memory_limit: None })
     }
 
     /// Puts the paths of further tables into the data.

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Upper bounds of the times until a first token, in seconds.
-pub(crate) const FIRST_TOKEN_BOUNDS: [f64; 10] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0];
+/// Upper bounds of times, in seconds.
+pub(crate) const BOUNDS: [f64; 10] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0];
 
-/// Counters and gauges of one model.
+/// Counters and gauges of one model of text.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     /// Prompts taken, and those refused because too many waited.
@@ -26,27 +26,59 @@ pub(crate) struct Counts {
     pub behind: AtomicU64,
     pub cache_entries: AtomicU64,
     pub cache_bytes: AtomicU64,
-    /// How many first tokens came within each bound and behind all of them, and the sum of their times.
-    first_tokens: [AtomicU64; FIRST_TOKEN_BOUNDS.len() + 1],
-    first_token_micros: AtomicU64,
+    /// From a prompt's arrival to its first token.
+    pub first_tokens: Times,
 }
 
-impl Counts {
-    /// A first token came so long after its request.
-    pub fn first_token(&self, after: Duration) {
-        let at = FIRST_TOKEN_BOUNDS.iter().position(|bound| after.as_secs_f64() <= *bound).unwrap_or(FIRST_TOKEN_BOUNDS.len());
-        self.first_tokens[at].fetch_add(1, Relaxed);
-        self.first_token_micros.fetch_add(after.as_micros() as u64, Relaxed);
+/// Counters and gauges of one model of tables. A table that is taken ends as one of those predicted for, wrong, failed or left.
+#[derive(Debug, Default)]
+pub(crate) struct TableCounts {
+    /// Tables taken, and those refused because too many waited.
+    pub tables: AtomicU64,
+    pub refused: AtomicU64,
+    /// Tables that the model does not read, and those for which something else went wrong.
+    pub wrong: AtomicU64,
+    pub failed: AtomicU64,
+    /// Tables whose client went away before the end.
+    pub left: AtomicU64,
+    /// As of now: those that wait together with the one whose turn it is, and that one.
+    pub held: AtomicU64,
+    pub running: AtomicU64,
+    /// From a table's arrival to its predictions.
+    pub predicted: Times,
+}
+
+impl TableCounts {
+    /// Tables that wait for their turn.
+    pub fn waiting(&self) -> u64 {
+        self.held.load(Relaxed).saturating_sub(self.running.load(Relaxed))
+    }
+}
+
+/// How long something took each time.
+#[derive(Debug, Default)]
+pub(crate) struct Times {
+    /// How many took as long as each bound, or less, and not the one before it, and how many took longer.
+    counts: [AtomicU64; BOUNDS.len() + 1],
+    micros: AtomicU64,
+}
+
+impl Times {
+    /// It took so long once more.
+    pub fn add(&self, took: Duration) {
+        let at = BOUNDS.iter().position(|bound| took.as_secs_f64() <= *bound).unwrap_or(BOUNDS.len());
+        self.counts[at].fetch_add(1, Relaxed);
+        self.micros.fetch_add(took.as_micros() as u64, Relaxed);
     }
 
-    /// How many first tokens came within each bound and within any, and the sum of their times in seconds.
-    pub fn first_tokens(&self) -> ([u64; FIRST_TOKEN_BOUNDS.len() + 1], f64) {
+    /// How often it took no longer than each bound, and how often at all, and the sum of the times in seconds.
+    pub fn within(&self) -> ([u64; BOUNDS.len() + 1], f64) {
         let mut sum = 0;
-        let within = self.first_tokens.each_ref().map(|count| {
+        let within = self.counts.each_ref().map(|count| {
             sum += count.load(Relaxed);
             sum
         });
-        (within, self.first_token_micros.load(Relaxed) as f64 / 1e6)
+        (within, self.micros.load(Relaxed) as f64 / 1e6)
     }
 }
 

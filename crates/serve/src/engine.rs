@@ -426,7 +426,7 @@ impl Run {
             _ => None,
         };
         if let Some(arrived) = self.arrived.take() {
-            counts.first_token(arrived.elapsed());
+            counts.first_tokens.add(arrived.elapsed());
         }
         let logprob = before.map(|(top, logits)| Logprob::of(&logits, token, top)).transpose()?;
         self.client.tell(Event::Token(Generated { choice: self.choice, token: Some(token), text, logprob, ended }));

@@ -12,5 +12,5 @@ mod reading;
 mod server;
 mod settings;
 
-pub use server::{Error, Predictor, Result, ServedModel, ServedTable, Server, Unpredicted};
+pub use server::{Error, Predictions, Predictor, Result, ServedModel, ServedTable, Server, Unpredicted};
 pub use settings::Settings;

@@ -1,14 +1,12 @@
 //! A prompt on its way into the model, piece by piece.
 
-use minrnn_stream::{Model, Result, State, Workspace};
+use minrnn_stream::{Model, PASS_STEPS, Result, State, Workspace};
 
 use crate::cache::Cache;
 use crate::job::Job;
 use crate::logprobs::Logprob;
 
-/// Tokens of a prompt that are read at once.
-const PIECE: usize = 512;
-/// The same between two steps of texts that are continued, which wait meanwhile.
+/// Tokens of a prompt that are read at once between two steps of texts that are continued, which wait meanwhile; otherwise it is a whole pass.
 const PIECE_BESIDE: usize = 128;
 
 /// Most logits of a piece whose tokens are all scored.
@@ -59,7 +57,7 @@ impl Reading {
         cache: &mut Cache<State>,
     ) -> Result<()> {
         let prompt = &self.job.prompt;
-        let piece = if beside { PIECE_BESIDE } else { PIECE };
+        let piece = if beside { PIECE_BESIDE } else { PASS_STEPS };
         let most = if self.job.of_prompt { (SCORED / model.outputs().max(1)).clamp(1, piece) } else { piece };
         let end = (prompt.len() - 1).min((self.at / piece + 1) * piece).min(self.at + most);
         let tokens = &prompt[self.at..end];
@@ -79,7 +77,7 @@ impl Reading {
         }
         self.at = end;
         // Of long prompts that begin alike at least half of what they share is known. States that grow are kept of whole prompts alone.
-        let is_mark = end.is_multiple_of(PIECE) && (end / PIECE).is_power_of_two() && model.steps_seen() == 0;
+        let is_mark = end.is_multiple_of(PASS_STEPS) && (end / PASS_STEPS).is_power_of_two() && model.steps_seen() == 0;
         if (is_mark || self.is_done()) && !cache.has(&prompt[..end]) {
             let session = state.select(&[self.row])?;
             let bytes = session.bytes();

@@ -75,13 +75,22 @@ pub struct ServedTable {
 
 /// What is predicted for the sequences of a table.
 pub trait Predictor: Send + Sync {
-    /// The predictions for `table`, the bytes of a file, as they are to be sent: CSV, or JSON where that is wanted. `future` are those of a file with the
-    /// rows to come, where they were sent. `stop` is raised when nobody waits any more; what is given then does not matter. It is called on a thread of
-    /// its own, one table at a time.
+    /// The predictions for `table`, the bytes of a file, as CSV, or as a value of JSON where that is wanted. `future` are those of a file with the rows to
+    /// come, where they were sent. `stop` is raised when nobody waits any more; what is given then does not matter. It is called on a thread of its own,
+    /// one table at a time.
     ///
     /// # Errors
     /// A sentence, and whether the table is at fault.
-    fn predict(&self, table: &[u8], future: Option<&[u8]>, json: bool, stop: &AtomicBool) -> Result<String, Unpredicted>;
+    fn predict(&self, table: &[u8], future: Option<&[u8]>, json: bool, stop: &AtomicBool) -> Result<Predictions, Unpredicted>;
+}
+
+/// What was predicted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Predictions {
+    /// The predictions, as CSV or JSON.
+    pub text: String,
+    /// What whoever reads them should know of the table, a sentence each.
+    pub notes: Vec<String>,
 }
 
 /// Why nothing was predicted.
@@ -176,8 +185,14 @@ fn check(models: &[ServedModel], tables: &[ServedTable], settings: &Settings) ->
             ));
         }
     }
-    let Settings { sessions, queue, max_tokens, patience, .. } = settings;
-    let limits = [("sessions", *sessions == 0), ("queue", *queue == 0), ("max_tokens", *max_tokens == 0), ("patience", patience.is_zero())];
+    let Settings { sessions, queue, max_tokens, max_request, patience, .. } = settings;
+    let limits = [
+        ("sessions", *sessions == 0),
+        ("queue", *queue == 0),
+        ("max_tokens", *max_tokens == 0),
+        ("max_request", *max_request == 0),
+        ("patience", patience.is_zero()),
+    ];
     match limits.into_iter().find(|(_, is_zero)| *is_zero) {
         Some((name, _)) => refused(format!("{name} must be at least 1, found 0")),
         None => Ok(()),

@@ -4,10 +4,22 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 /// Where a server listens, and its limits. Each model has its own sessions, queue and cache.
+///
+/// There may be more of them one day: take the default ones and change those that are to be others.
+///
+/// ```
+/// let mut settings = minrnn_serve::Settings::default();
+/// settings.address.set_port(0);
+/// settings.max_tokens = 100;
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Settings {
     /// Where it listens; port 0 takes one that is free. Default 127.0.0.1:8080, which other machines do not reach.
     pub address: SocketAddr,
+    /// What clients may call this machine beside `localhost` and its loopback addresses, where no key is needed and only this machine is listened to.
+    /// Default none.
+    pub host_name: Option<String>,
     /// What clients have to know (`Authorization: Bearer …`); everybody may ask where there is none, which is the default.
     pub api_key: Option<String>,
     /// Most texts of a model that are read or continued at once. Default 64.
@@ -37,6 +49,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
+            host_name: None,
             api_key: None,
             sessions: 64,
             queue: 256,

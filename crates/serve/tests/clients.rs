@@ -1,13 +1,13 @@
-//! A server in this process: what it does when clients leave, and which models it takes.
+//! A server in this process: what it does when clients leave, what it tells of tables, and which models it takes.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use minrnn_model::{ModelConfig, Pooling, Tokenizer, WeightFormat, Weights, write_safetensors};
-use minrnn_serve::{Error, Predictor, ServedModel, ServedTable, Server, Settings, Unpredicted};
+use minrnn_serve::{Error, Predictions, Predictor, ServedModel, ServedTable, Server, Settings, Unpredicted};
 use minrnn_stream::Model;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -16,7 +16,138 @@ fn pool() -> Arc<ThreadPool> {
 }
 
 fn settings() -> Settings {
-    Settings { address: ([127, 0, 0, 1], 0).into(), queue: 4, ..Settings::default() }
+    let mut settings = Settings::default();
+    (settings.address, settings.queue) = (([127, 0, 0, 1], 0).into(), 4);
+    settings
+}
+
+/// A server of tables on a thread of its own.
+struct Running {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: std::thread::JoinHandle<minrnn_serve::Result<()>>,
+}
+
+impl Running {
+    fn of(name: &str, predictor: impl Predictor + 'static) -> Self {
+        let table = ServedTable { name: name.into(), about: String::new(), predictor: Box::new(predictor) };
+        let server = Server::bind(Vec::new(), vec![table], settings(), pool()).unwrap();
+        let (address, stop) = (server.address(), Arc::new(AtomicBool::new(false)));
+        let stops = stop.clone();
+        Self { address, stop, thread: std::thread::spawn(move || server.run(move || stops.load(SeqCst))) }
+    }
+
+    /// A connection on which `table` was sent, with these lines of the head too.
+    fn sent(&self, table: &str, head: &str) -> TcpStream {
+        let mut connection = TcpStream::connect(self.address).unwrap();
+        let head = format!("POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n{head}\r\n", table.len());
+        connection.write_all(format!("{head}Connection: close\r\n\r\n{table}").as_bytes()).unwrap();
+        connection
+    }
+
+    /// The whole answer.
+    fn answer(&self, table: &str, head: &str) -> String {
+        let mut answer = String::new();
+        self.sent(table, head).read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn get(&self, path: &str) -> String {
+        let mut connection = TcpStream::connect(self.address).unwrap();
+        connection.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").as_bytes()).unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn end(self) {
+        self.stop.store(true, SeqCst);
+        self.thread.join().unwrap().unwrap();
+    }
+}
+
+/// Tells what it was asked, with a note on each line of the table; "wrong" and "failed" are that.
+struct Echo;
+
+impl Predictor for Echo {
+    fn predict(&self, table: &[u8], future: Option<&[u8]>, json: bool, _stop: &AtomicBool) -> Result<Predictions, Unpredicted> {
+        let table = String::from_utf8(table.to_vec()).unwrap();
+        if table.contains("wrong") || table == "failed" {
+            return Err(Unpredicted { sentence: "there is no column 'x'".to_owned(), is_wrong_input: table != "failed" });
+        }
+        let future = future.map_or_else(String::new, |future| String::from_utf8(future.to_vec()).unwrap());
+        let text = if json { format!("[{:?}]", table + &future) } else { format!("csv {table}{future}") };
+        Ok(Predictions { notes: text.split('\n').skip(1).map(|line| format!("note on {line}")).collect(), text })
+    }
+}
+
+#[test]
+fn what_is_to_be_known_of_a_table_comes_with_its_predictions() {
+    let server = Running::of("echo", Echo);
+    let answer = server.answer("a\nb, é\nc", "Content-Type: Text/CSV; charset=utf-8");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("\r\n\r\ncsv a\nb, é\nc"), "{answer}");
+    let notes: Vec<&str> = answer.lines().filter_map(|line| line.strip_prefix("minrnn-note: ")).collect();
+    assert_eq!(notes, ["note on b, \\u{e9}", "note on c"]);
+    let both = r#"{"data": "a", "future": "b"}"#;
+    for (accept, expected) in [
+        ("application/json", r#"{"predictions":["ab"],"notes":[]}"#),
+        ("Application/JSON, text/csv;q=0.5", r#"{"predictions":["ab"],"notes":[]}"#),
+        ("application/json;q=0, text/csv", "csv ab"),
+        ("application/json;q=0.1, */*", "csv ab"),
+    ] {
+        let answer = server.answer(both, &format!("Content-Type: application/json\r\nAccept: {accept}"));
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with(&format!("\r\n\r\n{expected}")), "{accept}: {answer}");
+        assert!(!answer.contains("minrnn-note"), "{answer}");
+    }
+    server.end();
+}
+
+#[test]
+fn a_field_that_is_unknown_beside_a_table_is_named() {
+    let server = Running::of("echo", Echo);
+    let json = "Content-Type: application/json";
+    let answer = server.answer(r#"{"data": "wrong", "Future": "b"}"#, json);
+    let sentence = "Future: there is no such field; expected one of data, future (read as a table of one row, there is no column 'x')";
+    assert!(answer.starts_with("HTTP/1.1 400") && answer.contains(sentence), "{answer}");
+    // A table of one row may have such columns.
+    let row = r#"{"data": "a", "x": 1}"#;
+    assert!(server.answer(row, json).ends_with(&format!("csv {row}")));
+    server.end();
+}
+
+#[test]
+fn a_model_that_is_not_served_is_told_beside_all_that_are() {
+    let server = Running::of("echo", Echo);
+    let answer = server.get("/v1/models/nope");
+    assert!(answer.starts_with("HTTP/1.1 404") && answer.contains("there is no model 'nope'; there is echo"), "{answer}");
+    assert!(server.get("/v1/models/echo").contains(r#""id":"echo""#));
+    server.end();
+}
+
+#[test]
+fn tables_are_counted_by_what_became_of_them() {
+    let server = Running::of("echo \"1\"", Echo);
+    for table in ["a", "b", "c", "wrong", "wrong", "failed"] {
+        server.answer(table, "Content-Type: text/csv");
+    }
+    // What is not read as far as a table is none.
+    server.answer("a", "Content-Type: text/plain");
+    let told = server.get("/metrics");
+    for (metric, expected) in [
+        ("tables_total", "6"),
+        ("tables_refused_total", "0"),
+        ("tables_wrong_total", "2"),
+        ("tables_failed_total", "1"),
+        ("tables_left_total", "0"),
+        ("tables_waiting", "0"),
+        ("tables_running", "0"),
+        ("table_seconds_count", "3"),
+    ] {
+        let line = format!("\nminrnn_{metric}{{model=\"echo \\\"1\\\"\"}} {expected}\n");
+        assert!(told.contains(&line), "{line}: {told}");
+    }
+    assert!(told.contains("minrnn_table_seconds_bucket{model=\"echo \\\"1\\\"\",le=\"+Inf\"} 3\n"), "{told}");
+    server.end();
 }
 
 /// Predicts "done" after a while in which it looks whether it is to stop, and says so only later.
@@ -31,7 +162,7 @@ struct Counts {
 }
 
 impl Predictor for Slow {
-    fn predict(&self, table: &[u8], _future: Option<&[u8]>, _json: bool, stop: &AtomicBool) -> Result<String, Unpredicted> {
+    fn predict(&self, table: &[u8], _future: Option<&[u8]>, _json: bool, stop: &AtomicBool) -> Result<Predictions, Unpredicted> {
         let Counts { at_once, most_at_once, ended } = &*self.0;
         most_at_once.fetch_max(at_once.fetch_add(1, SeqCst) + 1, SeqCst);
         let begun = Instant::now();
@@ -41,40 +172,63 @@ impl Predictor for Slow {
         std::thread::sleep(Duration::from_millis(300));
         at_once.fetch_sub(1, SeqCst);
         ended.fetch_add(1, SeqCst);
-        Ok("done".to_owned())
+        Ok(Predictions { text: "done".to_owned(), ..Default::default() })
     }
 }
 
 #[test]
 fn a_table_keeps_its_turn_until_its_work_ends_though_its_client_left() {
     let slow = Slow::default();
-    let table = ServedTable { name: "slow".into(), about: String::new(), predictor: Box::new(slow.clone()) };
-    let server = Server::bind(Vec::new(), vec![table], settings(), pool()).unwrap();
-    let (address, stop) = (server.address(), Arc::new(AtomicBool::new(false)));
-    let running = std::thread::spawn({
-        let stop = stop.clone();
-        move || server.run(move || stop.load(SeqCst))
-    });
-    let send = |table: &str| {
-        let mut connection = TcpStream::connect(address).unwrap();
-        let head = format!("POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/csv\r\nContent-Length: {}\r\n", table.len());
-        connection.write_all(format!("{head}Connection: close\r\n\r\n{table}").as_bytes()).unwrap();
-        connection
-    };
+    let server = Running::of("slow", slow.clone());
+    let csv = "Content-Type: text/csv";
     for _ in 0..4 {
-        let connection = send("slow");
+        let connection = server.sent("slow", csv);
         std::thread::sleep(Duration::from_millis(60));
         drop(connection);
     }
-    let mut answer = String::new();
-    send("quick").read_to_string(&mut answer).unwrap();
+    let answer = server.answer("quick", csv);
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("done"), "{answer}");
     assert_eq!(slow.0.most_at_once.load(SeqCst), 1);
     // Those that left while they waited were not begun, the others have ended.
     assert_eq!(slow.0.at_once.load(SeqCst), 0);
     assert!((2..5).contains(&slow.0.ended.load(SeqCst)));
-    stop.store(true, SeqCst);
-    running.join().unwrap().unwrap();
+    let told = server.get("/metrics");
+    for line in ["tables_left_total{model=\"slow\"} 4\n", "tables_total{model=\"slow\"} 5\n", "table_seconds_count{model=\"slow\"} 1\n"] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    server.end();
+}
+
+#[test]
+fn tables_that_wait_and_those_that_cannot_are_counted() {
+    let server = Running::of("slow", Slow::default());
+    let csv = "Content-Type: text/csv";
+    let holding: Vec<TcpStream> = (0..4).map(|_| server.sent("slow", csv)).collect();
+    let of = |line: &str| format!("minrnn_tables_{}\n", line.replace(' ', "{model=\"slow\"} "));
+    let begun = Instant::now();
+    while !server.get("/metrics").contains(&of("waiting 3")) {
+        assert!(begun.elapsed() < Duration::from_secs(10), "{}", server.get("/metrics"));
+    }
+    assert!(server.answer("quick", csv).starts_with("HTTP/1.1 429"));
+    let told = server.get("/metrics");
+    for line in ["total 4", "refused_total 1", "running 1", "waiting 3"] {
+        assert!(told.contains(&of(line)), "{line}: {told}");
+    }
+    drop(holding);
+    server.end();
+}
+
+#[test]
+fn a_limit_of_nothing_is_refused() {
+    let bound = |max_request: usize| {
+        let mut settings = settings();
+        settings.max_request = max_request;
+        let table = ServedTable { name: "echo".into(), about: String::new(), predictor: Box::new(Echo) };
+        Server::bind(Vec::new(), vec![table], settings, pool()).map(drop)
+    };
+    let refused = bound(0).unwrap_err();
+    assert_eq!(refused.to_string(), "max_request must be at least 1, found 0");
+    bound(1).unwrap();
 }
 
 /// A model of `config` whose weights are all a tenth.

@@ -37,6 +37,18 @@ enum Part {
     ChannelMix(ChannelMix),
 }
 
+impl Part {
+    fn read(config: &CheckedConfig, kind: FeedForwardKind, source: &mut dyn Source, name: &str) -> Result<Self> {
+        match kind {
+            FeedForwardKind::None => unreachable!("a block without a feed-forward part does not ask for one"),
+            FeedForwardKind::ChannelMix => ChannelMix::read(config, source, name).map(Self::ChannelMix),
+            FeedForwardKind::Mlp | FeedForwardKind::Gated | FeedForwardKind::GeGlu | FeedForwardKind::SwiGlu => {
+                FeedForward::read(config, kind, source, name).map(Self::Pointwise)
+            }
+        }
+    }
+}
+
 impl Block {
     /// Block `layer`; `pasts` are those of the whole model.
     pub(crate) fn read(config: &CheckedConfig, layer: usize, pasts: &[PastShape], source: &mut dyn Source, name: &str) -> Result<Self> {
@@ -46,15 +58,7 @@ impl Block {
         let mixer = Layer::read(&config.inside_wiring(), layer, source, &join(name, "mixer"))?;
         let feed_forward = match config.ff_at(layer) {
             FeedForwardKind::None => None,
-            _ => {
-                let norm = Norm::read(config, source, &join(name, "ff_norm"))?;
-                let name = join(name, "ff");
-                let part = match config.ff_at(layer) {
-                    FeedForwardKind::ChannelMix => Part::ChannelMix(ChannelMix::read(config, source, &name)?),
-                    _ => Part::Pointwise(FeedForward::read(config, source, &name)?),
-                };
-                Some((norm, part))
-            }
+            kind => Some((Norm::read(config, source, &join(name, "ff_norm"))?, Part::read(config, kind, source, &join(name, "ff"))?)),
         };
         let past = pasts.iter().position(|past| past.block == layer).map(|at| (at, pasts[at]));
         Ok(Self { d_model: config.d_model, conv, mixer_norm, wiring, mixer, feed_forward, past })

@@ -7,9 +7,8 @@
 use minrnn_kernels::weight_matrix::WeightMatrix;
 
 use crate::gates;
-use crate::linear::matmul;
+use crate::linear::{product, write};
 use crate::pass::{Memory, Pass};
-use crate::shared::Shared;
 use crate::source::{Source, join};
 use crate::token_shift::TokenShift;
 use crate::workspace::{Buffers, room};
@@ -48,36 +47,12 @@ impl ChannelMix {
         let [k, r] = self.shift.mixtures(pass, memory, normed, mixed);
         let scratch = room(scratch, n * d.max(d_ff));
         let hidden = room(hidden, n * d_ff);
-        write(pass, &self.receptance, r, scratch, room(gate, n * d), |_, _| ());
-        write(pass, &self.key, k, scratch, hidden, |values, out| gates::squared_relu(pass.level, [values], out));
-        let (x, gate) = (Shared::new(x, d), &*gate);
-        matmul(pass, &self.value, 1, 0..1, n, hidden, scratch, |range, values| {
-            for (row, values) in values.chunks_exact(range.len()).enumerate() {
-                // SAFETY: pieces have channels of their own.
-                let x = unsafe { x.part(row, range.clone()) };
-                gates::add_gated(pass.level, [values, &gate[row * d..][range.clone()]], x);
-            }
+        write(pass, &self.receptance, r, scratch, room(gate, n * d));
+        product(pass, &self.key, n, k, scratch, hidden, |_, _, values, hidden| gates::squared_relu(pass.level, [values], hidden));
+        let gate = &*gate;
+        product(pass, &self.value, n, hidden, scratch, x, |row, range, values, x| {
+            gates::add_gated(pass.level, [values, &gate[row * d..][range]], x);
         });
         self.shift.remember(pass, memory, normed);
     }
-}
-
-/// Writes the product of every row of `x` with `matrix` to `out`, then lets `then` work on each piece of a row and what was written.
-pub(crate) fn write(
-    pass: &Pass<'_>,
-    matrix: &WeightMatrix,
-    x: &[f32],
-    scratch: &mut [f32],
-    out: &mut [f32],
-    then: impl Fn(&[f32], &mut [f32]) + Sync,
-) {
-    let out = Shared::new(out, matrix.outputs());
-    matmul(pass, matrix, 1, 0..1, pass.rows, x, scratch, |range, values| {
-        for (row, values) in values.chunks_exact(range.len()).enumerate() {
-            // SAFETY: pieces have channels of their own.
-            let out = unsafe { out.part(row, range.clone()) };
-            out.copy_from_slice(values);
-            then(values, out);
-        }
-    });
 }

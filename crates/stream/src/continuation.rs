@@ -5,15 +5,17 @@ use alloc::{string::String, vec::Vec};
 use minrnn_model::{TextStream, Tokenizer};
 use serde::{Deserialize, Serialize};
 
-use crate::{Result, Sampler, StopStrings};
+use crate::{Error, Result, Sampler, StopStrings};
 
 /// The repetition penalty acts on this many of the latest tokens, those of the prompt included.
 pub const RECENT_TOKENS: usize = 64;
 
 /// A text that is continued token by token: chooses tokens from logits, turns them into text as characters are completed, and ends it before the
 /// first of its stop strings. Whoever holds it lets the model read.
+///
+/// What it could not have come to is not deserialised.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Saved")]
 pub struct Continuation {
     /// The latest token.
     unread: u32,
@@ -23,6 +25,33 @@ pub struct Continuation {
     stream: TextStream,
     stops: StopStrings,
     stopped: bool,
+}
+
+/// What is read, before it is checked.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Saved {
+    unread: u32,
+    recent: Vec<u32>,
+    sampler: Sampler,
+    stream: TextStream,
+    stops: StopStrings,
+    stopped: bool,
+}
+
+impl TryFrom<Saved> for Continuation {
+    type Error = Error;
+
+    fn try_from(Saved { unread, recent, sampler, stream, stops, stopped }: Saved) -> Result<Self> {
+        let last = recent.last().copied().unwrap_or_default();
+        if unread != last {
+            return Err(Error::Sampling(format!(
+                "the latest token is {unread}, expected {last}, the last of the recent ones; begin the text anew"
+            )));
+        }
+        // Earlier ones are of no use, but none was ever refused for them.
+        Ok(Self { unread, recent: latest(&recent), sampler, stream, stops, stopped })
+    }
 }
 
 impl Continuation {
@@ -98,14 +127,12 @@ impl Continuation {
         shown + &self.stops.take_held()
     }
 
-    /// Checks one that was read from a file.
+    /// Checks that one that was read from a file was of `tokenizer`.
     ///
     /// # Errors
     /// When `tokenizer` does not know its latest token.
-    pub fn check(&mut self, tokenizer: &Tokenizer) -> Result<()> {
-        tokenizer.append_bytes(self.unread, &mut Vec::new())?;
-        self.recent = latest(&self.recent);
-        Ok(())
+    pub fn check(&self, tokenizer: &Tokenizer) -> Result<()> {
+        Ok(tokenizer.append_bytes(self.unread, &mut Vec::new())?)
     }
 }
 
@@ -139,6 +166,30 @@ mod tests {
         text.extend(&[1; RECENT_TOKENS]);
         assert_eq!(text.choose(&mut [[0.5; 7].as_slice(), &[1.0]].concat()).unwrap(), 7);
         assert_eq!(text.unread(), 7);
+    }
+
+    /// One of the token 7 that is read from what `change` makes of its json.
+    fn read(change: impl FnOnce(&mut serde_json::Value)) -> serde_json::Result<Continuation> {
+        let mut json = serde_json::to_value(of(&[7], &[])).unwrap();
+        change(&mut json);
+        serde_json::from_value(json)
+    }
+
+    #[test]
+    fn one_that_is_read_keeps_no_more_tokens_than_one_that_was_made() {
+        let mut text = read(|json| json["recent"] = [&[3; 100][..], &[7]].concat().into()).unwrap();
+        assert_eq!(text.recent, [&[3; RECENT_TOKENS - 1][..], &[7]].concat());
+        text.choose(&mut [0.5; 8]).unwrap();
+        assert_eq!(text.recent.len(), RECENT_TOKENS);
+        assert!(read(|_| {}).unwrap().check(&Tokenizer::Byte).is_ok());
+    }
+
+    #[test]
+    fn one_whose_latest_token_is_not_the_last_is_not_read() {
+        let refused = read(|json| json["unread"] = 8.into()).unwrap_err().to_string();
+        assert_eq!(refused, "the latest token is 8, expected 7, the last of the recent ones; begin the text anew");
+        assert!(read(|json| json["recent"] = [0; 0].as_slice().into()).unwrap_err().to_string().contains("expected 0"));
+        assert!(read(|json| json["more"] = 1.into()).unwrap_err().to_string().contains("unknown field"));
     }
 
     #[test]

@@ -4,6 +4,9 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use minrnn_kernels::matmul::transposed;
+use minrnn_model::CONV_TAPS;
+
 use crate::gates;
 use crate::linear::{GRANULE, Linear};
 use crate::pass::{Memory, Pass};
@@ -12,10 +15,8 @@ use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, Result};
 
-/// K, the taps of the convolution.
-pub(crate) const KERNEL_SIZE: usize = 4;
 /// Inputs that are kept.
-pub(crate) const PAST: usize = KERNEL_SIZE - 1;
+pub(crate) const PAST: usize = CONV_TAPS - 1;
 
 /// Filters of a causal depthwise convolution.
 #[derive(Debug, Clone)]
@@ -49,7 +50,7 @@ impl Conv {
         let d = self.depthwise.bias.len();
         let y = room(&mut buffers.normed, pass.rows * d);
         let shared = Shared::new(y, d);
-        pass.workers.split(d, GRANULE, KERNEL_SIZE * pass.rows * d, |_, range| {
+        pass.workers.split(d, GRANULE, CONV_TAPS * pass.rows * d, |_, range| {
             let inputs = |row: usize| &x[row * d..][range.clone()];
             self.depthwise.forward(pass, memory, range.clone(), inputs, shared);
         });
@@ -60,17 +61,15 @@ impl Conv {
 
 impl Depthwise {
     pub(crate) fn read(source: &mut dyn Source, name: &str, width: usize) -> Result<Self> {
-        let filters = source.vector(&join(name, "weight"), &[width, 1, KERNEL_SIZE])?;
-        let bias = source.vector(&join(name, "bias"), &[width])?;
-        let taps = (0..KERNEL_SIZE * width).map(|i| filters[i % width * KERNEL_SIZE + i / width]).collect();
-        Ok(Self { taps, bias })
+        let taps = transposed(&source.vector(&join(name, "weight"), &[width, 1, CONV_TAPS])?, width, CONV_TAPS);
+        Ok(Self { taps, bias: source.vector(&join(name, "bias"), &[width])? })
     }
 
     /// `y` = SiLU(DW(`x`)) for one token, and the window moved on by it.
     pub(crate) fn step_silu(&self, pass: &Pass<'_>, window: &mut [f32], x: &[f32], y: &mut [f32]) {
         let d = self.bias.len();
         let inputs = [&window[..d], &window[d..2 * d], &window[2 * d..], x];
-        let taps: [&[f32]; KERNEL_SIZE] = core::array::from_fn(|tap| &self.taps[tap * d..][..d]);
+        let taps: [&[f32]; CONV_TAPS] = core::array::from_fn(|tap| &self.taps[tap * d..][..d]);
         gates::convolve(pass.level, inputs, taps, &self.bias, y);
         gates::silu(pass.level, [], y);
         window.copy_within(d.., 0);
@@ -89,12 +88,12 @@ impl Depthwise {
     ) {
         let d = self.bias.len();
         let (from, to) = (range.start, range.end);
-        let taps: [&[f32]; KERNEL_SIZE] = core::array::from_fn(|tap| &self.taps[tap * d + from..tap * d + to]);
+        let taps: [&[f32]; CONV_TAPS] = core::array::from_fn(|tap| &self.taps[tap * d + from..tap * d + to]);
         for span in pass.spans {
             // SAFETY: the caller's channels, in the memory and in `y`.
             let mut window: [&mut [f32]; PAST] = core::array::from_fn(|i| unsafe { memory.part(span.session, i * d + from, i * d + to) });
             for t in 0..span.len {
-                let inputs: [&[f32]; KERNEL_SIZE] = core::array::from_fn(|tap| match (t + tap).checked_sub(PAST) {
+                let inputs: [&[f32]; CONV_TAPS] = core::array::from_fn(|tap| match (t + tap).checked_sub(PAST) {
                     Some(past) => x(span.first + past),
                     None => &window[t + tap][..],
                 });

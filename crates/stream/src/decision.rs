@@ -9,7 +9,7 @@
 //! left out; a session keeps whether it has begun and the time of its last step. What is predicted stands at the last row of a step.
 
 use minrnn_kernels::weight_matrix::WeightMatrix;
-use minrnn_model::{POLICY_PLACES as ROWS, POLICY_TIMES};
+use minrnn_model::{POLICY_PLACES as ROWS, POLICY_TIME_SCALE, POLICY_TIMES};
 
 use crate::linear::Linear;
 use crate::norm::Norm;
@@ -17,9 +17,6 @@ use crate::pass::{Memory, Pass};
 use crate::source::Source;
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, Result};
-
-/// What times are divided by in a row.
-const TIME_SCALE: f32 = 1000.0;
 
 /// Maps of the parts of a step, and the norm behind them.
 #[derive(Debug)]
@@ -86,7 +83,7 @@ impl Decision {
             let (begun, last) = (&mut begun[0], &mut last[0]);
             let end = span.first + span.len;
             while row < end {
-                let now = libm::rintf(values[(step + 1) * width - 1] * TIME_SCALE).clamp(0.0, (POLICY_TIMES - 1) as f32);
+                let now = libm::rintf(values[(step + 1) * width - 1] * POLICY_TIME_SCALE as f32).clamp(0.0, (POLICY_TIMES - 1) as f32);
                 for (part, of) in [*last, now, now].into_iter().enumerate().skip(usize::from(!has_begun(*begun))) {
                     let row_of = &mut rows[row * d..][..d];
                     self.times.row((of as usize).min(POLICY_TIMES - 1), time);

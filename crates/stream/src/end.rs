@@ -12,7 +12,7 @@ use minrnn_kernels::weight_matrix::WeightMatrix;
 use minrnn_kernels::{Out, count, gelu};
 
 use crate::gates;
-use crate::linear::{Linear, matmul};
+use crate::linear::{Linear, matmul, product};
 use crate::norm::Norm;
 use crate::pass::{Memory, Pass};
 use crate::shared::Shared;
@@ -204,14 +204,8 @@ fn beside(pass: &Pass<'_>, (memory, first): (Memory<'_>, usize), x: &[f32], want
 
 /// `y` `[rows, D]` = GELU(W `both` + b).
 fn compare(pass: &Pass<'_>, pair: &Linear, both: &[f32], scratch: &mut [f32], y: &mut [f32]) {
-    let d = pair.weight.outputs();
-    let rows = y.len() / d;
-    let y = Shared::new(y, d);
-    matmul(pass, &pair.weight, 1, 0..1, rows, both, scratch, |range, values| {
-        for (row, values) in values.chunks_exact(range.len()).enumerate() {
-            // SAFETY: pieces have outputs of their own.
-            let y = unsafe { y.part(row, range.clone()) };
-            gelu::forward(1, range.len(), values, Some(&pair.bias[range.clone()]), Out::new(y));
-        }
+    let rows = y.len() / pair.weight.outputs();
+    product(pass, &pair.weight, rows, both, scratch, y, |_, range, values, y| {
+        gelu::forward(1, range.len(), values, Some(&pair.bias[range]), Out::new(y));
     });
 }

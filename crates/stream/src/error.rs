@@ -13,9 +13,6 @@ pub enum Error {
     /// The model's configuration or its files.
     #[error(transparent)]
     Model(#[from] minrnn_model::Error),
-    /// The runtime does not run such a model.
-    #[error("{0}")]
-    Unsupported(String),
     /// A setting of the sampler is out of range, or leaves no token to choose.
     #[error("{0}")]
     Sampling(String),
@@ -55,6 +52,14 @@ pub enum Error {
         /// Its logit.
         value: f32,
     },
+    /// A model predicted what is no number.
+    #[error("the model predicts {value} for row {row}, which is no number; train it anew, and begin the row anew")]
+    Prediction {
+        /// The session that read a row of a table.
+        row: usize,
+        /// What is no number.
+        value: f64,
+    },
     /// Steps, outputs or rows that do not fit the state or the model they are given to.
     #[error("{0}")]
     Input(String),
@@ -66,12 +71,13 @@ pub enum Error {
     Memory(String),
 }
 
-/// What kind of mistake an error tells of; a binding has a status or a class for each.
+/// What kind of mistake an error tells of; a binding has a status or a class for each, and is to be told by the compiler of one more: that it is
+/// exhaustive is meant so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// A file could not be read or written.
     File,
-    /// A model, or what came with it, is damaged, or not one that this library runs.
+    /// A model, or what came with it, is damaged, or not one that this library runs, or it predicts what is no number.
     Model,
     /// A number, a token, a text, a row or a setting that cannot be used.
     Input,
@@ -90,7 +96,7 @@ impl Error {
             #[cfg(feature = "std")]
             Self::Model(minrnn_model::Error::Io { .. }) => ErrorKind::File,
             Self::Model(minrnn_model::Error::Text(_) | minrnn_model::Error::Row(_)) => ErrorKind::Input,
-            Self::Model(_) | Self::Unsupported(_) => ErrorKind::Model,
+            Self::Model(_) | Self::Prediction { .. } => ErrorKind::Model,
             Self::Reads { .. } => ErrorKind::Kind,
             Self::State(_) | Self::Logit { .. } => ErrorKind::State,
             Self::Memory(_) => ErrorKind::Memory,

@@ -22,24 +22,38 @@ pub(crate) struct FeedForward {
     up: Linear,
     /// M → D.
     down: Linear,
-    /// `[M]`, only in the gated form: GELU(gate) ⊙ value ⊙ scale.
-    scale: Option<Vec<f32>>,
-    kind: FeedForwardKind,
+    activation: Activation,
+}
+
+/// What becomes of the products of `up`.
+#[derive(Debug, Clone)]
+enum Activation {
+    Gelu,
+    /// GELU(gate) ⊙ value ⊙ scale, the scale `[M]`.
+    Gated(Vec<f32>),
+    GeGlu,
+    SwiGlu,
 }
 
 impl FeedForward {
-    pub(crate) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
+    /// The part `name` of a plain or gated `kind`.
+    pub(crate) fn read(config: &CheckedConfig, kind: FeedForwardKind, source: &mut dyn Source, name: &str) -> Result<Self> {
         let (d, d_ff) = (config.d_model, config.d_ff());
-        let kind = config.ff;
-        let halves = if kind == FeedForwardKind::Mlp { 1 } else { 2 };
-        let biased = config.bias && !matches!(kind, FeedForwardKind::GeGlu | FeedForwardKind::SwiGlu);
-        let mut linear = |part: &str, outputs: usize, inputs: usize| match biased {
-            true => source.linear(&join(name, part), outputs, inputs),
-            false => source.linear_without_bias(&join(name, part), outputs, inputs),
+        let layers = |source: &mut dyn Source, halves: usize, has_bias: bool| -> Result<[Linear; 2]> {
+            let mut linear = |part: &str, outputs: usize, inputs: usize| match has_bias {
+                true => source.linear(&join(name, part), outputs, inputs),
+                false => source.linear_without_bias(&join(name, part), outputs, inputs),
+            };
+            Ok([linear("up", halves * d_ff, d)?, linear("down", d, d_ff)?])
         };
-        let (up, down) = (linear("up", halves * d_ff, d)?, linear("down", d, d_ff)?);
-        let scale = if kind == FeedForwardKind::Gated { Some(source.vector(&join(name, "scale"), &[d_ff])?) } else { None };
-        Ok(Self { up, down, scale, kind })
+        let ([up, down], activation) = match kind {
+            FeedForwardKind::None | FeedForwardKind::ChannelMix => unreachable!("a block asks for a plain or gated part"),
+            FeedForwardKind::Mlp => (layers(source, 1, config.bias)?, Activation::Gelu),
+            FeedForwardKind::Gated => (layers(source, 2, config.bias)?, Activation::Gated(source.vector(&join(name, "scale"), &[d_ff])?)),
+            FeedForwardKind::GeGlu => (layers(source, 2, false)?, Activation::GeGlu),
+            FeedForwardKind::SwiGlu => (layers(source, 2, false)?, Activation::SwiGlu),
+        };
+        Ok(Self { up, down, activation })
     }
 
     /// `x += FF(buffers.normed)`, `x` `[N, D]`.
@@ -83,17 +97,17 @@ impl FeedForward {
     fn activate<'a>(&self, pass: &Pass<'_>, range: Range<usize>, values: impl Fn(usize) -> &'a [f32], hidden: &mut [f32]) {
         let (width, d_ff) = (range.len(), self.down.weight.inputs());
         let bias = |group: usize| &self.up.bias[group * d_ff..][range.clone()];
-        match (self.kind, &self.scale) {
-            (FeedForwardKind::SwiGlu, _) => gates::swi_glu(pass.level, [values(0), values(1)], hidden),
-            (FeedForwardKind::Gated, Some(scale)) => {
+        match &self.activation {
+            Activation::Gelu => gelu::forward(1, width, values(0), Some(bias(0)), Out::new(hidden)),
+            Activation::SwiGlu => gates::swi_glu(pass.level, [values(0), values(1)], hidden),
+            Activation::Gated(scale) => {
                 gelu::forward(1, width, values(1), Some(bias(1)), Out::new(hidden));
                 gates::scale_by(pass.level, values(0), bias(0), &scale[range.clone()], hidden);
             }
-            (FeedForwardKind::GeGlu, _) => {
+            Activation::GeGlu => {
                 gelu::forward(1, width, values(0), None, Out::new(hidden));
                 gates::times(pass.level, [values(1)], hidden);
             }
-            _ => gelu::forward(1, width, values(0), Some(bias(0)), Out::new(hidden)),
         }
     }
 }

@@ -56,7 +56,7 @@ macro_rules! formula {
 
 formula! {
     /// out ← out + x + bias.
-    add_both(s, [x, bias] as 2, old) s.add_f32s(old, s.add_f32s(x, bias))
+    add_biased(s, [x, bias] as 2, old) s.add_f32s(old, s.add_f32s(x, bias))
 }
 
 formula! {
@@ -99,12 +99,6 @@ pub(crate) fn decay_and_add(level: Level, x: &[f32], decay: f32, factor: f32, ou
     level.run(Each { formula: Here { decay, factor }, inputs: [x], out });
 }
 
-/// out ← out + x + bias.
-#[inline]
-pub(crate) fn add_biased(level: Level, x: &[f32], bias: &[f32], out: &mut [f32]) {
-    add_both(level, [x, bias], out);
-}
-
 formula! {
     /// out ← out + (value + bias) ⊙ σ(gate + bias'). Inputs: value, bias, gate, bias'.
     add_gated_linear(s, [value, bias, gate, gate_bias] as 4, old)
@@ -129,13 +123,7 @@ formula! {
 
 formula! {
     /// out ← (x − mean) ⊙ scale + shift.
-    shift_all(s, [x, mean, scale, shift] as 4, _old) mul_add(s, s.sub_f32s(x, mean), scale, shift)
-}
-
-/// y ← (x − mean) ⊙ scale + shift.
-#[inline]
-pub(crate) fn scale_shift(level: Level, x: &[f32], [mean, scale, shift]: [&[f32]; 3], y: &mut [f32]) {
-    shift_all(level, [x, mean, scale, shift], y);
+    scale_shift(s, [x, mean, scale, shift] as 4, _old) mul_add(s, s.sub_f32s(x, mean), scale, shift)
 }
 
 formula! {

@@ -2,9 +2,8 @@
 //! mixer's input.
 
 use crate::gates;
-use crate::linear::{Linear, matmul};
+use crate::linear::{Linear, product, write};
 use crate::pass::Pass;
-use crate::shared::Shared;
 use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, MixerKind, Result};
@@ -27,23 +26,12 @@ impl Highway {
         let (n, d) = (pass.rows, self.0.weight.outputs());
         let scratch = room(&mut buffers.product, n * d);
         let projected = room(&mut buffers.recurrent[0], n * d);
-        {
-            let projected = Shared::new(projected, d);
-            matmul(pass, &out_proj.weight, 1, 0..1, n, &buffers.hidden, scratch, |range, values| {
-                for (row, values) in values.chunks_exact(range.len()).enumerate() {
-                    // SAFETY: pieces have outputs of their own.
-                    unsafe { projected.part(row, range.clone()) }.copy_from_slice(values);
-                }
-            });
-        }
-        let (projected, x, y) = (&*projected, &buffers.normed, Shared::new(y, d));
-        matmul(pass, &self.0.weight, 1, 0..1, n, x, scratch, |range, values| {
-            for (row, gate) in values.chunks_exact(range.len()).enumerate() {
-                let at = row * d + range.start..row * d + range.end;
-                let inputs = [gate, &self.0.bias[range.clone()], &projected[at.clone()], &out_proj.bias[range.clone()], &x[at]];
-                // SAFETY: pieces have outputs of their own.
-                gates::highway(pass.level, inputs, unsafe { y.part(row, range.clone()) });
-            }
+        write(pass, &out_proj.weight, &buffers.hidden, scratch, projected);
+        let (projected, x) = (&*projected, &buffers.normed);
+        product(pass, &self.0.weight, n, x, scratch, y, |row, range, gate, y| {
+            let at = row * d + range.start..row * d + range.end;
+            let inputs = [gate, &self.0.bias[range.clone()], &projected[at.clone()], &out_proj.bias[range], &x[at]];
+            gates::highway(pass.level, inputs, y);
         });
     }
 }

@@ -27,10 +27,10 @@ impl Layer {
         let highway = Highway::read(config, config.mixer_at(layer), source, name)?;
         let out_name = join(name, "out_proj");
         let outputs = config.d_model * if mixer.output() == Output::Gated { 2 } else { 1 };
-        let out_proj = match (mixer.has_out_proj(), mixer.out_bias()) {
-            (false, _) => None,
-            (true, true) => Some(source.linear(&out_name, outputs, mixer.width())?),
-            (true, false) => Some(source.linear_without_bias(&out_name, outputs, mixer.width())?),
+        let out_proj = match (mixer.output(), mixer.out_bias()) {
+            (Output::Hidden, _) => None,
+            (_, true) => Some(source.linear(&out_name, outputs, mixer.width())?),
+            (_, false) => Some(source.linear_without_bias(&out_name, outputs, mixer.width())?),
         };
         Ok(Self { mixer, out_proj, highway, state_len: config.mixer_at(layer).spec().state_len(config) })
     }
@@ -53,8 +53,8 @@ impl Layer {
             (Some(out_proj), None) => {
                 let scratch = room(&mut buffers.product, pass.rows * out_proj.weight.outputs());
                 match self.mixer.output() {
-                    Output::Plain => out_proj.add_to(pass, pass.rows, &buffers.hidden, scratch, y),
                     Output::Gated => out_proj.add_gated_to(pass, pass.rows, &buffers.hidden, scratch, y),
+                    Output::Hidden | Output::Projected => out_proj.add_to(pass, pass.rows, &buffers.hidden, scratch, y),
                 }
             }
             (None, _) => y.iter_mut().zip(&buffers.hidden).for_each(|(y, hidden)| *y += hidden),

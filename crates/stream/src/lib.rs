@@ -63,7 +63,7 @@ pub use inside::Inside;
 pub use kind::ModelKind;
 pub use minrnn_kernels::weight_matrix::AlignedBytes;
 pub use minrnn_model;
-pub use model::Model;
+pub use model::{Model, PASS_STEPS};
 pub use packed::PackedModel;
 #[cfg(feature = "std")]
 pub use packed::read_aligned;
@@ -74,7 +74,7 @@ pub use saved_sessions::{SavedSessions, Saving};
 pub use sessions::Sessions;
 pub use state::State;
 pub use stop::StopStrings;
-pub use table_sessions::TableSessions;
+pub use table_sessions::{TableSessions, expect_numbers};
 pub use workspace::Workspace;
 
 use minrnn_model::{

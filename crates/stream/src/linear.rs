@@ -5,6 +5,7 @@ use core::ops::Range;
 
 use minrnn_kernels::weight_matrix::{Inputs, Scratch, WeightMatrix};
 
+use crate::gates;
 use crate::pass::Pass;
 use crate::shared::Shared;
 
@@ -80,6 +81,38 @@ pub(crate) fn split_rows(pass: &Pass<'_>, rows: usize, cost: usize, work: impl F
     true
 }
 
+/// The product of `rows` rows of `x` with `matrix`, cut over the workers; `then(row, outputs, values, out)` gets each piece of a row, with its
+/// place in `out`.
+///
+/// # Shapes
+/// `x` `[rows, inputs]`, `out` `[rows, outputs]`; `scratch` has room for as much as `out`.
+pub(crate) fn product(
+    pass: &Pass<'_>,
+    matrix: &WeightMatrix,
+    rows: usize,
+    x: &[f32],
+    scratch: &mut [f32],
+    out: &mut [f32],
+    then: impl Fn(usize, Range<usize>, &[f32], &mut [f32]) + Sync,
+) {
+    let out = Shared::new(out, matrix.outputs());
+    matmul(pass, matrix, 1, 0..1, rows, x, scratch, |range, values| {
+        for (row, values) in values.chunks_exact(range.len()).enumerate() {
+            // SAFETY: pieces have outputs of their own.
+            let out = unsafe { out.part(row, range.clone()) };
+            then(row, range.clone(), values, out);
+        }
+    });
+}
+
+/// `out = x Wᵀ` for the rows of the pass.
+///
+/// # Shapes
+/// As those of [`product`].
+pub(crate) fn write(pass: &Pass<'_>, matrix: &WeightMatrix, x: &[f32], scratch: &mut [f32], out: &mut [f32]) {
+    product(pass, matrix, pass.rows, x, scratch, out, |_, _, values, out| out.copy_from_slice(values));
+}
+
 impl Linear {
     /// `y += x Wᵀ + bias` for as many rows as `y` has, on the calling thread.
     ///
@@ -91,7 +124,7 @@ impl Linear {
         let inputs = Inputs { rows: y.len() / outputs, x, bias: None };
         self.weight.multiply(pass.level, inputs, 0..outputs, values, outputs, memory);
         for (values, y) in values.chunks_exact(outputs).zip(y.chunks_exact_mut(outputs)) {
-            crate::gates::add_biased(pass.level, values, &self.bias, y);
+            gates::add_biased(pass.level, [values, &self.bias], y);
         }
     }
 
@@ -100,13 +133,8 @@ impl Linear {
     /// # Shapes
     /// `x` `[rows, inputs]`, `y` `[rows, outputs]`; `scratch` has room for as much as `y`.
     pub(crate) fn write(&self, pass: &Pass<'_>, rows: usize, x: &[f32], scratch: &mut [f32], y: &mut [f32]) {
-        let y = Shared::new(y, self.weight.outputs());
-        matmul(pass, &self.weight, 1, 0..1, rows, x, scratch, |range, values| {
-            for (row, values) in values.chunks_exact(range.len()).enumerate() {
-                // SAFETY: pieces have outputs of their own.
-                let y = unsafe { y.part(row, range.clone()) };
-                y.iter_mut().zip(values.iter()).zip(&self.bias[range.clone()]).for_each(|((y, value), bias)| *y = value + bias);
-            }
+        product(pass, &self.weight, rows, x, scratch, y, |_, range, values, y| {
+            y.iter_mut().zip(values).zip(&self.bias[range]).for_each(|((y, value), bias)| *y = value + bias);
         });
     }
 
@@ -116,23 +144,18 @@ impl Linear {
     /// `x` `[rows, inputs]`, `y` `[rows, outputs]`; `scratch` has room for as much as `y`.
     pub(crate) fn add_to(&self, pass: &Pass<'_>, rows: usize, x: &[f32], scratch: &mut [f32], y: &mut [f32]) {
         let (inputs, outputs) = (self.weight.inputs(), self.weight.outputs());
-        let y = Shared::new(y, outputs);
-        let values = Shared::new(scratch, outputs);
+        let (shared_values, shared_y) = (Shared::new(scratch, outputs), Shared::new(y, outputs));
         let by_rows = split_rows(pass, rows, inputs * outputs, |range, memory| {
             let part = range.start * outputs..range.end * outputs;
             // SAFETY: pieces have rows of their own.
-            let (values, y) = unsafe { (values.part(0, part.clone()), y.part(0, part)) };
+            let (values, y) = unsafe { (shared_values.part(0, part.clone()), shared_y.part(0, part)) };
             self.add_rows(pass, &x[range.start * inputs..range.end * inputs], values, y, memory);
         });
         if by_rows {
             return;
         }
-        matmul(pass, &self.weight, 1, 0..1, rows, x, scratch, |range, values| {
-            for (row, values) in values.chunks_exact(range.len()).enumerate() {
-                // SAFETY: pieces have ranges of their own.
-                let y = unsafe { y.part(row, range.clone()) };
-                crate::gates::add_biased(pass.level, values, &self.bias[range.clone()], y);
-            }
+        product(pass, &self.weight, rows, x, scratch, y, |_, range, values, y| {
+            gates::add_biased(pass.level, [values, &self.bias[range]], y);
         });
     }
 
@@ -149,7 +172,7 @@ impl Linear {
             for (row, parts) in value.chunks_exact(range.len()).zip(gate.chunks_exact(range.len())).enumerate() {
                 // SAFETY: pieces have ranges of their own.
                 let y = unsafe { y.part(row, range.clone()) };
-                crate::gates::add_gated_linear(pass.level, [parts.0, bias[0], parts.1, bias[1]], y);
+                gates::add_gated_linear(pass.level, [parts.0, bias[0], parts.1, bias[1]], y);
             }
         });
     }

@@ -6,7 +6,7 @@ use core::fmt;
 
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::weight_matrix::Scratch;
-use minrnn_model::{POLICY_PLACES, POLICY_TENSOR};
+use minrnn_model::{POLICY_PLACES, POLICY_TENSOR, TableTask};
 
 use crate::block::Block;
 use crate::end::{End, gather};
@@ -16,14 +16,15 @@ use crate::pass::{Memory, Pass, Sessions};
 use crate::past::PastShape;
 use crate::reads::{Reads, Steps};
 use crate::shared::Shared;
-use crate::source::{Counted, Source};
+use crate::source::Source;
 use crate::state::{State, StateShape, first_row};
 use crate::workers;
 use crate::workspace::{Workspace, room};
 use crate::{CheckedConfig, Error, ModelConfig, Result};
 
-/// Steps of one pass over prompts: longer ones take several, so that memory does not grow with their length.
-const PASS_STEPS: usize = 512;
+/// Steps of one pass over prompts: longer ones take several, so that memory does not grow with their length. A caller that
+/// reads a prompt in pieces cuts it at multiples of as many.
+pub const PASS_STEPS: usize = 512;
 /// Most outputs of one pass that wants them after every step.
 const PASS_OUTPUTS: usize = 1 << 22;
 
@@ -74,8 +75,8 @@ pub struct Model {
     end: End,
     /// What a session remembers before its first step.
     first: Vec<f32>,
-    /// Multiplications for one row of the residual stream.
-    cost: usize,
+    /// Multiply-adds for one row of the residual stream, without those with past tokens.
+    row_macs: usize,
     parameters: usize,
 }
 
@@ -104,7 +105,6 @@ impl Model {
         let decision = config.decision || source.has(POLICY_TENSOR);
         let config = ModelConfig { decision, ..config.clone() }.checked()?;
         // Tensors that are left over are refused by the caller.
-        let source = &mut Counted::new(source);
         let front = Front::read(&config, source)?;
         let pasts = PastShape::of(&config);
         let block = |i| Block::read(&config, i, &pasts, source, &format!("backbone.blocks.{i}"));
@@ -112,8 +112,10 @@ impl Model {
         let end = End::read(&config, source)?;
         let state_shape = StateShape::new(&config, front.state_len(), pasts);
         let first = first_row(&state_shape, |i, memory| blocks[i].init_memory(memory));
-        let cost = usize::try_from(config.cost().parameters).unwrap_or(usize::MAX);
-        Ok(Self { config, state_shape, front, blocks, end, first, cost, parameters: source.parameters })
+        let cost = config.cost();
+        let [row_macs, parameters] = [cost.matmul_macs.saturating_add(cost.elementwise_macs), cost.parameters]
+            .map(|count| usize::try_from(count).unwrap_or(usize::MAX));
+        Ok(Self { config, state_shape, front, blocks, end, first, row_macs, parameters })
     }
 
     /// What the model is.
@@ -124,6 +126,11 @@ impl Model {
     /// Number of trainable parameters.
     pub fn parameters(&self) -> usize {
         self.parameters
+    }
+
+    /// Multiply-adds that a step takes, without those with the past that attention and long filters see.
+    pub fn step_macs(&self) -> usize {
+        self.row_macs.saturating_mul(self.places())
     }
 
     /// What stands at every step that it reads.
@@ -139,6 +146,11 @@ impl Model {
     /// Whether it is a policy, whose steps are `[return to go | observation | action before | time]` and whose outputs are an action.
     pub fn is_policy(&self) -> bool {
         self.front.is_policy()
+    }
+
+    /// Rows of the residual stream that a step has; the first of a policy may have one less.
+    fn places(&self) -> usize {
+        if self.is_policy() { POLICY_PLACES } else { 1 }
     }
 
     /// V, the number of tokens it knows; 0 of one that reads values.
@@ -171,10 +183,15 @@ impl Model {
         numbers * size_of::<f32>() as u128
     }
 
+    /// The same of a session as [`Sessions`](crate::Sessions) keep it: with the rows of a table by which the next one is read, where there is a task.
+    pub fn session_bytes_of(&self, table: Option<&TableTask>, steps: usize) -> u128 {
+        self.session_bytes(steps) + table.map_or(0, TableTask::history_bytes) as u128
+    }
+
     /// After how many steps a session has stopped growing; 0 where it never grows.
     pub fn steps_seen(&self) -> usize {
         let rows = self.state_shape.pasts().iter().map(|shape| shape.tokens).max().unwrap_or(0);
-        if self.is_policy() { rows.div_ceil(POLICY_PLACES) } else { rows }
+        rows.div_ceil(self.places())
     }
 
     /// Begins session `row` anew. A model of pairs keeps what it made of the steps until now, to compare the next sequence with it.
@@ -518,8 +535,7 @@ impl Model {
             workspace.begin();
             self.add(workspace, state, 0, steps.part(start, now));
             // The last row of every step, a step of a policy having several but perhaps the first.
-            let each = if self.is_policy() { POLICY_PLACES } else { 1 };
-            let last = workspace.rows - 1;
+            let (each, last) = (self.places(), workspace.rows - 1);
             workspace.wanted.extend((0..now).map(|step| (last - each * (now - 1 - step), step)));
             self.pass_inside::<true>(state, outputs, inside.part(start, now, self.config.d_model), workspace);
         }
@@ -531,7 +547,7 @@ impl Model {
         if self.state_shape.pasts().is_empty() {
             return Ok(());
         }
-        let each = if self.is_policy() { POLICY_PLACES } else { 1 };
+        let each = self.places();
         state.reserve(row, steps.saturating_mul(each), PASS_STEPS * each)
     }
 
@@ -564,7 +580,7 @@ impl Model {
         let (values, pasts) = state.parts_mut();
         let sessions = Sessions { values: Shared::new(values, row_len), pasts: Shared::new(pasts, lists) };
         let [front, end] = self.state_shape.ends().map(|(first, len)| Memory::new(sessions, first, len));
-        workers::fork_join(rows.saturating_mul(self.cost), workspace.most_threads, |workers| {
+        workers::fork_join(rows.saturating_mul(self.row_macs), workspace.most_threads, |workers| {
             let Workspace { x, buffers, scratches, spans, input, wanted, .. } = workspace;
             if scratches.len() < workers.most_pieces() {
                 scratches.resize_with(workers.most_pieces(), Scratch::default);

@@ -89,7 +89,7 @@ impl Norm {
             }
             Self::Batch { mean, scale, beta } => {
                 for (x, y) in x.chunks_exact(d).zip(y.chunks_exact_mut(d)) {
-                    gates::scale_shift(pass.level, x, [mean, scale, beta], y);
+                    gates::scale_shift(pass.level, [x, mean, scale, beta], y);
                 }
             }
         }

@@ -10,6 +10,7 @@ use crate::source::Source;
 use crate::{Model, Result};
 
 /// What a packed file holds.
+#[non_exhaustive]
 pub struct PackedModel {
     /// The model.
     pub model: Model,
@@ -102,7 +103,7 @@ impl PackedModel {
             // What cannot be used is not written anew.
             Self::from_bytes(&bytes)?;
             let mut tensors = Tensors { file: PackedFile::parse(&bytes)?, matrices: Copied };
-            let config = tensors.file.config.clone();
+            let config = tensors.file.config().clone();
             let mut rounded = crate::source::Rounded { file: &mut tensors, format };
             let mut recorder = crate::source::Recorder::new(&mut rounded);
             Model::read(&config, &mut recorder)?;
@@ -138,7 +139,7 @@ impl PackedModel {
         let bytes = read_whole(path)?;
         let unpacked = || -> Result<_> {
             let mut tensors = Tensors { file: PackedFile::parse(&bytes)?, matrices: Copied };
-            let config = tensors.file.config.clone();
+            let config = tensors.file.config().clone();
             let mut unpacker = crate::source::Unpacker::new(&mut tensors);
             Model::read(&config, &mut unpacker)?;
             let unpacked = unpacker.finish();
@@ -174,7 +175,7 @@ impl PackedModel {
     }
 
     fn of<'a, M: Matrices<'a>>(mut tensors: Tensors<'a, M>) -> Result<Self> {
-        let model = Model::read(&tensors.file.config.clone(), &mut tensors)?;
+        let model = Model::read(&tensors.file.config().clone(), &mut tensors)?;
         let file = tensors.file;
         file.expect_empty()?;
         let table = table_of(&model, |name| file.section(name)).or_else(|error| damaged(format!("has a section 'table': {error}")))?;
@@ -184,7 +185,8 @@ impl PackedModel {
         if model.is_policy() && policy.is_none() {
             return damaged("is a policy without a section 'policy', which says how a step becomes numbers; pack the model again".into());
         }
-        Ok(Self { model, tokenizer, table, policy, surprise, tensors: file.entries })
+        let (_, tensors) = file.into_parts();
+        Ok(Self { model, tokenizer, table, policy, surprise, tensors })
     }
 }
 
@@ -307,7 +309,7 @@ fn open(path: &std::path::Path) -> Result<std::fs::File> {
 
 impl<'a, M: Matrices<'a>> Source for Tensors<'a, M> {
     fn has(&self, name: &str) -> bool {
-        self.file.entries.iter().any(|entry| entry.name == name)
+        self.file.entries().iter().any(|entry| entry.name == name)
     }
 
     fn vector(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {

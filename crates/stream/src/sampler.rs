@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-use crate::rng::{self, Purpose};
+use crate::rng;
 use crate::{Error, Result, Sampling};
 
 /// Chooses tokens by [`Sampling`]; the same settings, logits and number of earlier draws give the same token.
@@ -76,7 +76,7 @@ impl Sampler {
     /// # Errors
     /// When a setting is out of range.
     pub fn of_row(sampling: &Sampling, row: usize) -> Result<Self> {
-        let seed = rng::key(sampling.seed, Purpose::Sampling, row as u64);
+        let seed = rng::key(sampling.seed, rng::SAMPLING, row as u64);
         Self::new(Sampling { seed, ..sampling.clone() })
     }
 

@@ -53,7 +53,7 @@ impl Sessions {
     }
 
     /// The state to be stepped as the model sees its steps, whatever the sessions read, with the memory of a step. There must be as many rows
-    /// afterwards.
+    /// afterwards, or the sessions of a table refuse what follows; the rows of it that they look back on stay as they are.
     pub fn parts_mut(&mut self) -> (&mut State, &mut Workspace) {
         match self {
             Self::Table(sessions) => sessions.state_mut(),
@@ -74,14 +74,18 @@ impl Sessions {
         }
     }
 
-    /// The rows `rows`, in that order; one may be chosen several times.
+    /// The rows `rows`, in that order; one may be chosen several times. Passes take as many threads as before.
     ///
     /// # Errors
     /// As [`State::select`].
     pub fn select(&self, rows: &[usize]) -> Result<Self> {
         match self {
             Self::Table(sessions) => sessions.select(rows).map(Self::Table),
-            Self::Plain(state, _) => state.select(rows).map(Self::plain),
+            Self::Plain(state, workspace) => {
+                let mut selected = Self::plain(state.select(rows)?);
+                selected.set_threads(workspace.most_threads);
+                Ok(selected)
+            }
         }
     }
 

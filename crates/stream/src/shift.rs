@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use minrnn_kernels::matmul::transposed;
+
 use crate::Result;
 use crate::pass::Memory;
 use crate::source::{Source, join};
@@ -22,10 +24,10 @@ pub(crate) fn state_len(width: usize, d_state: usize) -> usize {
 
 impl Shift {
     pub(crate) fn read(source: &mut dyn Source, name: &str, width: usize, d_state: usize) -> Result<Self> {
-        let filters = source.vector(&join(name, "taps"), &[width, 1, d_state])?;
+        let mut taps = transposed(&source.vector(&join(name, "taps"), &[width, 1, d_state])?, width, d_state);
         let skip = source.vector(&join(name, "skip"), &[width])?;
-        let tap = |i: usize| filters[i % width * d_state + i / width] + if i / width == d_state - 1 { skip[i % width] } else { 0.0 };
-        Ok(Self { taps: (0..d_state * width).map(tap).collect(), width })
+        taps[(d_state - 1) * width..].iter_mut().zip(&skip).for_each(|(tap, skip)| *tap += skip);
+        Ok(Self { taps, width })
     }
 
     /// N.

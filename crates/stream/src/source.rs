@@ -36,38 +36,6 @@ pub(crate) fn join(name: &str, part: &str) -> String {
     format!("{name}.{part}")
 }
 
-/// Counts the trainable parameters that are taken; running statistics are none.
-pub(crate) struct Counted<'a> {
-    source: &'a mut dyn Source,
-    pub(crate) parameters: usize,
-}
-
-impl<'a> Counted<'a> {
-    pub(crate) fn new(source: &'a mut dyn Source) -> Self {
-        Self { source, parameters: 0 }
-    }
-}
-
-impl Source for Counted<'_> {
-    fn has(&self, name: &str) -> bool {
-        self.source.has(name)
-    }
-
-    fn vector(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
-        let values = self.source.vector(name, shape)?;
-        if !name.contains("running_") {
-            self.parameters += values.len();
-        }
-        Ok(values)
-    }
-
-    fn matrix(&mut self, name: &str, outputs: usize, inputs: usize) -> Result<WeightMatrix> {
-        let matrix = self.source.matrix(name, outputs, inputs)?;
-        self.parameters += outputs * inputs;
-        Ok(matrix)
-    }
-}
-
 /// The bits of the largest f32 that a bf16 rounds to a finite number.
 #[cfg(feature = "std")]
 const LARGEST_BF16: u32 = 0x7f7f_7fff;
@@ -238,7 +206,7 @@ impl Source for Unpacker<'_> {
 
     fn vector(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
         let values = self.file.vector(name, shape)?;
-        self.tensors.push((name.to_owned(), minrnn_model::Tensor { shape: shape.to_vec(), data: values.clone() }));
+        self.tensors.push((name.to_owned(), minrnn_model::Tensor::new(shape.to_vec(), values.clone())?));
         Ok(values)
     }
 
@@ -248,7 +216,7 @@ impl Source for Unpacker<'_> {
             return rounded(name, matrix.format());
         }
         let data = values_of(&matrix);
-        self.tensors.push((name.to_owned(), minrnn_model::Tensor { shape: vec![outputs, inputs], data }));
+        self.tensors.push((name.to_owned(), minrnn_model::Tensor::new(vec![outputs, inputs], data)?));
         Ok(matrix)
     }
 }

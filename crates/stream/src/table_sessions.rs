@@ -65,9 +65,10 @@ impl TableSessions {
     /// # Errors
     /// When the task is that of another model, or memory cannot hold so many.
     pub fn new(model: &Model, task: &TableTask, rows: usize) -> Result<Self> {
-        expect_task_of(model, task)?;
+        expect_usable_task_of(model, task)?;
         let mut sessions = Self::of_state(model.init_state(rows)?, task.group().is_some(), Rows::of(task));
-        sessions.begin_histories()?;
+        sessions.reserve_histories(rows)?;
+        sessions.begin_histories();
         Ok(sessions)
     }
 
@@ -77,12 +78,12 @@ impl TableSessions {
     /// # Errors
     /// When the task or the state is that of another model, there is not one history for each session, or one does not fit the task.
     pub fn of_parts(model: &Model, task: &TableTask, state: State, histories: &[Vec<f64>]) -> Result<Self> {
-        expect_task_of(model, task)?;
+        expect_usable_task_of(model, task)?;
         state.expect_shape(model.state_shape())?;
         let misfit = || Error::State("has no rows that fit the model; it is damaged, begin without it".into());
         let reads = Rows::of(task);
         let mut sessions = Self::of_state(state, task.group().is_some(), reads);
-        if histories.len() != if reads.look_back() { sessions.rows() } else { 0 } {
+        if histories.len() != sessions.looking_back() {
             return Err(misfit());
         }
         let history = |rows: &Vec<f64>| History::of_rows(rows, reads.columns, reads.reach);
@@ -108,17 +109,36 @@ impl TableSessions {
         )))
     }
 
-    /// Lets the sessions behind those that have histories begin with empty ones.
-    fn begin_histories(&mut self) -> Result<()> {
-        let reads = self.reads;
-        if !reads.look_back() {
+    /// How many sessions have a history.
+    fn looking_back(&self) -> usize {
+        if self.reads.look_back() { self.rows() } else { 0 }
+    }
+
+    /// Checks that the state has the sessions whose histories there are. Whoever held it mutably may have put another in its place; a session without
+    /// its history would see rows as if none had come before them.
+    fn expect_whole(&self) -> Result<()> {
+        let (histories, expected) = (self.histories.len(), self.looking_back());
+        if histories == expected {
             return Ok(());
         }
-        let more = self.state.rows() - self.histories.len();
+        Err(Error::Input(format!(
+            "the state has {expected} sessions, expected the {histories} whose last rows are kept; leave it as many as it had, or begin all anew"
+        )))
+    }
+
+    /// Makes room for the histories of `more` sessions.
+    fn reserve_histories(&mut self, more: usize) -> Result<()> {
+        if !self.reads.look_back() {
+            return Ok(());
+        }
         let refused = |_| Error::Memory(format!("memory cannot hold the rows that {more} more sessions look back on; keep fewer sessions"));
-        self.histories.try_reserve_exact(more).map_err(refused)?;
-        self.histories.extend((0..more).map(|_| reads.history()));
-        Ok(())
+        self.histories.try_reserve_exact(more).map_err(refused)
+    }
+
+    /// Lets the sessions behind those that have histories begin with empty ones, for which there is room.
+    fn begin_histories(&mut self) {
+        let reads = self.reads;
+        self.histories.resize_with(self.looking_back(), || reads.history());
     }
 
     /// Lets passes take at most `threads` threads; see [`Workspace::set_threads`].
@@ -141,8 +161,8 @@ impl TableSessions {
         &self.state
     }
 
-    /// The same to be stepped by other means, with the memory of a step. There must be as many sessions afterwards.
-    pub fn state_mut(&mut self) -> (&mut State, &mut Workspace) {
+    /// The same to be stepped by other means, with the memory of a step. There must be as many sessions afterwards, or they are refused.
+    pub(crate) fn state_mut(&mut self) -> (&mut State, &mut Workspace) {
         (&mut self.state, &mut self.workspace)
     }
 
@@ -161,6 +181,7 @@ impl TableSessions {
     /// # Errors
     /// As [`State::select`].
     pub fn select(&self, rows: &[usize]) -> Result<Self> {
+        self.expect_whole()?;
         let mut selected = Self::of_state(self.state.select(rows)?, self.has_groups, self.reads);
         selected.workspace.most_threads = self.workspace.most_threads;
         selected.histories = rows.iter().filter_map(|&row| self.histories.get(row).cloned()).collect();
@@ -174,8 +195,12 @@ impl TableSessions {
     pub fn grow(&mut self, model: &Model, task: &TableTask, more: usize) -> Result<()> {
         self.expect_task(task)?;
         expect_task_of(model, task)?;
+        self.expect_whole()?;
+        // Room comes first: what is refused may not leave sessions without a history.
+        self.reserve_histories(more)?;
         self.state.append(&model.init_state(more)?)?;
-        self.begin_histories()
+        self.begin_histories();
+        Ok(())
     }
 
     /// Begins session `row` anew.
@@ -183,6 +208,7 @@ impl TableSessions {
     /// # Errors
     /// As [`Model::restart`].
     pub fn restart(&mut self, model: &Model, row: usize) -> Result<()> {
+        self.expect_whole()?;
         model.restart(&mut self.state, row)?;
         self.histories.get_mut(row).into_iter().for_each(History::clear);
         Ok(())
@@ -196,6 +222,8 @@ impl TableSessions {
         if self.reads != source.reads {
             return Err(Error::Input("the rows belong to sessions of different tasks; take both from sessions of one".into()));
         }
+        self.expect_whole()?;
+        source.expect_whole()?;
         self.state.copy_row(row, &source.state, source_row)?;
         if let (Some(history), Some(other)) = (self.histories.get_mut(row), source.histories.get(source_row)) {
             history.clone_from(other);
@@ -203,43 +231,88 @@ impl TableSessions {
         Ok(())
     }
 
-    /// What the model reads of the next rows `values` `[T, columns]` of session `row`, `[T, inputs]`, for [`state_mut`](Self::state_mut) to read it: the rows
-    /// that are looked back on are those up to the last of these from now on.
+    /// Reads the next rows of the table for each of the sessions `rows`, by `read`: it is given what the model reads of them, with the state and the memory of
+    /// a step, and may want what the model has inside, or predicts, after each. The rows that are looked back on are those up to the last of these from
+    /// then on.
+    ///
+    /// # Shapes
+    /// `rows` `[R]`, ascending; `values` R of `[T, columns]`; what is read R of `[T, inputs]`
     ///
     /// # Errors
-    /// When the sessions were made for another task, a row has another width, a number cannot be read ([`TableTask::expect_readable`]), or there is no
-    /// such session; nothing has then been seen.
-    pub fn show(&mut self, task: &TableTask, row: usize, values: &[f64]) -> Result<Vec<f32>> {
+    /// When the sessions were made for another task, there is not one sequence for each of the rows, a row has another width, a number cannot be read
+    /// ([`TableTask::expect_readable`]), or the rows do not ascend or do not exist; and what `read` gives, which is to leave the state as it was then, as
+    /// every method of [`Model`] does. The sessions then have read nothing, but where `read` put a state of other sessions in place of theirs.
+    pub fn read<V: AsRef<[f64]>, T, E: From<Error>>(
+        &mut self,
+        task: &TableTask,
+        rows: &[usize],
+        values: &[V],
+        read: impl FnOnce(Vec<Vec<f32>>, &mut State, &mut Workspace) -> Result<T, E>,
+    ) -> Result<T, E> {
         self.expect_task(task)?;
-        let width = task.columns().len().max(1);
-        if row >= self.rows() || !values.len().is_multiple_of(width) {
-            let (sessions, found) = (self.rows(), values.len());
-            return Err(Error::Input(format!(
-                "expected rows of {width} numbers for a session below {sessions}, found {found} numbers for {row}"
-            )));
+        self.expect_whole()?;
+        self.state.expect_rows(rows)?;
+        if rows.len() != values.len() {
+            let (sessions, found) = (rows.len(), values.len());
+            return Err(Error::Input(format!("expected rows of the table for each of {sessions} sessions, found those for {found}")).into());
         }
-        values.chunks_exact(width).try_for_each(|row| task.expect_readable(row))?;
+        let each = || rows.iter().zip(values).map(|(&row, values)| (row, values.as_ref()));
         let mut inputs = Vec::new();
-        let n_inputs = task.n_inputs();
-        let refused = |_| Error::Memory("memory cannot hold what the model reads of so many rows; give fewer at once".into());
-        inputs.try_reserve_exact((values.len() / width).saturating_mul(n_inputs)).map_err(refused)?;
-        for values in values.chunks_exact(width) {
-            inputs.resize(inputs.len() + n_inputs, 0.0);
-            let at = inputs.len() - n_inputs;
-            match self.histories.get_mut(row) {
-                Some(history) => {
-                    history.push(values);
-                    task.show(history.rows(), &mut inputs[at..]);
+        for (row, values) in each() {
+            inputs.push(self.room_for_inputs(task, rows, row, values)?);
+        }
+        // They change once the model has read: what it refuses was not there.
+        let mut histories: Vec<Option<History>> = rows.iter().map(|&row| self.histories.get(row).cloned()).collect();
+        for (((_, values), inputs), history) in each().zip(&mut inputs).zip(&mut histories) {
+            for (values, inputs) in values.chunks_exact(self.reads.columns).zip(inputs.chunks_exact_mut(task.n_inputs())) {
+                match history {
+                    Some(history) => {
+                        history.push(values);
+                        task.show(history.rows(), inputs);
+                    }
+                    None => task.show(values, inputs),
                 }
-                None => task.show(values, &mut inputs[at..]),
             }
         }
+        let given = read(inputs, &mut self.state, &mut self.workspace)?;
+        self.expect_whole()?;
+        for (&row, history) in rows.iter().zip(histories) {
+            if let (Some(place), Some(history)) = (self.histories.get_mut(row), history) {
+                *place = history;
+            }
+        }
+        Ok(given)
+    }
+
+    /// Room for what the model reads of `values`, rows of the table for `row`, one of the sessions `rows`, once they are known to be readable.
+    fn room_for_inputs(&self, task: &TableTask, rows: &[usize], row: usize, values: &[f64]) -> Result<Vec<f32>> {
+        let width = self.reads.columns.max(1);
+        if !values.len().is_multiple_of(width) {
+            return Err(Error::Input(format!("expected rows of {width} numbers for session {row}, found {} numbers", values.len())));
+        }
+        values.chunks_exact(width).try_for_each(|values| task.expect_readable(values)).map_err(|flaw| of_row(rows, row, flaw))?;
+        let refused = |_| Error::Memory("memory cannot hold what the model reads of so many rows; give fewer at once".into());
+        let (mut inputs, len) = (Vec::new(), (values.len() / width).saturating_mul(task.n_inputs()));
+        inputs.try_reserve_exact(len).map_err(refused)?;
+        inputs.resize(len, 0.0);
         Ok(inputs)
     }
 
+    /// Reads the next rows of the table for each of the sessions `rows`, all at once and for the state alone; a sequence may be empty.
+    ///
+    /// # Shapes
+    /// `rows` `[R]`, ascending; `values` R of `[T, columns]`
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); also when the model is another one, or memory cannot hold the past that is seen; the sessions then have read nothing.
+    pub fn advance<V: AsRef<[f64]>>(&mut self, model: &Model, task: &TableTask, rows: &[usize], values: &[V]) -> Result<()> {
+        expect_task_of(model, task)?;
+        self.read(task, rows, values, |inputs, state, workspace| model.advance_rows_values(rows, &inputs, state, workspace))
+    }
+
     /// Reads the next row of each of the sessions `rows`, in the units of the table, and gives what is predicted after it
-    /// ([`TableTask::predict_into`]): for each session as many numbers as the model has outputs. Nothing is allocated once as many rows have been
-    /// read before.
+    /// ([`TableTask::predict_into`]): for each session as many numbers as the model has outputs, which [`expect_numbers`] tells from what is none. Nothing
+    /// is allocated once as many rows have been read before.
     ///
     /// # Shapes
     /// `rows` `[R]`, ascending; `values` `[R, columns]`; the predictions `[R, outputs]`
@@ -251,6 +324,7 @@ impl TableSessions {
     pub fn step(&mut self, model: &Model, task: &TableTask, rows: &[usize], values: &[f64]) -> Result<&[f64]> {
         self.expect_task(task)?;
         expect_task_of(model, task)?;
+        self.expect_whole()?;
         let width = task.columns().len();
         if rows.len().checked_mul(width) != Some(values.len()) {
             let (found, n) = (values.len(), rows.len());
@@ -289,6 +363,24 @@ impl TableSessions {
         }
         Ok(&self.numbers)
     }
+}
+
+/// Checks that what is predicted after a row of each of the sessions `rows`, as [`TableSessions::step`] gives it, is numbers: a model whose training went
+/// wrong leads to others.
+///
+/// # Errors
+/// [`Error::Prediction`], of the first row where that is not so.
+pub fn expect_numbers(rows: &[usize], predictions: &[f64]) -> Result<()> {
+    let width = (predictions.len() / rows.len().max(1)).max(1);
+    let mut each = rows.iter().zip(predictions.chunks_exact(width));
+    let flaw = each.find_map(|(&row, numbers)| Some((row, *numbers.iter().find(|number| !number.is_finite())?)));
+    flaw.map_or(Ok(()), |(row, value)| Err(Error::Prediction { row, value }))
+}
+
+/// Checks that `model` reads and predicts what `task` says, and that the parts of the task fit together, as they do of one that was read.
+fn expect_usable_task_of(model: &Model, task: &TableTask) -> Result<()> {
+    expect_task_of(model, task)?;
+    Ok(task.expect_usable(task.n_inputs(), task.n_outputs())?)
 }
 
 /// Checks that `model` reads and predicts what `task` says.

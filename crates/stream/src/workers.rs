@@ -97,6 +97,13 @@ pub(crate) mod team {
     /// The pass is over.
     const LEAVE: u64 = u64::MAX;
 
+    /// Most threads of a team.
+    const MOST_MEMBERS: usize = 0x0fff;
+    /// Most pieces of a phase: their number and that of the claimed ones have 16 bits each of [`Team::word`], and all bits of the latter end the phase.
+    const MOST_PIECES: usize = 0xffff;
+    // Whatever a pass splits can be run.
+    const _: () = assert!(super::PIECES * MOST_MEMBERS <= MOST_PIECES);
+
     type Task = dyn Fn(usize) + Sync;
 
     /// Threads of the ambient pool, 1 where there is none: the system may refuse to start them, and those of a process are not there in its
@@ -148,7 +155,7 @@ pub(crate) mod team {
 
     impl Team {
         fn new(members: usize) -> Self {
-            Self { members: members.min(0x0fff), word: AtomicU64::new(0), done: AtomicUsize::new(0), task: UnsafeCell::new(None) }
+            Self { members: members.min(MOST_MEMBERS), word: AtomicU64::new(0), done: AtomicUsize::new(0), task: UnsafeCell::new(None) }
         }
 
         pub(crate) fn members(&self) -> usize {
@@ -156,7 +163,12 @@ pub(crate) mod team {
         }
 
         /// Runs `task(0)`, …, `task(count − 1)`, each once. For the thread that made the team alone.
+        ///
+        /// # Panics
+        /// When there are more than [`MOST_PIECES`], which [`Workers::split`] never wants: one more would be counted as another phase, and a piece of it
+        /// done while nobody waits for it.
         pub(crate) fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
+            assert!(count <= MOST_PIECES, "a phase has at most {MOST_PIECES} pieces, found {count}");
             // Ends the phase, also when a piece panics: no helper may hold the task when this function is left.
             struct End<'a>(&'a Team);
             impl Drop for End<'_> {
@@ -284,6 +296,22 @@ pub(crate) mod team {
                 for _ in 0..6 {
                     scope.spawn(|| (0..50).for_each(|_| pool.install(|| fork_join(3, count))));
                 }
+            });
+        }
+
+        #[test]
+        fn a_phase_has_as_many_pieces_as_can_be_counted_and_no_more() {
+            pool().install(|| {
+                fork_join(3, |workers| {
+                    let Workers::Team(team) = workers else { panic!("three threads are a team") };
+                    let done = AtomicUsize::new(0);
+                    let piece = |_| _ = done.fetch_add(1, Ordering::Relaxed);
+                    team.run(MOST_PIECES, &piece);
+                    assert_eq!(done.load(Ordering::Relaxed), MOST_PIECES);
+                    let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| team.run(MOST_PIECES + 1, &piece)));
+                    assert!(refused.is_err());
+                    assert_eq!(done.load(Ordering::Relaxed), MOST_PIECES);
+                });
             });
         }
 

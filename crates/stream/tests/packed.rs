@@ -104,7 +104,7 @@ fn a_packed_model_is_rounded_further_and_never_back() {
             if stored == wanted || stored == F32 || (stored, wanted) == (Bf16, Int8) || (stored, wanted) == (Bf16, Int4) {
                 let entries = again.unwrap();
                 let read =
-                    PackedFile::parse(&std::fs::read(&to).unwrap()).map(|file| (file.entries.clone(), file.sections().count())).unwrap();
+                    PackedFile::parse(&std::fs::read(&to).unwrap()).map(|file| (file.entries().to_vec(), file.sections().count())).unwrap();
                 assert_eq!((read.0, read.1), (entries, 2), "{stored} to {wanted}");
             } else {
                 let refused = again.unwrap_err().to_string();
@@ -158,7 +158,7 @@ fn what_would_not_be_read_is_not_written_and_the_file_before_stays() {
     write(&policy, &of_policy, &[Section::policy(b"{}")]).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     let stored = tensors_of(&bytes).into_iter().map(|(.., bytes)| bytes);
-    let stored: Vec<_> = PackedFile::parse(&bytes).unwrap().entries.into_iter().zip(stored).collect();
+    let stored: Vec<_> = PackedFile::parse(&bytes).unwrap().into_parts().1.into_iter().zip(stored).collect();
     assert!(refusal(&PackedFile::encode(&policy, &[], &stored)).contains("without a section 'policy'"));
 }
 
@@ -190,7 +190,7 @@ fn a_packed_model_is_told_by_its_sizes() {
 /// Name, format and bytes of every tensor.
 fn tensors_of(bytes: &[u8]) -> Vec<(String, WeightFormat, Vec<u8>)> {
     let mut file = PackedFile::parse(bytes).unwrap();
-    let entries = file.entries.clone();
+    let entries = file.entries().to_vec();
     let taken = |entry: minrnn_model::TensorEntry| {
         let (format, bytes) = file.take(&entry.name, &entry.shape).unwrap();
         (entry.name, format, bytes.to_vec())
@@ -205,7 +205,7 @@ fn files_whose_embedding_and_head_are_bf16_beside_int4_are_read() {
     let (tensors, tokens) = (tensors(&config, 5), tokens(&config, 30, 3));
     let of = |format| packed(&config, &tensors, format, &[]);
     let (sixteen, four) = (of(WeightFormat::Bf16), of(WeightFormat::Int4));
-    let [bf16, int4] = [&sixteen, &four].map(|bytes| PackedFile::parse(bytes).unwrap().entries);
+    let [bf16, int4] = [&sixteen, &four].map(|bytes| PackedFile::parse(bytes).unwrap().into_parts().1);
     let stored = |bytes: &[u8], i: usize| tensors_of(bytes).swap_remove(i).2;
     let is_token = |name: &str| name == "embedding.weight" || name == "head.weight";
     let mixed: Vec<_> = (0..int4.len())

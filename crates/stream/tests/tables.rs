@@ -4,7 +4,7 @@ mod common;
 
 use common::{drawn_model, model, small};
 use minrnn_model::{Classifier, Forecaster, MixerKind, ModelConfig, Normalization, Scaling, TableTask, Transform, WeightFormat};
-use minrnn_stream::{Error, Model, SavedSessions, Sessions, State, TableSessions, Workspace};
+use minrnn_stream::{Error, ErrorKind, Model, SavedSessions, Sessions, State, TableSessions, Workspace, expect_numbers};
 
 /// A model of two numbers in and `n_outputs` out.
 fn of_values(n_outputs: usize) -> Model {
@@ -102,18 +102,122 @@ fn a_step_with_another_task_or_model_is_refused_and_nothing_is_read() {
         let another_row = vec![4.0; another.columns().len()];
         for refused in [
             sentence(sessions.step(&model, &another, &[1], &another_row).map(<[f64]>::to_vec)),
-            sentence(sessions.show(&another, 1, &another_row)),
+            sentence(sessions.advance(&model, &another, &[1], &[&another_row])),
             sentence(sessions.grow(&model, &another, 1)),
         ] {
             assert!(refused.contains("take the task that they were made for"), "{refused}");
         }
-        let refused = sentence(sessions.step(&other, &made_for, &[1], &row).map(<[f64]>::to_vec));
-        assert!(refused.contains("take the task of this model"), "{refused}");
+        for refused in [
+            sentence(sessions.step(&other, &made_for, &[1], &row).map(<[f64]>::to_vec)),
+            sentence(sessions.advance(&other, &made_for, &[1], &[&row])),
+        ] {
+            assert!(refused.contains("take the task of this model"), "{refused}");
+        }
         let foreign = TableSessions::new(&model, &another, 1).unwrap();
         assert!(sentence(sessions.copy_row(1, &foreign, 0)).contains("sessions of different tasks"));
         assert_eq!((sessions.rows(), sessions.state()), (2, before.state()));
         assert!(sessions.histories().eq(before.histories()));
     }
+}
+
+#[test]
+fn rows_read_at_once_leave_what_single_steps_leave() {
+    let model = of_values(3);
+    for task in [classifier(), forecaster()] {
+        let width = task.columns().len();
+        let mut at_once = TableSessions::new(&model, &task, 3).unwrap();
+        let mut stepped = at_once.clone();
+        let rows: Vec<f64> = (0..5 * width).map(|i| 4.0 + i as f64).collect();
+        for sequences in [[&rows[..], &rows[..width]], [&rows[width..], &[]]] {
+            at_once.advance(&model, &task, &[0, 2], &sequences).unwrap();
+            for (row, sequence) in [0, 2].into_iter().zip(sequences) {
+                sequence.chunks_exact(width).for_each(|values| _ = stepped.step(&model, &task, &[row], values).unwrap());
+            }
+            assert_eq!(at_once.state(), stepped.state());
+            assert!(at_once.histories().eq(stepped.histories()));
+        }
+    }
+}
+
+#[test]
+fn rows_that_could_not_be_read_are_not_looked_back_on() {
+    let (model, task) = (of_values(3), forecaster());
+    let mut sessions = TableSessions::new(&model, &task, 2).unwrap();
+    sessions.advance(&model, &task, &[0, 1], &[[4.0], [5.0]]).unwrap();
+    let before = sessions.clone();
+    let refuse = |inputs: Vec<Vec<f32>>| Error::Memory(format!("{} of them", inputs.iter().map(Vec::len).sum::<usize>()));
+    let refused = sentence(sessions.read(&task, &[1], &[[6.0, 7.0]], |inputs, _, _| Err::<(), _>(refuse(inputs))));
+    assert_eq!(refused, "4 of them");
+    let stopped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        sessions.read(&task, &[1], &[[6.0, 7.0]], |_, _, _| -> Result<(), Error> { panic!("on the way") })
+    }));
+    assert!(stopped.is_err());
+    for (rows, values, words) in [
+        (&[1][..], &[&[6.0, f64::INFINITY][..]][..], "column 'x': found inf"),
+        (&[0, 1], &[&[6.0], &[f64::INFINITY]], "row 1, column 'x': found inf"),
+        (&[0, 1], &[&[6.0]], "for each of 2 sessions, found those for 1"),
+        (&[1, 0], &[&[6.0], &[6.0]], "found 0 behind 1"),
+        (&[2], &[&[6.0]], "below 2, found 2"),
+    ] {
+        let refused = sentence(sessions.advance(&model, &task, rows, values));
+        assert!(refused.contains(words), "{refused}");
+    }
+    let two = classifier();
+    let refused = sentence(TableSessions::new(&model, &two, 1).unwrap().advance(&model, &two, &[0], &[[1.0, 2.0, 3.0]]));
+    assert_eq!(refused, "expected rows of 2 numbers for session 0, found 3 numbers");
+    assert_eq!(sessions.state(), before.state());
+    assert!(sessions.histories().eq(before.histories()));
+}
+
+#[test]
+fn sessions_without_the_rows_that_they_look_back_on_are_refused() {
+    let (model, task) = (of_values(3), forecaster());
+    for rows in [1, 3] {
+        let whole = TableSessions::new(&model, &task, 2).unwrap();
+        let mut sessions = Sessions::Table(whole.clone());
+        *sessions.parts_mut().0 = model.init_state(rows).unwrap();
+        sessions.to_bytes("m").unwrap_err();
+        let Sessions::Table(mut sessions) = sessions else { panic!("it reads a table") };
+        for refused in [
+            sentence(sessions.step(&model, &task, &[0], &[4.0]).map(<[f64]>::to_vec)),
+            sentence(sessions.advance(&model, &task, &[0], &[[4.0]])),
+            sentence(sessions.grow(&model, &task, 1)),
+            sentence(sessions.select(&[0])),
+            sentence(sessions.restart(&model, 0)),
+            sentence(sessions.copy_row(0, &whole, 0)),
+            sentence(whole.clone().copy_row(0, &sessions, 0)),
+        ] {
+            assert!(refused.starts_with(&format!("the state has {rows} sessions, expected the 2 whose last rows are kept")), "{refused}");
+        }
+        // Also where it happens within a call.
+        let mut sessions = whole.clone();
+        let replaced = sessions.read(&task, &[0], &[[4.0]], |_, state, _| {
+            *state = model.init_state(rows)?;
+            Ok::<_, Error>(())
+        });
+        assert!(sentence(replaced).contains("expected the 2 whose last rows are kept"));
+    }
+}
+
+#[test]
+fn sessions_that_are_selected_take_as_many_threads_as_before() {
+    let (model, task) = (of_values(3), forecaster());
+    for table in [None, Some(&task)] {
+        let mut sessions = Sessions::new(&model, table, 2).unwrap();
+        sessions.set_threads(1);
+        let mut selected = sessions.select(&[1, 1]).unwrap();
+        let told = format!("{:?}", selected.parts_mut().1);
+        assert!(told.contains("most_threads: 1"), "{told}");
+    }
+}
+
+#[test]
+fn a_prediction_that_is_no_number_is_told_with_its_row() {
+    expect_numbers(&[], &[]).unwrap();
+    expect_numbers(&[3, 7], &[1.0, 2.0, 3.0, 4.0]).unwrap();
+    let refused = expect_numbers(&[3, 7], &[1.0, 2.0, f64::INFINITY, f64::NAN]).unwrap_err();
+    assert!(matches!(refused, Error::Prediction { row: 7, .. }) && refused.kind() == ErrorKind::Model);
+    assert_eq!(refused.to_string(), "the model predicts inf for row 7, which is no number; train it anew, and begin the row anew");
 }
 
 #[test]
@@ -170,4 +274,17 @@ fn sessions_are_told_by_their_sizes() {
     (0..50).for_each(|row| _ = sessions.step(&model, &task, &[row], &[4.0]).unwrap());
     let told = format!("{:?}", Sessions::Table(sessions));
     assert!(told.contains("rows: 50, columns: 1, reach: 2") && told.len() < 200, "{told}");
+}
+
+#[test]
+fn a_session_takes_what_its_model_says_with_the_rows_that_it_looks_back_on() {
+    let model = of_values(3);
+    for (task, steps) in [(classifier(), 1), (forecaster(), 9)] {
+        let mut sessions = TableSessions::new(&model, &task, 3).unwrap();
+        for row in (0..3).cycle().take(3 * steps) {
+            sessions.step(&model, &task, &[row], &vec![4.0; task.columns().len()]).unwrap();
+        }
+        assert_eq!(sessions.bytes() as u128, 3 * model.session_bytes_of(Some(&task), steps));
+        assert_eq!(model.session_bytes_of(None, steps), model.session_bytes(steps));
+    }
 }

@@ -20,11 +20,11 @@ use minrnn_stream::{Model, Sampling};
 use crate::device::DeviceArg;
 use crate::exit::ExitCode;
 use crate::failure::{FAILED, WrongInput};
-use crate::interrupt;
 use crate::memory::MemoryArg;
 use crate::printer::Printer;
 use crate::say::say;
 use crate::threads::Threads;
+use crate::{input, interrupt};
 
 const MAX_PROMPT_FILE: u64 = 256 << 20;
 const MAX_BATCH: usize = 4096;
@@ -39,7 +39,7 @@ pub struct Args {
     /// Text to continue; may be given several times, each result then has a title [default: start from a line break]
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Vec<String>,
-    /// File whose whole content is the text to continue
+    /// File whose whole content is the text to continue; - for standard input
     #[arg(long, value_name = "FILE")]
     prompt_file: Vec<PathBuf>,
     /// Number of continuations of each text
@@ -240,8 +240,11 @@ fn check(args: &Args) -> anyhow::Result<()> {
 /// The texts of `--prompt`, then those of `--prompt-file`.
 fn prompts(args: &Args) -> anyhow::Result<Vec<String>> {
     let mut prompts = args.prompt.clone();
+    if args.prompt_file.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
+        return Err(WrongInput("--prompt-file - is given twice, and standard input can be read once; save it to a file".to_owned()).into());
+    }
     for path in &args.prompt_file {
-        prompts.push(read_text(path, MAX_PROMPT_FILE).map_err(minrnn::Error::from)?);
+        prompts.push(read_text(input::path(path), MAX_PROMPT_FILE).map_err(minrnn::Error::from)?);
     }
     Ok(prompts)
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use minrnn::checkpoint::{LoadedModel, load_model, load_table_task};
-use minrnn::data::table::{Forecaster, Prediction, Series, TableTask, gaps, read_series_and_unseen};
+use minrnn::data::table::{Prediction, Series, TableTask, notes, read_series_and_unseen};
 use minrnn::deployed::{self, Deployed, InsideInputs};
 use minrnn::output::{expect_harmless, is_same_place};
 use minrnn::predict::{predict, prediction_memory};
@@ -79,12 +79,7 @@ fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode>
         prediction_memory(model.config(), &series)?.expect_room(args.memory.given())?;
     }
     let Some(predictions) = model.predict(task, &series, stop)? else { return stopped() };
-    unseen.iter().for_each(say);
-    if let TableTask::Forecast(forecaster) = task {
-        gaps(&series, forecaster).iter().for_each(say);
-        tell_what_ended(&series);
-        tell_what_is_unknown(forecaster, task.reach(), &series);
-    }
+    notes(task, &series, &unseen).iter().for_each(say);
     let table = Predicted::of(task, &series, &predictions).to_csv();
     match &args.out {
         Some(path) => {
@@ -107,39 +102,6 @@ fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode>
         }
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Says which series end before the newest, and are forecast from there on.
-fn tell_what_ended(series: &[Series]) {
-    let last = |series: &Series| series.times.last().copied();
-    let Some(newest) = series.iter().filter_map(last).max_by(f64::total_cmp) else { return };
-    let mut ended = series.iter().filter(|series| last(series).is_some_and(|last| last < newest));
-    let Some(first) = ended.next() else { return };
-    let (name, n) = (&first.name, 1 + ended.count());
-    let [end, newest] = [last(first).unwrap_or(newest), newest].map(|time| first.clock.write(time));
-    say(format_args!(
-        "{n} of {} sequences end before the newest ({newest}) and are forecast from their own end on: '{name}' from {end} on",
-        series.len()
-    ));
-}
-
-/// Says which series have no value by which they could be forecast, in rows that decide what is read.
-fn tell_what_is_unknown(forecaster: &Forecaster, reach: usize, series: &[Series]) {
-    let unknown = |series: &Series| {
-        let recent = series.recent(series.len() - 1, reach);
-        (0..forecaster.target.len()).find(|&target| !forecaster.knows(target, recent))
-    };
-    let mut all = series.iter().filter_map(|series| Some((series.name.as_str(), unknown(series)?)));
-    let Some((name, target)) = all.next() else { return };
-    let n = 1 + all.count();
-    let (which, have) = match n {
-        1 if name.is_empty() => ("the table".to_owned(), "has"),
-        1 => (format!("the sequence '{name}'"), "has"),
-        _ => (format!("{n} of {} sequences, such as '{name}',", series.len()), "have"),
-    };
-    let what = if forecaster.scaling.is_standard() { "mean" } else { "level" };
-    let (target, rows) = (&forecaster.target[target], forecaster.scaling.looks_back());
-    say(format_args!("{which} {have} no known value of '{target}' in the last {rows} rows: forecast at the {what} of the whole table"));
 }
 
 /// What predicts.

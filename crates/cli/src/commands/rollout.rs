@@ -30,7 +30,7 @@ pub struct Args {
     model: Option<PathBuf>,
     /// Run a scripted player instead of a policy, for example to record it: random (uniform), medium (noisy, from useless to fair) or expert (close to
     /// the best possible)
-    #[arg(long, value_name = "WHO", value_parser = behaviors(), conflicts_with_all = ["model", "target_return", "window"])]
+    #[arg(long, value_name = "WHO", value_parser = behaviors(), conflicts_with_all = ["model", "target_return", "window", "left_padding"])]
     behavior: Option<Behavior>,
     /// Number of episodes
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=MAX_EPISODES))]

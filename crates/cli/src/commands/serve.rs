@@ -1,18 +1,18 @@
 //! `minrnn serve`: trained models of text and of tables over HTTP.
 
 use std::io::Write;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use minrnn::data::table::{TableTask, read_series_to_forecast};
+use minrnn::data::table::{TableTask, notes, read_series_and_unseen};
 use minrnn::deployed::{self, Deployed};
 use minrnn::predict::prediction_memory;
 use minrnn::{Error, Needed};
 use minrnn_model::read_text;
-use minrnn_serve::{Predictor, ServedModel, ServedTable, Server, Settings, Unpredicted};
+use minrnn_serve::{Predictions, Predictor, ServedModel, ServedTable, Server, Settings, Unpredicted};
 use rayon::ThreadPool;
 use tempfile::NamedTempFile;
 
@@ -34,9 +34,9 @@ pub struct Args {
     /// Run directories, checkpoints or packed models of text or tables; NAME=PATH gives one another name than its file's
     #[arg(value_name = "[NAME=]RUN|FILE", required = true)]
     models: Vec<String>,
-    /// Address to listen on; 0.0.0.0 for all of this machine's
-    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
-    host: IpAddr,
+    /// Address to listen on, or a name of it; 0.0.0.0 for all of this machine's
+    #[arg(long, value_name = "ADDRESS", default_value_t = Settings::default().address.ip().to_string())]
+    host: String,
     /// Port to listen on; 0 takes a free one
     #[arg(long, value_name = "N", default_value_t = 8080)]
     port: u16,
@@ -90,7 +90,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             }
         }
     }
-    let is_open = settings.api_key.is_none() && !settings.address.ip().is_loopback();
+    let is_open = settings.api_key.is_none() && !settings.address.ip().to_canonical().is_loopback();
     let server = Server::bind(models, tables, settings, args.threads.pool()?)?;
     sizes.iter().for_each(say);
     if is_open {
@@ -110,21 +110,34 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn settings(args: &Args) -> anyhow::Result<Settings> {
-    let Args { host, port, sessions, queue, max_tokens, max_request, session_memory, cache, seed, patience, drain, .. } = *args;
+    let Args { port, sessions, queue, max_tokens, max_request, session_memory, cache, seed, patience, drain, .. } = *args;
     let bytes = |mib: usize| mib.saturating_mul(MIB);
-    Ok(Settings {
-        address: SocketAddr::new(host, port),
-        api_key: args.api_key_file.as_deref().map(api_key).transpose()?,
-        sessions,
-        queue,
-        max_tokens,
-        max_request: bytes(max_request),
-        session_bytes: bytes(session_memory) as u64,
-        cache_bytes: bytes(cache),
-        seed,
-        patience: Duration::from_secs(patience),
-        drain: Duration::from_secs(drain),
-    })
+    let mut settings = Settings::default();
+    settings.address = address(&args.host, port)?;
+    settings.host_name = Some(args.host.clone()).filter(|host| host.parse::<IpAddr>().is_err());
+    settings.api_key = args.api_key_file.as_deref().map(api_key).transpose()?;
+    settings.sessions = sessions;
+    settings.queue = queue;
+    settings.max_tokens = max_tokens;
+    settings.max_request = bytes(max_request);
+    settings.session_bytes = bytes(session_memory) as u64;
+    settings.cache_bytes = bytes(cache);
+    settings.seed = seed;
+    settings.patience = Duration::from_secs(patience);
+    settings.drain = Duration::from_secs(drain);
+    Ok(settings)
+}
+
+/// Where `host`, an address or a name, leads: of a name with several addresses, to the first of IPv4, which every client tries.
+fn address(host: &str, port: u16) -> anyhow::Result<SocketAddr> {
+    let refused = |why: String| WrongInput(format!("--host '{host}': expected an address of this machine or a name of one; {why}"));
+    // Short forms of addresses, such as 0, lead where nobody expects.
+    if host.parse::<IpAddr>().is_err() && host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        return Err(refused("it is no whole address".to_owned()).into());
+    }
+    let found: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(|error| refused(error.to_string()))?.collect();
+    let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
+    Ok(*first.ok_or_else(|| refused("it leads nowhere".to_owned()))?)
 }
 
 fn api_key(path: &Path) -> anyhow::Result<String> {
@@ -172,14 +185,15 @@ struct Tables {
 }
 
 impl Predictor for Tables {
-    fn predict(&self, table: &[u8], future: Option<&[u8]>, json: bool, stop: &AtomicBool) -> Result<String, Unpredicted> {
-        let predicted = self.pool.install(|| self.predicted(table, future, stop));
-        predicted.map(|predicted| if json { predicted.into_json().to_string() } else { predicted.to_csv() })
+    fn predict(&self, table: &[u8], future: Option<&[u8]>, json: bool, stop: &AtomicBool) -> Result<Predictions, Unpredicted> {
+        let (predicted, notes) = self.pool.install(|| self.predicted(table, future, stop))?;
+        Ok(Predictions { text: if json { predicted.into_json().to_string() } else { predicted.to_csv() }, notes })
     }
 }
 
 impl Tables {
-    fn predicted(&self, table: &[u8], future: Option<&[u8]>, stop: &AtomicBool) -> Result<Predicted, Unpredicted> {
+    /// The predictions, and what is to be known of them.
+    fn predicted(&self, table: &[u8], future: Option<&[u8]>, stop: &AtomicBool) -> Result<(Predicted, Vec<String>), Unpredicted> {
         let (table, future) = (kept(table)?, future.map(kept).transpose()?);
         // Whoever sent them does not know their names here.
         let unnamed = |told: String, file: &NamedTempFile, what: &str| told.replace(&format!("'{}'", file.path().display()), what);
@@ -192,7 +206,8 @@ impl Tables {
         let Deployed { model, table: Some(task), .. } = &self.deployed else {
             return Err(failed("the model is not one of tables".to_owned()));
         };
-        let series = read_series_to_forecast(task, table.path(), future.as_ref().map(NamedTempFile::path)).map_err(told)?;
+        let read = read_series_and_unseen(task, table.path(), future.as_ref().map(NamedTempFile::path));
+        let (series, unseen) = read.map_err(told)?;
         // A long table is not measured either once nobody waits.
         if stop.load(Ordering::Relaxed) {
             return Err(nobody_waits());
@@ -200,7 +215,7 @@ impl Tables {
         prediction_memory(model.config(), &series).and_then(|needed| needed.expect_room(None)).map_err(told)?;
         let predictions = deployed::predict(model, task, &series, stop).map_err(told)?;
         let predictions = predictions.ok_or_else(nobody_waits)?;
-        Ok(Predicted::of(task, &series, &predictions))
+        Ok((Predicted::of(task, &series, &predictions), notes(task, &series, &unseen)))
     }
 }
 

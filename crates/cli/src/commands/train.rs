@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use minrnn::Error;
 use minrnn::output::expect_outside_runs;
-use minrnn::train::{Asked, Experiment, Group, Pointer, Request, RunDir, Told, Trainer, find_data, training_memory};
+use minrnn::train::{Asked, Experiment, Group, MAX_EXPERIMENT_BYTES, Pointer, Request, RunDir, Told, Trainer, find_data, training_memory};
 use minrnn_model::read_text;
 
 use crate::device::DeviceArg;
@@ -18,9 +18,6 @@ use crate::say::say;
 use crate::task_args::TaskArgs;
 use crate::threads::{self, Threads};
 use crate::{corpus, input, interrupt, memory, ranks, shell};
-
-/// Bytes of the longest file that may be an experiment.
-const MAX_EXPERIMENT: u64 = 1 << 20;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -78,6 +75,7 @@ fn train_together(args: &Args, Together { group, threads, .. }: &Together) -> an
 
 /// The experiment and its run directory, new or resumed.
 fn open(args: &Args, request: &Request, out: &Path) -> anyhow::Result<(Experiment, RunDir)> {
+    args.table.expect_said_once(&args.settings)?;
     if !args.resume {
         // The experiment first: what is wrong with it should not leave a directory behind.
         let experiment = new_experiment(args, request)?;
@@ -129,6 +127,7 @@ impl Args {
             usual: self.table.experiment(),
             data: self.data.as_deref().map(input::path),
             from: self.from.clone(),
+            validates: self.table.validates(),
             settings: self.settings.clone(),
             memory_limit: self.memory.given(),
         }
@@ -138,7 +137,7 @@ impl Args {
 /// Whether a section of an experiment begins somewhere in the file.
 fn has_sections(file: &Path) -> bool {
     let is_section = |line: &str| ["[model]", "[data]", "[train]", "[expect]"].contains(&line.trim());
-    read_text(file, MAX_EXPERIMENT).is_ok_and(|text| text.lines().any(is_section))
+    read_text(file, MAX_EXPERIMENT_BYTES).is_ok_and(|text| text.lines().any(is_section))
 }
 
 fn train(experiment: Experiment, run: RunDir, group: Group) -> anyhow::Result<ExitCode> {

@@ -4,6 +4,7 @@ use super::EPS;
 use crate::norm::inverse_root;
 use crate::out::{Out, Slots};
 use crate::shape::{elements, expect_len};
+use crate::sigmoid::sigmoid;
 use crate::simd::{self, Level, Simd, WithSimd, mul_add, put};
 
 /// What a head reads in a step, its key not yet of length 1.
@@ -28,7 +29,7 @@ impl<'a> Input<'a> {
         }
         let squares = simd.reduce_sum_f32s(squares);
         let inverse = inverse_root(squares, EPS);
-        Self { q, k, v, inverse, beta: 1.0 / (1.0 + libm::expf(-b)) }
+        Self { q, k, v, inverse, beta: sigmoid(b) }
     }
 }
 

@@ -1,15 +1,18 @@
 //! The features of queries and keys, and the way back.
 
 use super::{CHUNK, Features};
+use crate::rotary::{BASE, cos_sin, rotated};
 use crate::simd::{self, Level, Simd, WithSimd};
 use alloc::vec::Vec;
-
-/// How far the fastest pair turns in a step by how far the slowest does.
-const BASE: f64 = 10_000.0;
 
 /// The angle by which a step turns pair `j` of `pairs`: 10000^{−j/(pairs − 1)}.
 pub fn angle(j: usize, pairs: usize) -> f64 {
     libm::pow(BASE, -(j as f64) / (pairs.max(2) - 1) as f64)
+}
+
+/// γ of head `head` of RetNet: 1 − 2^(−5−h).
+pub fn decay(head: usize) -> f64 {
+    1.0 - libm::exp2(-5.0 - head as f64)
 }
 
 /// Cosine and sine of every pair.
@@ -35,13 +38,13 @@ impl Rotation {
         }
         assert!(key.is_multiple_of(2), "queries and keys of {key} channels have no pairs to turn; expected an even number");
         let angles: Vec<f64> = (0..key / 2).map(|j| angle(j, key / 2)).collect();
-        let steps = (0..CHUNK).flat_map(|i| angles.iter().map(move |angle| turn(i as f64 * angle))).collect();
+        let steps = (0..CHUNK).flat_map(|i| angles.iter().map(move |angle| cos_sin(i as f64 * angle))).collect();
         Self { features, key, angles, steps }
     }
 
     /// What the chunk needs that begins at `position`.
     pub(super) fn begin(&self, position: f64) -> Turned {
-        Turned(self.angles.iter().map(|angle| turn(position * angle)).collect())
+        Turned(self.angles.iter().map(|angle| cos_sin(position * angle)).collect())
     }
 
     /// Rows of `out` `[n, K]` = `scale` φ of the chunk's rows of `x`.
@@ -57,8 +60,7 @@ impl Rotation {
     /// The sum of two angles, that of the chunk's beginning and that of `i` steps.
     #[inline(always)]
     fn turned(&self, begin: &Turned, i: usize, j: usize) -> [f32; 2] {
-        let ([a, b], [c, d]) = (begin.0[j], self.steps[i * self.angles.len() + j]);
-        [a * c - b * d, b * c + a * d]
+        rotated(begin.0[j], self.steps[i * self.angles.len() + j])
     }
 }
 
@@ -98,8 +100,7 @@ impl WithSimd for Forward<'_> {
             match rotation.features {
                 Features::Rotary => {
                     for (j, (x, out)) in x.as_chunks::<2>().0.iter().zip(out.as_chunks_mut::<2>().0).enumerate() {
-                        let [cos, sin] = rotation.turned(begin, i, j);
-                        *out = [scale * (x[0] * cos - x[1] * sin), scale * (x[1] * cos + x[0] * sin)];
+                        *out = rotated(*x, rotation.turned(begin, i, j)).map(|x| scale * x);
                     }
                 }
                 Features::EluPlusOne => {
@@ -158,6 +159,17 @@ fn positive<S: Simd>(simd: S, x: S::f32s, above: S::f32s) -> S::f32s {
     simd.select_f32s(simd.less_than_f32s(zero, x), above, simd::exp(simd, x))
 }
 
-fn turn(angle: f64) -> [f32; 2] {
-    [libm::cos(angle) as f32, libm::sin(angle) as f32]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decays_are_exact_and_round_to_f32_as_if_computed_in_it() {
+        for head in 0..64 {
+            let left = 0.5f64.powi(5 + head as i32);
+            assert_eq!(decay(head), 1.0 - left);
+            assert_eq!(decay(head) as f32, 1.0 - left as f32);
+        }
+        assert!((0..20).all(|head| (decay(head) as f32) < 1.0), "in f32 the state of a head from the 20th on never fades");
+    }
 }

@@ -77,6 +77,14 @@ pub trait SequenceTask: Debug + Send + Sync {
         false
     }
 
+    /// Refuses what no training should begin with, though models that did are used and scored.
+    ///
+    /// # Errors
+    /// A sentence that says what to change.
+    fn expect_to_begin(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// What was taken from the data without being told, as a sentence; none where nothing was.
     fn understood(&self) -> Option<&str> {
         None

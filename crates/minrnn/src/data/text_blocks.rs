@@ -3,6 +3,8 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use minrnn_model::incomplete_tail;
+
 use super::foreign::foreign;
 use crate::{Error, Result};
 
@@ -64,9 +66,10 @@ impl<R: Read> TextBlocks<R> {
             let n = read.map_err(|e| Error::io("read the text file", &self.path, e))?;
             self.at_end = (n as u64) < wanted;
         }
-        let valid = match std::str::from_utf8(&self.rest) {
+        // A character that was cut waits for the rest of it.
+        let waiting = if self.at_end { 0 } else { incomplete_tail(&self.rest) };
+        let valid = match std::str::from_utf8(&self.rest[..self.rest.len() - waiting]) {
             Ok(text) => text,
-            Err(e) if e.error_len().is_none() && !self.at_end => valid_prefix(&self.rest, e.valid_up_to()),
             Err(e) => {
                 if self.position == 0
                     && let Some(what) = foreign(&self.rest)
@@ -86,10 +89,6 @@ impl<R: Read> TextBlocks<R> {
         self.position += len as u64;
         Ok((!block.is_empty()).then_some(block))
     }
-}
-
-fn valid_prefix(bytes: &[u8], len: usize) -> &str {
-    std::str::from_utf8(&bytes[..len]).unwrap_or_default()
 }
 
 /// The last place, not at the start, with a newline after it and something visible behind that.

@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::train::{Data, Experiment, run_of};
-use minrnn_model::CheckpointFiles;
+use minrnn_model::{CheckpointFiles, incomplete_tail};
 
 use super::Deployed;
 
@@ -36,11 +36,7 @@ fn whole_characters(mut bytes: Vec<u8>) -> Vec<u8> {
     // A character has at most three bytes behind its first.
     let begun = bytes.iter().take(3).take_while(continues).count();
     bytes.drain(..begun);
-    if let Err(flaw) = str::from_utf8(&bytes)
-        && flaw.error_len().is_none()
-    {
-        bytes.truncate(flaw.valid_up_to());
-    }
+    bytes.truncate(bytes.len() - incomplete_tail(&bytes));
     bytes
 }
 

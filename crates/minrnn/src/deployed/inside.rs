@@ -9,7 +9,7 @@ use minrnn_stream::{Inside, Model, Workspace};
 use crate::array_file::{ArrayFile, ArrayLayout};
 use crate::data::table::Series;
 use crate::output::is_same_place;
-use crate::{Error, Result};
+use crate::{Error, Result, expect_output};
 
 /// Most steps of a pass, and most outputs of one.
 const CHUNK_LEN: usize = 512;
@@ -149,10 +149,8 @@ pub fn write_inside(model: &Model, inputs: InsideInputs<'_>, files: &InsideFiles
                     model.forward_values_inside(&seen, &mut state, &mut outputs, inside, &mut workspace)?;
                 }
             }
-            if let Some(&value) = outputs.iter().chain(&stream).chain(&features).find(|x| !x.is_finite()) {
-                let what = group.as_ref().map_or("the data".to_owned(), |name| format!("the sequence '{name}'"));
-                return Err(Error::Output { what, value: f64::from(value) });
-            }
+            let what = || group.as_ref().map_or("the data".to_owned(), |name| format!("the sequence '{name}'"));
+            expect_output(what, outputs.iter().chain(&stream).chain(&features).map(|&x| f64::from(x)))?;
             for (file, rows, width) in [(&mut logits, &outputs, width), (&mut hidden, &stream, d)] {
                 let Some(file) = file else { continue };
                 for (step, row) in steps.clone().zip(rows.chunks_exact(width)) {

@@ -80,7 +80,7 @@ impl Deployed {
     /// # Errors
     /// When they are damaged or not those of a packed model, or its tokenizer has more tokens than the model.
     pub fn from_bytes(bytes: AlignedBytes) -> Result<Self> {
-        let PackedModel { model, tokenizer, table, policy, surprise, tensors } = PackedModel::from_aligned(&bytes)?;
+        let PackedModel { model, tokenizer, table, policy, surprise, tensors, .. } = PackedModel::from_aligned(&bytes)?;
         let tokenizer = tokenizer.map(|json| Tokenizer::from_json(&json)).transpose()?;
         let policy = policy.map(|json| StepEncoding::of_model(&json, model.config())).transpose();
         let policy = policy.map_err(|error| minrnn_model::Error::Packed(format!("has a section 'policy': {error}")))?;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use minrnn_stream::{Model, Workspace};
 
 use crate::data::table::{ForecastRow, ForecastRows};
-use crate::{Error, Result};
+use crate::{Result, expect_output};
 
 /// Steps between two looks at `stop`.
 const CHUNK_LEN: usize = 512;
@@ -37,11 +37,7 @@ pub fn score_rows(
             for (step, outputs) in steps.zip(outputs.chunks_exact(width)) {
                 let row = rows.row(at, step, Some(before.as_slice()).filter(|before| !before.is_empty()));
                 let numbers = row.surprise.iter().chain(row.expected.iter().flatten());
-                if let Some(&value) = numbers.into_iter().find(|number| !number.is_finite()) {
-                    let name = &series.name;
-                    let what = if name.is_empty() { "the table".to_owned() } else { format!("the sequence '{name}'") };
-                    return Err(Error::Output { what, value });
-                }
+                expect_output(|| series.told(), numbers.copied())?;
                 see(at, step, row)?;
                 before.clear();
                 before.extend_from_slice(outputs);

@@ -67,10 +67,16 @@ impl<'m, M: Mixer> Session<'m, M> {
 pub(super) fn write(session: &impl TokenSession, path: &Path, identity: &ModelIdentity, text: Option<&SavedText>) -> Result<()> {
     let saved = Saved { version: VERSION, model: Cow::Borrowed(identity), batch_size: session.batch_size(), text: text.map(Cow::Borrowed) };
     let header = serde_json::to_string(&saved).map_err(|error| Error::malformed(path, error.to_string()))?;
-    let tensors: BTreeMap<String, Tensor> =
-        session.tensors().into_iter().map(|(name, shape, data)| (format!("{PREFIX}{name}"), Tensor { shape, data })).collect();
+    let tensors: BTreeMap<String, Tensor> = session
+        .tensors()
+        .into_iter()
+        .map(|(name, shape, data)| Ok((format!("{PREFIX}{name}"), Tensor::new(shape, data)?)))
+        .collect::<Result<_>>()?;
     let checksum = checksum(&header, tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)));
-    let tensors = tensors.into_iter().map(|(name, tensor)| (name, tensor.shape, Cow::Owned(tensor.data)));
+    let tensors = tensors.into_iter().map(|(name, tensor)| {
+        let (shape, data) = tensor.into_parts();
+        (name, shape, Cow::Owned(data))
+    });
     write_safetensors(path, tensors, Some((KEY, &format!("{checksum}{header}")))).map_err(plain)
 }
 
@@ -78,8 +84,8 @@ pub(super) fn write(session: &impl TokenSession, path: &Path, identity: &ModelId
 fn checksum<'a>(header: &str, tensors: impl Iterator<Item = (&'a str, &'a Tensor)>) -> String {
     let mut crc = crc32c::crc32c(header.as_bytes());
     for (name, tensor) in tensors {
-        crc = crc32c::crc32c_append(crc, format!("\n{name} {:?}\n", tensor.shape).as_bytes());
-        let values: Vec<u8> = tensor.data.iter().flat_map(|value| value.to_le_bytes()).collect();
+        crc = crc32c::crc32c_append(crc, format!("\n{name} {:?}\n", tensor.shape()).as_bytes());
+        let values: Vec<u8> = tensor.data().iter().flat_map(|value| value.to_le_bytes()).collect();
         crc = crc32c::crc32c_append(crc, &values);
     }
     format!("{crc:0CHECKSUM_DIGITS$x}")
@@ -146,7 +152,7 @@ pub(super) fn read<S: TokenSession>(path: &Path, like: &S, identity: &ModelIdent
 
 /// Refuses numbers that no state of a working model holds.
 fn expect_finite(weights: &Weights) -> Result<(), String> {
-    let flawed = weights.names().find_map(|name| Some((name, weights.get(name)?.data.iter().find(|value| !value.is_finite())?)));
+    let flawed = weights.names().find_map(|name| Some((name, weights.get(name)?.data().iter().find(|value| !value.is_finite())?)));
     flawed.map_or(Ok(()), |(name, value)| {
         Err(format!("its state '{}' holds {value}, expected finite numbers; start a new session", name.trim_start_matches(PREFIX)))
     })
@@ -157,11 +163,11 @@ fn difference<S: TokenSession>(weights: &Weights, like: &S) -> String {
     let part = |(name, expected, _): (String, Vec<usize>, Vec<f32>)| match weights.get(&format!("{PREFIX}{name}")) {
         None => Some(format!(": its state has no '{name}'")),
         // There may be other rows, and more in a cache.
-        Some(found) if found.shape.len() == expected.len() && found.shape.last() == expected.last() => None,
+        Some(found) if found.shape().len() == expected.len() && found.shape().last() == expected.last() => None,
         Some(found) => {
-            let rows = found.shape.iter().take(1).copied();
+            let rows = found.shape().iter().take(1).copied();
             let expected: Vec<usize> = rows.chain(expected.into_iter().skip(1)).collect();
-            Some(format!(": its state '{name}' has shape {:?}, expected {expected:?}", found.shape))
+            Some(format!(": its state '{name}' has shape {:?}, expected {expected:?}", found.shape()))
         }
     };
     like.tensors().into_iter().find_map(part).unwrap_or_default()

@@ -200,14 +200,14 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
         let path = path.as_ref();
         let (session, text) = read(path, like, identity)?;
         tokenizer.expect_known(session.vocab_size())?;
-        let Some(mut text) = text else {
+        let Some(text) = text else {
             return Err(Error::malformed(path, "the saved session has no text in it; it was saved without a generator"));
         };
         if text.rows.len() != session.batch_size() {
             let (expected, found) = (session.batch_size(), text.rows.len());
             return Err(Error::malformed(path, format!("it has text for {found} rows, expected {expected}; the saved session is damaged")));
         }
-        for row in &mut text.rows {
+        for row in &text.rows {
             row.check(tokenizer).map_err(|error| Error::malformed(path, error.to_string()))?;
         }
         Ok(Self { session, tokenizer, text })

@@ -126,7 +126,10 @@ pub fn export_folder(
             write("tokenizer_config.json", TOKENIZER_CONFIG)?;
         }
         write("README.md", &card(folder, config, tokenizer.is_some()))?;
-        let tensors = tensors.into_iter().map(|(name, tensor)| (name, tensor.shape, tensor.data.into()));
+        let tensors = tensors.into_iter().map(|(name, tensor)| {
+            let (shape, data) = tensor.into_parts();
+            (name, shape, data.into())
+        });
         // The entry that libraries on PyTorch look for.
         write_safetensors(directory.join(WEIGHTS_FILE), tensors, Some(("format", "pt")))?;
         Ok(count)

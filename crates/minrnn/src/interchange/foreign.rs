@@ -33,10 +33,10 @@ impl<'a> Foreign<'a> {
 
     /// The sizes of a tensor of N dimensions.
     pub(super) fn shape<const N: usize>(&self, name: &str) -> Result<[usize; N]> {
-        let found = &self.tensor(name)?.shape;
+        let found = self.tensor(name)?.shape();
         let wrong =
             |_| self.wrong(format!("tensor '{name}' has shape {found:?}, expected {N} dimensions; the file belongs to another model"));
-        found.as_slice().try_into().map_err(wrong)
+        found.try_into().map_err(wrong)
     }
 
     /// Rows of `name` in each of `parts` blocks of equal size, and its columns.
@@ -50,7 +50,7 @@ impl<'a> Foreign<'a> {
 
     /// Whether the file has no tensor `again`, or has the numbers of `name` there.
     pub(super) fn repeats(&self, name: &str, again: &str) -> bool {
-        self.0.get(again).is_none_or(|again| self.0.get(name).is_some_and(|first| same_bits(&first.data, &again.data)))
+        self.0.get(again).is_none_or(|again| self.0.get(name).is_some_and(|first| same_bits(first.data(), again.data())))
     }
 
     /// Number of different n in names that begin with `prefix` n `.`.
@@ -77,7 +77,7 @@ impl Side<'_> {
     /// Size of the last dimension of `name`; `written` when it is up to us.
     pub(super) fn last_size(&self, name: &str, written: usize) -> Result<usize> {
         match self {
-            Self::Import(file) => Ok(file.tensor(name)?.shape.last().copied().unwrap_or(1)),
+            Self::Import(file) => Ok(file.tensor(name)?.shape().last().copied().unwrap_or(1)),
             Self::Export(_) => Ok(written),
         }
     }

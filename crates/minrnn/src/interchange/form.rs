@@ -1,9 +1,8 @@
 //! What a file says in a way of its own, where a minrnn model has one way.
 
-use minrnn_model::Weights;
+use minrnn_model::{CONV_TAPS, Weights};
 use serde::{Deserialize, Serialize};
 
-use crate::nn::KERNEL_SIZE;
 use crate::{Error, Result};
 
 /// Choices of another library that change no number a model computes: which zeros it stores. Kept beside an imported model, they let it
@@ -19,7 +18,7 @@ pub struct Form {
 
 impl Default for Form {
     fn default() -> Self {
-        Self { taps: KERNEL_SIZE, conv_bias: true }
+        Self { taps: CONV_TAPS, conv_bias: true }
     }
 }
 
@@ -34,10 +33,10 @@ impl Form {
     /// That of a file of another library.
     pub fn of(weights: &Weights) -> Self {
         let filters = || weights.names().filter(|name| THEIR_FILTERS.iter().any(|end| name.ends_with(end)));
-        let taps = filters().filter_map(|name| weights.get(name)?.shape.get(2).copied()).max();
+        let taps = filters().filter_map(|name| weights.get(name)?.shape().get(2).copied()).max();
         let is_mamba = filters().any(|name| name.ends_with(THEIR_FILTERS[0]));
         Self {
-            taps: taps.unwrap_or(KERNEL_SIZE).clamp(1, KERNEL_SIZE),
+            taps: taps.unwrap_or(CONV_TAPS).clamp(1, CONV_TAPS),
             conv_bias: !is_mamba || weights.names().any(|name| name.ends_with(BIAS)),
         }
     }
@@ -45,16 +44,16 @@ impl Form {
     /// This form as far as it can hold `ours`, a model that may have been trained on since it was read: with the taps and biases that are
     /// no longer zero.
     pub(super) fn that_holds(self, ours: &Weights) -> Result<Self> {
-        if !(1..=KERNEL_SIZE).contains(&self.taps) {
-            return Err(Error::Config(format!("filters have 1 to {KERNEL_SIZE} taps, found taps = {} in the form of a file", self.taps)));
+        if !(1..=CONV_TAPS).contains(&self.taps) {
+            return Err(Error::Config(format!("filters have 1 to {CONV_TAPS} taps, found taps = {} in the form of a file", self.taps)));
         }
         let tensors = |ends: &'static [&'static str]| {
             let names = ours.names().filter(|name| ends.iter().any(|end| name.ends_with(end)));
             names.filter_map(|name| ours.get(name))
         };
-        let filters = tensors(&OUR_FILTERS).flat_map(|tensor| tensor.data.chunks_exact(KERNEL_SIZE));
-        let used = filters.filter_map(|filter| filter.iter().position(|&tap| tap != 0.0)).map(|zeros| KERNEL_SIZE - zeros).max();
-        let biased = tensors(&[BIAS]).any(|tensor| tensor.data.iter().any(|&bias| bias != 0.0));
+        let filters = tensors(&OUR_FILTERS).flat_map(|tensor| tensor.data().chunks_exact(CONV_TAPS));
+        let used = filters.filter_map(|filter| filter.iter().position(|&tap| tap != 0.0)).map(|zeros| CONV_TAPS - zeros).max();
+        let biased = tensors(&[BIAS]).any(|tensor| tensor.data().iter().any(|&bias| bias != 0.0));
         Ok(Self { taps: self.taps.max(used.unwrap_or(1)), conv_bias: self.conv_bias || biased })
     }
 }

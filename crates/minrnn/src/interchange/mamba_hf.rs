@@ -3,7 +3,7 @@
 //! Its layers have our names. Its RMSNorms keep the gain, and have an ε that is not in the file: 1e-5, the library's default, unless
 //! `rms_eps` is set or a `config.json` beside it says so. Filters may be shorter than ours (`conv_kernel`) and lack their bias (`use_conv_bias`). The head shares the embedding's matrix where the file has no `lm_head.weight` or the same numbers there.
 
-use minrnn_model::{CheckedConfig, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
+use minrnn_model::{CONV_TAPS, CheckedConfig, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,6 @@ use super::rule::{Constant, Map};
 use super::said::Said;
 use super::table::Table;
 use super::{Form, Format, Layout, Settings, demand};
-use crate::nn::KERNEL_SIZE;
 use crate::{Error, Result};
 
 pub(super) const LAYOUT: Layout = Layout { config, check, table, folder: Some(&FOLDER) };
@@ -73,8 +72,8 @@ fn table(config: &CheckedConfig, side: &Side<'_>) -> Result<Table> {
         table.pair("mixer_norm.gamma", "norm.weight", [d], Map::Gain);
         table.below(format!("backbone.blocks.{i}.mixer."), format!("{layer}mixer."));
         table.same("in_proj.weight", "in_proj.weight", [2 * e, d]);
-        let taps = side.taps(&format!("{layer}mixer.conv1d.weight"), KERNEL_SIZE)?;
-        table.pair("conv1d.weight", "conv1d.weight", [e, 1, KERNEL_SIZE], Map::LastTaps(taps));
+        let taps = side.taps(&format!("{layer}mixer.conv1d.weight"), CONV_TAPS)?;
+        table.pair("conv1d.weight", "conv1d.weight", [e, 1, CONV_TAPS], Map::LastTaps(taps));
         match side.has_conv_bias(&format!("{layer}mixer.conv1d.bias")) {
             true => table.same("conv1d.bias", "conv1d.bias", [e]),
             false => table.fixed("conv1d.bias", [e], Constant::Zeros),

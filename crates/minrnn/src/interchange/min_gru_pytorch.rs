@@ -4,14 +4,15 @@
 //! the expansion is 1 the one back to `d_model` is left out. `minLM` keeps an RMSNorm's gain, `minGRULM` its distance from 1; written is
 //! the former. Filters may be shorter than ours.
 
-use minrnn_model::{Candidate, CheckedConfig, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
+use minrnn_model::{
+    CONV_TAPS, Candidate, CheckedConfig, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind,
+};
 
 use super::foreign::{Foreign, Side};
 use super::rule::{Constant, Map};
 use super::table::Table;
 use super::{Format, Layout, Settings, demand, demand_one_of};
 use crate::Result;
-use crate::nn::KERNEL_SIZE;
 
 pub(super) const LAYOUT: Layout = Layout { config, check, table, folder: None };
 
@@ -90,7 +91,7 @@ fn table(config: &CheckedConfig, side: &Side<'_>) -> Result<Table> {
         let layer = format!("layers.{i}.");
         table.below(format!("backbone.blocks.{i}."), layer.clone());
         if config.conv {
-            convolution(&mut table, d, side.taps(&format!("{layer}0.net.0.weight"), KERNEL_SIZE)?);
+            convolution(&mut table, d, side.taps(&format!("{layer}0.net.0.weight"), CONV_TAPS)?);
         }
         norm(&mut table, "mixer_norm", "1");
         table.linear_without_bias("mixer.in_proj", &format!("2.{gates}"), parts * e, d);
@@ -112,7 +113,7 @@ fn table(config: &CheckedConfig, side: &Side<'_>) -> Result<Table> {
 
 /// A depthwise convolution and a pointwise one, which is a linear layer written as a convolution of one tap.
 pub(super) fn convolution(table: &mut Table, d: usize, taps: usize) {
-    table.pair("conv.depthwise.weight", "0.net.0.weight", [d, 1, KERNEL_SIZE], Map::LastTaps(taps));
+    table.pair("conv.depthwise.weight", "0.net.0.weight", [d, 1, CONV_TAPS], Map::LastTaps(taps));
     table.same("conv.depthwise.bias", "0.net.0.bias", [d]);
     table.pair("conv.pointwise.weight", "0.net.1.weight", [d, d], Map::Reshaped(vec![d, d, 1]));
     table.same("conv.pointwise.bias", "0.net.1.bias", [d]);

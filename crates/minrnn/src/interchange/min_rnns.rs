@@ -3,14 +3,15 @@
 //! The block is the one ours was made after, switch by switch. Its second norm is there even without a feed-forward part, and nothing
 //! depends on it then. Whether minLSTM divides its gates by their sum (`use_coeff_norm`) is not in the file.
 
-use minrnn_model::{Candidate, CheckedConfig, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
+use minrnn_model::{
+    CONV_TAPS, Candidate, CheckedConfig, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind,
+};
 
 use super::foreign::{Foreign, Side};
 use super::min_gru_pytorch::convolution;
 use super::table::Table;
 use super::{Format, Layout, Settings, demand, demand_one_of};
 use crate::Result;
-use crate::nn::KERNEL_SIZE;
 
 pub(super) const LAYOUT: Layout = Layout { config, check, table, folder: None };
 
@@ -85,7 +86,7 @@ fn table(config: &CheckedConfig, side: &Side<'_>) -> Result<Table> {
         let layer = format!("layers.{i}.");
         table.below(format!("backbone.blocks.{i}."), layer.clone());
         if config.conv {
-            convolution(&mut table, d, side.taps(&format!("{layer}0.net.0.weight"), KERNEL_SIZE)?);
+            convolution(&mut table, d, side.taps(&format!("{layer}0.net.0.weight"), CONV_TAPS)?);
         }
         norm(&mut table, config.norm, "mixer_norm", "1", d);
         table.linear("mixer.in_proj", "2.to_hidden_and_gate", parts * e, d);

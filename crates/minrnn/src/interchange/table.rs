@@ -83,18 +83,18 @@ impl Table {
                 Rule::Pair { ours, theirs: name, shape, map } => {
                     let values = theirs.take(&name, &map.their_shape(&shape))?;
                     let data = map.to_ours(values, &shape);
-                    tensors.push((ours, Tensor { shape, data }));
+                    tensors.push((ours, Tensor::new(shape, data)?));
                 }
                 Rule::Fixed { ours, shape, constant } => {
                     let data = constant.values(&shape);
-                    tensors.push((ours, Tensor { shape, data }));
+                    tensors.push((ours, Tensor::new(shape, data)?));
                 }
                 Rule::Repeat { ours, theirs: name, shape } => {
                     if theirs.get(&name).is_none() {
                         continue;
                     }
                     let repeated = theirs.take(&name, &shape)?;
-                    if tensors.iter().any(|(name, first)| *name == ours && !same_bits(&first.data, &repeated)) {
+                    if tensors.iter().any(|(name, first)| *name == ours && !same_bits(first.data(), &repeated)) {
                         let problem = format!("tensor '{name}' differs from the one it should repeat, our '{ours}'");
                         return Err(Error::malformed(theirs.path(), problem));
                     }
@@ -124,7 +124,7 @@ impl Table {
             match rule {
                 Rule::Pair { ours: name, theirs, shape, map } => {
                     let data = map.to_theirs(ours.take(&name, &shape)?, &shape);
-                    tensors.push((theirs, Tensor { shape: map.their_shape(&shape), data }));
+                    tensors.push((theirs, Tensor::new(map.their_shape(&shape), data)?));
                 }
                 Rule::Fixed { ours: name, shape, constant } => {
                     let values = ours.take(&name, &shape)?;
@@ -138,7 +138,7 @@ impl Table {
                 }
                 Rule::Unused { theirs, shape, value } => {
                     let data = vec![value; shape.iter().product()];
-                    tensors.push((theirs, Tensor { shape, data }));
+                    tensors.push((theirs, Tensor::new(shape, data)?));
                 }
                 Rule::Repeat { .. } => {}
             }

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use minrnn_model::{
-    CheckedConfig, FeedForwardKind, ForgetGate, InitialState, MLSTM_BLOCK, MixerKind, ModelConfig, NormKind, Positions, ScanKind,
+    CONV_TAPS, CheckedConfig, FeedForwardKind, ForgetGate, InitialState, MLSTM_BLOCK, MixerKind, ModelConfig, NormKind, Positions, ScanKind,
 };
 
 use serde_json::{Value, json};
@@ -19,7 +19,6 @@ use super::said::Said;
 use super::table::Table;
 use super::{Form, Format, Layout, Settings, demand, demand_one_of};
 use crate::Result;
-use crate::nn::KERNEL_SIZE;
 
 pub(super) const LAYOUT: Layout = Layout { config, check, table, folder: Some(&FOLDER) };
 
@@ -156,8 +155,8 @@ fn s_lstm(table: &mut Table, config: &CheckedConfig, side: &Side<'_>, theirs: &s
 }
 
 fn convolution(table: &mut Table, width: usize, side: &Side<'_>, theirs: &str) -> Result<()> {
-    let taps = side.taps(&format!("{theirs}conv1d.conv.weight"), KERNEL_SIZE)?;
-    table.pair("conv1d.weight", "conv1d.conv.weight", [width, 1, KERNEL_SIZE], Map::LastTaps(taps));
+    let taps = side.taps(&format!("{theirs}conv1d.conv.weight"), CONV_TAPS)?;
+    table.pair("conv1d.weight", "conv1d.conv.weight", [width, 1, CONV_TAPS], Map::LastTaps(taps));
     table.same("conv1d.bias", "conv1d.conv.bias", [width]);
     Ok(())
 }

@@ -22,13 +22,12 @@ use burn::module::Module;
 use burn::nn::{Embedding, Linear};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use minrnn_kernels::segments::{CONTINUE, PADDING, RESET};
-use minrnn_model::{CheckedConfig, DropoutSite, ModelConfig, NormKind, POLICY_PLACES as TOKENS, POLICY_TIMES};
+use minrnn_model::{CheckedConfig, DropoutSite, ModelConfig, NormKind, POLICY_PLACES as TOKENS, POLICY_TIME_SCALE, POLICY_TIMES};
 
 use super::backbone::{Backbone, BackboneState};
 use super::io_kind::{Inputs, Targets};
 use super::scored::Scored;
 use crate::Result;
-use crate::data::offline_rl::TIME_SCALE;
 use crate::memory::activations::{Activations, Op, Sizes};
 use crate::memory::tape::Tape;
 use crate::nn::{AnyMixer, Initializer, Mixer, Mode, Norm, linear};
@@ -210,7 +209,7 @@ impl<M: Mixer> Decision<M> {
         let observation = part(&self.observation, 1, observation_width);
         let action = part(&self.action, 1 + observation_width, action_width);
 
-        let times = (inputs.narrow(2, width - 1, 1) * TIME_SCALE).round().reshape([batch, n_steps]);
+        let times = (inputs.narrow(2, width - 1, 1) * POLICY_TIME_SCALE).round().reshape([batch, n_steps]);
         // An action belongs to the row before its own; before the first row, to the time before.
         let first = times.clone().narrow(1, 0, 1) - 1.0;
         let before = if n_steps == 1 { first } else { Tensor::cat(vec![first, times.clone().narrow(1, 0, n_steps - 1)], 1) };

@@ -4,16 +4,13 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{FloatDType, Tensor};
-use minrnn_model::CheckedConfig;
+use minrnn_model::{CONV_TAPS, CheckedConfig};
 
 use super::init::Initializer;
 use super::linear::{bias, matmul_rows, rows, sequences};
 use super::state::{State, StateZip};
 use crate::memory::activations::{Activations, Op};
 use crate::ops::{Dropout, StepCodes, bias_dropout_residual, causal_conv, causal_conv_residual, silu};
-
-/// Taps of the convolution.
-pub const KERNEL_SIZE: usize = 4;
 
 /// Causal depthwise convolution followed by a pointwise one, with a residual connection.
 #[derive(Module, Debug)]
@@ -49,7 +46,7 @@ impl State for Window {
 impl Depthwise {
     /// New filters for `width` channels, uniform in ±1/√K.
     pub fn new(width: usize, init: &mut Initializer) -> Self {
-        Self { weight: init.uniform([width, 1, KERNEL_SIZE], KERNEL_SIZE), bias: init.uniform([width], KERNEL_SIZE) }
+        Self { weight: init.uniform([width, 1, CONV_TAPS], CONV_TAPS), bias: init.uniform([width], CONV_TAPS) }
     }
 
     /// Zeros before the first step.

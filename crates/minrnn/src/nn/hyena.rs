@@ -10,7 +10,7 @@
 use burn::module::Module;
 use burn::nn::Linear;
 use burn::tensor::Tensor;
-use minrnn_model::CheckedConfig;
+use minrnn_model::{CheckedConfig, HYENA_TAPS};
 
 use super::conv::{Depthwise, Window};
 use super::hyena_filter::Filter;
@@ -20,9 +20,6 @@ use super::mixer::Mixer;
 use super::state::{State, StateZip};
 use crate::memory::activations::{Activations, Op};
 use crate::ops::{StepCodes, causal_conv};
-
-/// Taps of the short convolution.
-const SHORT: usize = 3;
 
 /// A Hyena layer.
 #[derive(Module, Debug)]
@@ -58,7 +55,7 @@ impl Hyena {
         let d = config.d_model;
         Self {
             in_proj: init.linear(d, 3 * d),
-            short_conv: Depthwise { weight: init.uniform([3 * d, 1, SHORT], SHORT), bias: init.uniform([3 * d], SHORT) },
+            short_conv: Depthwise { weight: init.uniform([3 * d, 1, HYENA_TAPS], HYENA_TAPS), bias: init.uniform([3 * d], HYENA_TAPS) },
             filter: Filter::new(d, config.max_seq_len, init),
             out_proj: init.linear(d, d),
         }
@@ -80,7 +77,7 @@ impl Mixer for Hyena {
 
     fn init_state(&self, batch_size: usize) -> HyenaState {
         let skip = self.filter.skip.val();
-        let short = Tensor::zeros([batch_size, SHORT - 1, 3 * skip.dims()[0]], &skip.device());
+        let short = Tensor::zeros([batch_size, HYENA_TAPS - 1, 3 * skip.dims()[0]], &skip.device());
         HyenaState { short, gated: self.filter.init_state(batch_size) }
     }
 

@@ -17,7 +17,7 @@
 use burn::module::{Module, Param};
 use burn::nn::Linear;
 use burn::tensor::{Tensor, TensorData};
-use minrnn_model::CheckedConfig;
+use minrnn_model::{CheckedConfig, HYENA_FEATURES, HYENA_HIDDEN, hyena_layers};
 
 use super::conv::Window;
 use super::init::Initializer;
@@ -26,10 +26,7 @@ use super::output_mixing::{map_activations, mixed, output_mixing};
 use crate::memory::activations::Activations;
 use crate::ops::{self, StepCodes, causal_conv};
 
-/// Features of a lag: τ and one band.
-const FEATURES: usize = 3;
-/// Hidden width of the filter's network.
-const HIDDEN: usize = 64;
+/// β.
 const BAND: f64 = 1e-4;
 
 /// h as a network of the lag; without weight decay.
@@ -61,11 +58,10 @@ impl Filter {
             let angle = BAND * std::f64::consts::TAU * l as f64 / lags as f64;
             [l as f64 / (lags - 1) as f64, angle.cos(), -angle.sin()].map(|x| x as f32)
         };
-        let layers = [(FEATURES, HIDDEN, true), (HIDDEN, HIDDEN, true), (HIDDEN, HIDDEN, true), (HIDDEN, d_model, false)];
         Self {
-            features: init.values([lags, FEATURES], (0..lags).flat_map(lag).collect()),
-            layers: layers.into_iter().map(|(from, to, bias)| init.linear_with_bias(from, to, bias)).collect(),
-            frequency: init.constant([HIDDEN], 1.0),
+            features: init.values([lags, HYENA_FEATURES], (0..lags).flat_map(lag).collect()),
+            layers: hyena_layers(d_model).into_iter().map(|(from, to, bias)| init.linear_with_bias(from, to, bias)).collect(),
+            frequency: init.constant([HYENA_HIDDEN], 1.0),
             skip: init.normal([d_model], 1.0),
         }
     }
@@ -85,7 +81,7 @@ impl Filter {
 
     /// Numbers of the taps, of the hidden layers that make them, and of their gradients.
     pub(super) fn workspace(config: &CheckedConfig) -> u128 {
-        (config.max_seq_len * (3 * config.d_model + 12 * HIDDEN)) as u128
+        (config.max_seq_len * (3 * config.d_model + 12 * HYENA_HIDDEN)) as u128
     }
 
     /// The filter as a convolution takes it, `[D, 1, L]`: the last tap meets the current step, and b is part of it.

@@ -53,7 +53,7 @@ pub use attention::{Attention, AttentionState};
 pub use bidirectional::Bidirectional;
 pub use block::{Block, BlockState, FeedForwardPart};
 pub use channel_mix::ChannelMix;
-pub use conv::{CausalConv, Depthwise, KERNEL_SIZE, Window};
+pub use conv::{CausalConv, Depthwise, Window};
 pub use decay_min_gru::DecayMinGru;
 pub use delta::{Delta, DeltaState};
 pub use feed_forward::FeedForward;

@@ -25,9 +25,9 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// RetNet's, of `heads` heads whose queries and keys have `key` channels: γ_h = 1 − 2^(−5−h).
+    /// RetNet's, of `heads` heads whose queries and keys have `key` channels.
     pub fn ret_net(heads: usize, key: usize) -> Self {
-        let decays = (0..heads).map(|h| 1.0 - 0.5f64.powi(5 + h as i32)).collect();
+        let decays = (0..heads).map(kernel::decay).collect();
         Self { features: Features::Rotary, decays, key_scale: (key as f64).powf(-0.5), normalized: false }
     }
 

@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::check::require;
-use super::data_config::{DataConfig, ForecastConfig, TableConfig, Task, WindowSampling};
+use super::data_config::{DataConfig, Task, WindowSampling};
 use super::presets::{READINGS, preset};
 use super::run_dir::run_of;
-use super::settings::{overlay_section, parse_setting, short, suggestion};
+use super::settings::{overlay_section, parse_setting, short, suggestion, told};
 use super::train_config::TrainConfig;
-use crate::data::table::CalendarPart;
 use crate::memory::Size;
 use crate::{Error, Result};
 
-const MAX_FILE_BYTES: u64 = 1 << 20;
+/// Bytes of the longest file that may be an experiment.
+pub const MAX_EXPERIMENT_BYTES: u64 = 1 << 20;
 /// Keys of `[train]` that may change when a run goes on: how long and how fast it learns, and how it is watched and computed.
 const MAY_CHANGE: [&str; 18] = [
     "max_iterations",
@@ -40,7 +40,7 @@ const MAY_CHANGE: [&str; 18] = [
     "threads",
 ];
 /// Keys of `[model]` that the data decide.
-const SHAPED: [&str; 3] = ["vocab_size", "input_width", "n_outputs"];
+pub(super) const SHAPED: [&str; 3] = ["vocab_size", "input_width", "n_outputs"];
 /// Keys of `[data]` that say where the data are; that they are the same is seen by their digest.
 const PLACES: [&str; 4] = ["path", "corpus", "validation", "test"];
 
@@ -135,7 +135,7 @@ impl Experiment {
     /// As [`load`](Self::load).
     pub fn load_file(path: impl AsRef<Path>, settings: &[String]) -> Result<Self> {
         let path = path.as_ref();
-        let text = read_text(path, MAX_FILE_BYTES)?;
+        let text = read_text(path, MAX_EXPERIMENT_BYTES)?;
         // What is wrong with the file names the file; what is wrong with the settings does not.
         Self::parse(&text, &[]).map_err(|error| Error::malformed(path, error.to_string()))?;
         Self::parse(&text, settings)
@@ -185,7 +185,7 @@ impl Experiment {
             let (section, key, value) = parse_setting(&known, setting)?;
             overlay_top(&mut table, &known, &section, Value::Table(Table::from_iter([(key, value)])))?;
         }
-        let experiment: Self = table.try_into().map_err(|error: toml::de::Error| Error::Config(error.message().to_owned()))?;
+        let experiment: Self = table.try_into().map_err(|error: toml::de::Error| Error::Config(told(error.message())))?;
         experiment.validate()?;
         Ok(experiment)
     }
@@ -374,7 +374,7 @@ fn overlay_top(table: &mut Table, known: &Table, name: &str, value: Value) -> Re
 
 /// Reads the defaults with nothing but this one key changed, so that a refusal can name the key.
 fn check_key(name: &str, changed: Table) -> Result<()> {
-    changed.try_into::<Experiment>().map(drop).map_err(|error| Error::Config(format!("{name}: {}", error.message())))
+    changed.try_into::<Experiment>().map(drop).map_err(|error| Error::Config(format!("{name}: {}", told(error.message()))))
 }
 
 fn to_table(experiment: &Experiment) -> Result<Table> {
@@ -383,11 +383,7 @@ fn to_table(experiment: &Experiment) -> Result<Table> {
 
 /// The sections with every key that may stand in them, optional ones included.
 fn known_keys() -> Result<Table> {
-    let class_weights = vec!["balanced".to_owned()];
-    let table = TableConfig { validation: Some("file".into()), test: Some("file".into()), class_weights, ..Default::default() };
-    let forecast = ForecastConfig { calendar: vec![CalendarPart::default()], known_ahead: vec!["price".to_owned()], ..Default::default() };
-    let corpus = Some(super::data_config::Corpus::TinyShakespeare);
-    let data = DataConfig { path: Some("file".into()), corpus, table, forecast, ..Default::default() };
+    let data = DataConfig::filled();
     let train = TrainConfig { memory_limit: Some(Size(1)), eval_seed: Some(0), from: Some("run".into()), ..Default::default() };
     let mut table = to_table(&Experiment { data, train, ..Default::default() })?;
     table.remove("description");
@@ -482,10 +478,11 @@ mod tests {
 
     #[test]
     fn values_that_do_not_fit_name_their_key() {
-        assert!(refusal("[model]\nmixer = 'mingru'").starts_with("model.mixer: unknown variant `mingru`, expected one of `min-gru`"));
+        assert_eq!(refusal("[model]\nmixer = 'mingru'"), "model.mixer: there is no 'mingru'; did you mean 'min-gru'?");
+        assert!(refusal("[model]\nmixer = 'xyz'").starts_with("model.mixer: there is no 'xyz'; expected one of 'min-gru', "));
         assert_eq!(refusal("[model]\nconv = 1"), "model.conv must be true or false, found 1");
         assert_eq!(refusal("[train]\nlr = 'fast'"), r#"train.lr must be a number, found "fast""#);
-        assert_eq!(refusal("[train]\nprecision = 'f16'"), "train.precision: unknown variant `f16`, expected `f32` or `bf16`");
+        assert_eq!(refusal("[train]\nprecision = 'f16'"), "train.precision: there is no 'f16'; did you mean 'bf16'? (of f32, bf16)");
         assert!(refusal("[train]\ndevice = 'abacus'").contains("there is no device 'abacus'"));
         assert!(refusal("[train]\nbetas = [0.9]").starts_with("train.betas: "));
         assert!(refusal("[expect]\nmetric = 'test-loss'").starts_with("expect: missing field"));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::require;
 use super::train_config::TrainConfig;
-use crate::data::table::memory_of;
+use crate::data::table::{CalendarPart, memory_of};
 use crate::data::{IoKind, ListOpsTask, Mqar, NearestNeighbour, RetrievalTask, SelectiveCopyingConfig, SequenceTask};
 use crate::{Error, Needed, Result};
 
@@ -217,6 +217,44 @@ pub struct DataConfig {
     /// Of policies.
     #[serde(flatten)]
     pub policy: PolicyConfig,
+}
+
+impl DataConfig {
+    /// With something at every key that is left out where it has no value.
+    pub(super) fn filled() -> Self {
+        let class_weights = vec!["balanced".to_owned()];
+        let table = TableConfig { validation: Some("file".into()), test: Some("file".into()), class_weights, ..Default::default() };
+        let forecast =
+            ForecastConfig { calendar: vec![CalendarPart::default()], known_ahead: vec!["price".to_owned()], ..Default::default() };
+        Self { path: Some("file".into()), corpus: Some(Corpus::TinyShakespeare), table, forecast, ..Default::default() }
+    }
+
+    /// The tasks that read the key of that name; all where it is not for some alone.
+    pub fn readers(key: &str) -> Vec<Task> {
+        let Self { text, copying, formal_language, mqar, nearest_neighbour, listops, retrieval, image, table, forecast, policy, .. } =
+            &Self::filled();
+        let is_of = |task: Task| match task {
+            Task::Text => key == "corpus" || has_key(text, key),
+            Task::SelectiveCopying => has_key(copying, key),
+            Task::FormalLanguage => has_key(formal_language, key),
+            Task::Mqar => key == "train_examples" || has_key(mqar, key),
+            Task::NearestNeighbour => key == "train_examples" || has_key(nearest_neighbour, key),
+            Task::ListOps => has_key(listops, key),
+            Task::Retrieval => has_key(retrieval, key),
+            Task::Image => has_key(image, key),
+            Task::Classify => has_key(table, key),
+            Task::Regress => key != "class_weights" && has_key(table, key),
+            Task::Forecast => key != "class_weights" && has_key(table, key) || has_key(forecast, key),
+            Task::Policy => has_key(policy, key),
+        };
+        let readers: Vec<Task> = Task::ALL.iter().copied().filter(|&task| is_of(task)).collect();
+        if readers.is_empty() { Task::ALL.to_vec() } else { readers }
+    }
+}
+
+/// Whether `section` is written with the key of that name.
+fn has_key(section: &impl Serialize, key: &str) -> bool {
+    serde_json::to_value(section).is_ok_and(|keys| keys.get(key).is_some())
 }
 
 impl Default for DataConfig {

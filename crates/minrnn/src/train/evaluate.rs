@@ -66,10 +66,13 @@ pub fn compare(
                 let is_needed = own == Some(index) || comparison.is_some();
                 batches.push(if is_needed { Some(set.batch(index)?) } else { None });
             }
-            let Some(batch) = own.and_then(|own| batches[(own - first) as usize].as_ref()) else { return Ok(None) };
+            let own = own.and_then(|own| Some((own, batches[(own - first) as usize].as_ref()?)));
+            let Some((index, batch)) = own else { return Ok(None) };
             let (scored, state) = model.predict(MicroBatch::new(batch, &model.device())?, carried.take(), wanted);
             carried = set.carries_state().then_some(state);
-            Ok((batch.n_targets() > 0).then(|| BatchScore::new(batch, scored, comparison.is_some())))
+            let looks_past = || comparison.as_deref().is_some_and(|comparison| comparison.looks_past(index, batch));
+            let is_taken = batch.n_targets() > 0 || looks_past();
+            Ok(is_taken.then(|| BatchScore::new(batch, scored, comparison.is_some())))
         };
         let scored = if stopped { Ok(None) } else { score() };
         let scored = group.agree_all(scored.map(|scored| (stopped, scored)))?;
@@ -109,8 +112,10 @@ impl BatchScore {
             for_each_row(&scored, classes, |logits, target| count += u64::from(is_right(logits, target)));
             right = Some(count);
         }
-        let mean = scored.loss().into_scalar::<f32>().to_bits();
-        Self { mean, right, n_targets: batch.n_targets() as u64, n_scored: batch.n_scored() as u64, predicted }
+        let n_targets = batch.n_targets() as u64;
+        // Nothing has no mean.
+        let mean = if n_targets > 0 { scored.loss().into_scalar::<f32>().to_bits() } else { 0 };
+        Self { mean, right, n_targets, n_scored: batch.n_scored() as u64, predicted }
     }
 
     fn predicted(&self) -> Vec<f32> {

@@ -10,7 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::progress::Progress;
 use crate::{Error, Result, RunProblem};
 
-/// One line of the log. `iteration` counts the updates made so far. A number that is not finite is written as `null`.
+/// One line of the log. `iteration` counts the updates made so far. A number that is not finite is written as `null`. Losses are those of
+/// [`Evaluation::loss`](super::Evaluation::loss): cross-entropy in nats, mean squared error, or pinball loss, by what is predicted.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Record {
@@ -18,7 +19,7 @@ pub enum Record {
     Train {
         /// Updates made, this one included.
         iteration: u64,
-        /// Mean cross-entropy of the batch, in nats per scored token.
+        /// Mean loss of the batch over its scored predictions.
         #[serde(deserialize_with = "null_is_nan")]
         loss: f64,
         /// Learning rate.
@@ -35,13 +36,14 @@ pub enum Record {
     Eval {
         /// Updates made before it.
         iteration: u64,
-        /// Mean cross-entropy on the training part, where it was measured.
+        /// Mean loss on the training part, where it was measured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         train_loss: Option<f64>,
-        /// Mean cross-entropy on the test part, in nats per scored token.
+        /// Mean loss on what checkpoints are chosen by: the validation part of data that have one beside the test part, the test part of a text, or
+        /// data made for it.
         #[serde(deserialize_with = "null_is_nan")]
         test_loss: f64,
-        /// Share of right answers on the test part, 0 to 1, where it was measured.
+        /// Share of right answers on the same, 0 to 1, where it was measured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         test_accuracy: Option<f64>,
     },

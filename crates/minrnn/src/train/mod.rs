@@ -54,7 +54,7 @@ pub use crate::counted::{counted, plural};
 pub use crate::suggestion::suggestion;
 pub use by_frequency::{FrequencyScore, evaluate_by_frequency, token_counts};
 pub use by_length::{LengthScore, evaluate_length};
-pub use config::{Expect, Experiment, Metric};
+pub use config::{Expect, Experiment, MAX_EXPERIMENT_BYTES, Metric};
 pub(crate) use curves::smooth;
 pub use curves::{CurveLabels, draw_curves};
 pub use data_config::{

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use minrnn_model::{CheckpointConfig, ModelConfig};
 
-use super::config::Experiment;
+use super::config::{Experiment, SHAPED};
 use super::data_config::{DataConfig, Task};
 use super::files::{readable, readable_folder};
 use super::pointer::{Pointer, find_checkpoint};
 use super::run_dir::{EXPERIMENT_FILE, RunDir};
+use crate::data::table::is_named_as_table;
 use crate::memory::Size;
-use crate::{Error, Result, RunProblem};
+use crate::{Error, Needed, Result, RunProblem};
 
 /// The experiment where nothing is asked for.
 const DEFAULT_EXPERIMENT: &str = "selective-copying";
@@ -53,6 +54,8 @@ pub struct Request {
     pub data: Option<PathBuf>,
     /// The run or checkpoint whose model is started from.
     pub from: Option<PathBuf>,
+    /// Whether there is a table to validate with, by which a built-in experiment then chooses the checkpoint that it keeps.
+    pub validates: bool,
     /// Settings on top, as [`Experiment::load`] takes them.
     pub settings: Vec<String>,
     /// The most memory that may be needed, in place of the experiment's own.
@@ -93,11 +96,70 @@ impl Request {
     pub fn experiment<E: From<Error>>(&self, adjust: impl FnOnce(&mut DataConfig) -> Result<(), E>) -> Result<Experiment, E> {
         let mut experiment = match (&self.from, &self.experiment) {
             (Some(from), _) => self.continued(from)?,
-            (None, Some(asked)) => asked.load(&self.settings)?,
-            (None, None) => Experiment::load(self.experiment_name(), &self.settings)?,
+            (None, Some(asked)) => asked.load(&self.all_settings())?,
+            (None, None) => Experiment::load(self.experiment_name(), &self.all_settings())?,
         };
         self.put_into(&mut experiment, adjust)?;
+        self.expect_text(&experiment)?;
+        self.expect_read(experiment.data.task)?;
+        if self.from.is_some() && self.set().any(|(key, _)| key == "scaling") {
+            let sentence =
+                "scaling comes with the model that is started from, which sees its numbers so; leave it out, or train a new model";
+            return Err(Error::Config(sentence.to_owned()).into());
+        }
+        if experiment.train.refit && !experiment.data.task.reads_table() {
+            let task = experiment.data.task;
+            let sentence = format!("train.refit = true learns a table anew, and task = {task} reads none; leave it out");
+            return Err(Error::Config(sentence).into());
+        }
         Ok(experiment)
+    }
+
+    /// The keys that are set, without their sections, and to what.
+    fn set(&self) -> impl DoubleEndedIterator<Item = (&str, &str)> {
+        let pairs = self.settings.iter().filter_map(|setting| setting.split_once('='));
+        pairs.map(|(key, value)| (key.rsplit('.').next().unwrap_or(key).trim(), value.trim()))
+    }
+
+    /// Refuses a setting that the data decide, or that `task` does not read.
+    fn expect_read(&self, task: Task) -> Result<()> {
+        for (key, _) in self.set() {
+            if SHAPED.contains(&key) {
+                return Err(Error::Config(format!("{key} follows from the data, whatever is set; leave it out")));
+            }
+            let readers = DataConfig::readers(key);
+            if !readers.contains(&task) {
+                let readers: Vec<&str> = readers.into_iter().map(Task::name).collect();
+                let (of, plural) = (readers.join(", "), if readers.len() == 1 { "task" } else { "tasks" });
+                return Err(Error::Config(format!("{key} is read by the {plural} {of} alone, and this one is {task}; leave it out")));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is set, and before it that the best checkpoint is kept where there is a table to choose it by: a file of one's own and a setting decide
+    /// for themselves.
+    fn all_settings(&self) -> Vec<String> {
+        let is_built_in = match &self.experiment {
+            Some(Asked::Named(name)) => super::experiments::text_of(name).is_some(),
+            Some(Asked::Written(_)) => false,
+            None => true,
+        };
+        let validates = self.validates || self.set().any(|(key, _)| key == "validation");
+        let chosen = (is_built_in && validates).then(|| "train.keep=best".to_owned());
+        chosen.into_iter().chain(self.settings.iter().cloned()).collect()
+    }
+
+    /// Refuses a table that would be learned as a text because nobody said what to learn from it.
+    fn expect_text(&self, experiment: &Experiment) -> Result<()> {
+        let is_named = self.experiment.is_some() || self.usual.is_some() || self.from.is_some();
+        match self.data.as_deref().filter(|path| !is_named && experiment.data.task == Task::Text && is_named_as_table(path)) {
+            Some(path) => {
+                let sentence = format!("'{}' is a table by its name, and it is not said what to learn from it", path.display());
+                Err(Error::needed(Needed::TableTask, sentence))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The experiment that `run`, which was begun before, goes on with; none where it has not begun, and is to be started as a new one.
@@ -161,7 +223,7 @@ impl Request {
             }
         };
         experiment.train.from = Some(checkpoint);
-        Experiment::parse(&experiment.to_toml()?, &self.settings)
+        Experiment::parse(&experiment.to_toml()?, &self.all_settings())
     }
 
     /// Puts the text or table that is asked for in place of the experiment's own.
@@ -171,6 +233,10 @@ impl Request {
         adjust: impl FnOnce(&mut DataConfig) -> Result<(), E>,
     ) -> Result<(), E> {
         experiment.train.memory_limit = self.memory_limit.or(experiment.train.memory_limit);
+        if let Some(path) = self.data.as_ref().filter(|_| self.set().any(|(key, _)| key == "path")) {
+            let sentence = format!("the data are given twice, as '{}' and by the setting path; leave one of them out", path.display());
+            return Err(Error::Config(sentence).into());
+        }
         adjust(&mut experiment.data)?;
         let data = &mut experiment.data;
         if data.task.reads_a_folder() {
@@ -190,6 +256,7 @@ impl Request {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::train::Keep;
 
     fn unchanged(_: &mut DataConfig) -> Result<()> {
         Ok(())
@@ -214,6 +281,72 @@ mod tests {
         let written = asked(Asked::Written(text.to_owned())).experiment(unchanged).unwrap();
         assert_eq!(written, asked(Asked::Named("parity".to_owned())).experiment(unchanged).unwrap());
         assert_eq!(written.model.d_model, 32);
+    }
+
+    #[test]
+    fn a_table_without_a_task_is_no_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.CSV");
+        std::fs::write(&path, "a,b\n1,2\n").unwrap();
+        let request = Request { data: Some(path), ..Request::default() };
+        let refused = request.experiment(unchanged).unwrap_err();
+        assert!(matches!(refused, Error::Needed { what: Needed::TableTask, .. }), "{refused}");
+        let named = Request { experiment: Some(Asked::Named("text".to_owned())), ..request.clone() };
+        assert_eq!(named.experiment(unchanged).unwrap().data.task, Task::Text);
+        let set = Request { settings: vec!["task=classify".to_owned(), "target=b".to_owned()], ..request };
+        assert_eq!(set.experiment(unchanged).unwrap().data.task, Task::Classify);
+    }
+
+    #[test]
+    fn a_table_to_validate_with_chooses_what_is_kept_unless_a_setting_or_a_file_of_ones_own_does() {
+        let keep = |experiment: Option<Asked>, validates: bool, settings: &[&str]| {
+            let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
+            let usual = experiment.is_none().then_some("classify");
+            let request = Request { experiment, usual, data: Some("Cargo.toml".into()), validates, settings, ..Request::default() };
+            request.experiment(unchanged).unwrap().train.keep
+        };
+        let named = Some(Asked::Named("classify".to_owned()));
+        for experiment in [None, named.clone()] {
+            assert_eq!(keep(experiment.clone(), false, &[]), Keep::Last);
+            assert_eq!(keep(experiment.clone(), true, &["patience=3"]), Keep::Best);
+            assert_eq!(keep(experiment, false, &["validation=Cargo.toml"]), Keep::Best);
+        }
+        assert_eq!(keep(named, true, &["train.keep=average"]), Keep::Average);
+        let text = crate::train::experiments::text_of("classify").unwrap();
+        assert_eq!(keep(Some(Asked::Written(text.to_owned())), true, &[]), Keep::Last);
+    }
+
+    #[test]
+    fn a_setting_that_the_task_does_not_read_is_refused() {
+        let refused = |task: &'static str, setting: &str| {
+            let (usual, settings) = (Some(task), vec![setting.to_owned()]);
+            let request = Request { usual, data: Some("Cargo.toml".into()), settings, ..Request::default() };
+            request.experiment(unchanged).err().map(|error| error.to_string())
+        };
+        assert_eq!(
+            refused("classify", "horizon=9").unwrap(),
+            "horizon is read by the task forecast alone, and this one is classify; leave it out"
+        );
+        assert_eq!(refused("text", "model.vocab_size=7").unwrap(), "vocab_size follows from the data, whatever is set; leave it out");
+        assert!(refused("forecast", "data.tokenizer=byte").unwrap().starts_with("tokenizer is read by the task text alone"));
+        assert!(refused("forecast", "class_weights=balanced").unwrap().contains("classify alone"));
+        assert!(refused("text", "missing=mask").unwrap().contains("the tasks classify, regress, forecast alone"));
+        for (task, setting) in
+            [("forecast", "horizon=9"), ("classify", "class_weights=balanced"), ("text", "train_fraction=0.5"), ("text", "lr=0.1")]
+        {
+            assert_eq!(refused(task, setting), None, "{task} {setting}");
+        }
+    }
+
+    #[test]
+    fn data_are_given_once_and_only_tables_are_learned_anew() {
+        let refused = |settings: &[&str]| {
+            let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
+            let request = Request { data: Some("Cargo.toml".into()), settings, ..Request::default() };
+            request.experiment(unchanged).unwrap_err().to_string()
+        };
+        assert!(refused(&["data.path = other"]).starts_with("the data are given twice, as 'Cargo.toml' and by the setting path"));
+        assert!(refused(&["refit=true"]).starts_with("train.refit = true learns a table anew, and task = text reads none"));
     }
 
     #[test]

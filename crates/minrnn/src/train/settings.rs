@@ -5,6 +5,8 @@ use toml::{Table, Value};
 pub(crate) use crate::suggestion::suggestion;
 use crate::{Error, Result};
 
+/// As many names are told beside the nearest one.
+const FEW: usize = 6;
 /// Digits of a number in a sentence; more are written as a power of ten.
 const MOST_DIGITS: usize = 24;
 
@@ -121,6 +123,19 @@ fn fit(name: &str, like: &Value, value: Value) -> Result<Value> {
         _ => told,
     };
     Err(Error::Config(format!("{name} must be {}, found {found}", expected.0)))
+}
+
+/// What a reader of settings said, with the nearest name where it knows names and found another.
+pub(super) fn told(message: &str) -> String {
+    let unknown = || {
+        let (found, known) = message.strip_prefix("unknown variant `")?.split_once("`, expected ")?;
+        // Of `a`, `b`, every second piece is a name.
+        let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+        let close = suggestion(found, known.iter().copied());
+        let all = if known.len() <= FEW && close.contains("did you mean") { format!(" (of {})", known.join(", ")) } else { String::new() };
+        Some(format!("there is no '{found}'{close}{all}"))
+    };
+    unknown().unwrap_or_else(|| message.to_owned())
 }
 
 /// `number` in as many digits as anyone reads.

@@ -116,7 +116,7 @@ impl Start {
         let (own, asked) = (&self.config.model, config);
         if own.input_width != asked.input_width {
             return refused(format!(
-                "reads {} numbers a step, and these data have {}; name its columns",
+                "reads {} numbers a step, and these data have {}; take its columns, its calendar and known_ahead, and its missing",
                 own.input_width, asked.input_width
             ));
         }

@@ -50,6 +50,7 @@ impl Data {
         config.path.as_deref().map_or(Ok(()), expect_lasting)?;
         Start::keep(&experiment.train, run)?;
         if let Some(task) = sequence_task(experiment, run)? {
+            task.expect_to_begin()?;
             if let Some(digest) = file_digest(experiment)? {
                 create_folder(&run.join(TABLE_FILE))?;
                 write_atomic(run.join(TABLE_FILE), digest.as_bytes())?;

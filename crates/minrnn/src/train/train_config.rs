@@ -58,7 +58,7 @@ pub enum Keep {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainConfig {
-    /// Tokens per window T (text only). Default 256.
+    /// Steps per window T of a text, or of a sequence that is forecast; other tasks read whole sequences. Default 256.
     pub seq_len: usize,
     /// Sequences per micro-batch B; of tables 0 stands for 32, and down to 8 where they are long. Default 64.
     pub batch_size: usize,

@@ -67,7 +67,7 @@ impl Case {
         let (shapes, possible) = ((cell.inputs)(sizes), (cell.outputs)(sizes));
         let (main, main_shape) = &possible[0];
         let mut optional = |name: &str, shape: &[usize]| match weights.get(name) {
-            Some(found) => check_shape(name, found, shape, cell).map(|()| weights.take_any(name).ok().map(|tensor| tensor.data)),
+            Some(found) => check_shape(name, found, shape, cell).map(|()| weights.take_any(name).ok().map(Tensor::into_data)),
             None => Ok(None),
         };
         let mut inputs = Vec::new();
@@ -118,11 +118,11 @@ fn expect_small_states(cell: &Cell, sizes: Sizes) -> Result<(), String> {
 }
 
 fn check_shape(name: &str, found: &Tensor, expected: &[usize], cell: &Cell) -> Result<(), String> {
-    if found.shape == expected {
+    if found.shape() == expected {
         return Ok(());
     }
     let Cell { name: cell, told_by: given, .. } = cell;
-    let found = &found.shape;
+    let found = found.shape();
     Err(format!("tensor '{name}' has shape {found:?}, expected {expected:?} for a {cell} whose {given} are as in this file"))
 }
 

@@ -57,7 +57,7 @@ pub(super) struct Found<'a> {
 impl Found<'_> {
     /// The shape of the tensor `name`.
     pub fn shape(&self, name: &str) -> Result<&[usize], String> {
-        self.weights.get(name).map(|tensor| tensor.shape.as_slice()).ok_or_else(|| missing(name, self.cell))
+        self.weights.get(name).map(minrnn_model::Tensor::shape).ok_or_else(|| missing(name, self.cell))
     }
 }
 

@@ -120,7 +120,7 @@ pub fn parameter_gradients<M: Module>(module: &M, gradients: &Gradients) -> Name
 /// Every parameter and running statistic, by name.
 pub fn parameters<M: Module>(module: &M) -> Named {
     let weights = saved(module);
-    weights.names().map(|name| (name.to_owned(), weights.get(name).expect("listed").data.clone())).collect()
+    weights.names().map(|name| (name.to_owned(), weights.get(name).expect("listed").data().to_vec())).collect()
 }
 
 /// What `save_weights` writes of a module.

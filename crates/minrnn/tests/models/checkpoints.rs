@@ -69,7 +69,7 @@ fn checkpoint(directory: &Path, change: impl FnOnce(&mut Tensors)) {
     save_weights(&model, &path).unwrap();
     let weights = Weights::read(&path).unwrap();
     let shapes = parameter_shapes(&model).into_iter();
-    let mut tensors = shapes.map(|(name, shape)| (name.clone(), shape, weights.get(&name).unwrap().data.clone())).collect();
+    let mut tensors = shapes.map(|(name, shape)| (name.clone(), shape, weights.get(&name).unwrap().data().to_vec())).collect();
     change(&mut tensors);
     write_safetensors(path, tensors.into_iter().map(|(name, shape, data)| (name, shape, data.into())), None).unwrap();
 }

@@ -13,11 +13,12 @@
 use alloc::vec::Vec;
 use core::ops::Add;
 
-use super::{CheckedConfig, TAPS};
+use super::{CONV_TAPS, CheckedConfig};
 use crate::MixerKind;
 
 /// What a model, or a part of one, costs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Cost {
     /// Trainable parameters.
     pub parameters: u128,
@@ -33,6 +34,7 @@ pub struct Cost {
 
 /// What mixers of one kind keep of past tokens, and compute with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KvCache {
     /// The mixers.
     pub mixer: MixerKind,
@@ -90,7 +92,7 @@ impl Cost {
 
     /// The short convolution of blocks, Mamba and xLSTM.
     pub(crate) fn short_conv(width: u128) -> Self {
-        Self::conv(width, TAPS as u128)
+        Self::conv(width, CONV_TAPS as u128)
     }
 
     /// H3's filter over `d_state` steps.

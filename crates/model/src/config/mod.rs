@@ -28,10 +28,12 @@ const MAX_LAYERS: usize = 1 << 10;
 pub const POLICY_PLACES: usize = 3;
 /// Vectors of a policy's time table, of which later times take the last.
 pub const POLICY_TIMES: usize = 1000;
+/// What policies divide times by in a step.
+pub const POLICY_TIME_SCALE: f64 = 1000.0;
 /// A tensor that policies have and no other model. Those of before `decision` was a key are known by it.
 pub const POLICY_TENSOR: &str = "to_go.weight";
 /// Taps of the short convolutions of blocks, Mamba and xLSTM.
-pub(crate) const TAPS: usize = 4;
+pub const CONV_TAPS: usize = 4;
 /// The widths of xLSTM's blocks are multiples of this.
 const ROUNDED_WIDTH: usize = 64;
 

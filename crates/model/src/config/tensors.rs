@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::vec::Vec;
 
-use super::{CheckedConfig, POLICY_TIMES, TAPS};
+use super::{CONV_TAPS, CheckedConfig, POLICY_TIMES};
 use crate::spec::{TensorSpec, Tensors};
 use crate::{FeedForwardKind, NormKind, Positions, WiringKind};
 
@@ -52,7 +52,7 @@ impl CheckedConfig {
         let d = self.d_model;
         if self.conv {
             tensors.part("conv", |tensors| {
-                tensors.depthwise("depthwise", d, TAPS);
+                tensors.depthwise("depthwise", d, CONV_TAPS);
                 tensors.linear("pointwise", d, d, true);
             });
         }

@@ -1,10 +1,12 @@
 //! Aaren (Feng et al. 2024, arXiv:2405.13956).
 
-use super::{MixerSpec, Tensors};
+use super::{MixerSpec, Sealed, Tensors};
 use crate::config::{CheckedConfig, Cost, Sizes};
 use crate::{ModelConfig, Result};
 
 pub(super) struct Spec;
+
+impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn validate(&self, config: &ModelConfig) -> Result<()> {

@@ -1,10 +1,12 @@
 //! Causal softmax attention (Vaswani et al. 2017, arXiv:1706.03762).
 
-use super::{MixerKind, MixerSpec, Setting, Tensors};
+use super::{MixerKind, MixerSpec, Sealed, Setting, Tensors};
 use crate::config::{CheckedConfig, Cost, KvCache, wrong};
 use crate::{ModelConfig, Positions, Result};
 
 pub(super) struct Spec;
+
+impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn takes(&self) -> &'static [Setting] {

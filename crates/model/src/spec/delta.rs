@@ -1,10 +1,12 @@
 //! Associative memories under the delta rule (Schlag et al. 2021, arXiv:2102.11174; Yang et al. 2024, arXiv:2406.06484).
 
-use super::{MixerSpec, Tensors};
+use super::{MixerSpec, Sealed, Tensors};
 use crate::config::{CheckedConfig, Cost, Sizes};
 use crate::{ModelConfig, Result};
 
 pub(super) struct Spec;
+
+impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn validate(&self, config: &ModelConfig) -> Result<()> {

@@ -1,11 +1,13 @@
 //! GILR (Martin and Cundy 2018, arXiv:1709.04057): a minGRU with the candidate tanh.
 
 use super::min_gru::gated;
-use super::{MixerSpec, Setting, Tensors};
+use super::{MixerSpec, Sealed, Setting, Tensors};
 use crate::config::{CheckedConfig, Cost};
 use crate::{Candidate, ModelConfig};
 
 pub(super) struct Spec;
+
+impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn takes(&self) -> &'static [Setting] {

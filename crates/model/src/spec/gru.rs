@@ -1,10 +1,12 @@
 //! GRU (Cho et al. 2014, arXiv:1406.1078).
 
-use super::{MixerSpec, Setting, Tensors};
+use super::{MixerSpec, Sealed, Setting, Tensors};
 use crate::GruForm;
 use crate::config::{CheckedConfig, Cost};
 
 pub(super) struct Spec;
+
+impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn takes(&self) -> &'static [Setting] {

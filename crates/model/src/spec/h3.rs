@@ -1,11 +1,13 @@
 //! H3 (Fu et al. 2023, arXiv:2212.14052).
 
 use super::s4::{diagonal_cell, states_in_pairs};
-use super::{MixerKind, MixerSpec, Tensors};
+use super::{MixerKind, MixerSpec, Sealed, Tensors};
 use crate::config::{CheckedConfig, Cost, wrong};
 use crate::{ModelConfig, Result};
 
 pub(super) struct Spec;
+
+impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn inner_layer(&self) -> Option<MixerKind> {

@@ -1,18 +1,20 @@
 //! Hyena's long implicit filter (Poli et al. 2023, arXiv:2302.10866).
 
 use super::s6::{mixing_cell, output_mixing};
-use super::{MixerKind, MixerSpec, Tensors};
+use super::{MixerKind, MixerSpec, Sealed, Tensors};
 use crate::config::{CheckedConfig, Cost, KvCache, wrong};
 use crate::{ModelConfig, Result};
 
 /// Most lags of a filter that is kept as a window.
 const MAX_LAGS: usize = 1 << 16;
-/// Features of a lag.
-const FEATURES: usize = 3;
+/// Features of a lag in Hyena's filter.
+pub const HYENA_FEATURES: usize = 3;
 /// Width of the network that makes the filter of them.
-const HIDDEN: usize = 64;
+pub const HYENA_HIDDEN: usize = 64;
 
 pub(super) struct Spec;
+
+impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn validate(&self, config: &ModelConfig) -> Result<()> {
@@ -38,18 +40,23 @@ pub(super) fn expect_lags(config: &ModelConfig, kind: MixerKind) -> Result<()> {
     wrong(alloc::format!("{kind} has a filter of max_seq_len lags, expected between 2 and {MAX_LAGS}, found {found}"))
 }
 
+/// The layers of the network that makes Hyena's filter: inputs, outputs, and whether there is a bias.
+pub fn hyena_layers(d_model: usize) -> [(usize, usize, bool); 4] {
+    let hidden = (HYENA_HIDDEN, HYENA_HIDDEN, true);
+    [(HYENA_FEATURES, HYENA_HIDDEN, true), hidden, hidden, (HYENA_HIDDEN, d_model, false)]
+}
+
 /// The tensors of the network that makes the filter; it multiplies no token.
 pub(super) fn filter_tensors(config: &CheckedConfig, tensors: &mut Tensors) {
     tensors.part("filter", |tensors| {
-        tensors.parameter("features", &[config.max_seq_len, FEATURES]);
-        let layers = [(FEATURES, HIDDEN, true), (HIDDEN, HIDDEN, true), (HIDDEN, HIDDEN, true), (HIDDEN, config.d_model, false)];
-        for (i, (from, to, bias)) in layers.into_iter().enumerate() {
+        tensors.parameter("features", &[config.max_seq_len, HYENA_FEATURES]);
+        for (i, (from, to, bias)) in hyena_layers(config.d_model).into_iter().enumerate() {
             tensors.parameter(&alloc::format!("layers.{i}.weight"), &[to, from]);
             if bias {
                 tensors.parameter(&alloc::format!("layers.{i}.bias"), &[to]);
             }
         }
-        tensors.parameter("frequency", &[HIDDEN]);
+        tensors.parameter("frequency", &[HYENA_HIDDEN]);
         tensors.parameter("skip", &[config.d_model]);
     });
 }

@@ -1,10 +1,12 @@
 //! Linear attention (Katharopoulos et al. 2020, arXiv:2006.16236).
 
-use super::{MixerSpec, Tensors};
+use super::{MixerSpec, Sealed, Tensors};
 use crate::config::{CheckedConfig, Cost, Sizes};
 use crate::{ModelConfig, Result};
 
 pub(super) struct Spec;
+
+impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn validate(&self, config: &ModelConfig) -> Result<()> {

@@ -1,10 +1,12 @@
 //! LSTM (Hochreiter and Schmidhuber 1997, with the forget gate of Gers et al. 2000).
 
-use super::{MixerSpec, Setting, Tensors};
+use super::{MixerSpec, Sealed, Setting, Tensors};
 use crate::InitialState;
 use crate::config::{CheckedConfig, Cost};
 
 pub(super) struct Spec;
+
+impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn takes(&self) -> &'static [Setting] {

@@ -1,7 +1,7 @@
 //! mLSTM in its block (Beck et al. 2024, arXiv:2405.04517).
 
 use super::s_lstm::heads_divide;
-use super::{MixerKind, MixerSpec, Tensors};
+use super::{MixerKind, MixerSpec, Sealed, Tensors};
 use crate::config::{CheckedConfig, Cost};
 use crate::{ModelConfig, Result};
 
@@ -9,6 +9,8 @@ use crate::{ModelConfig, Result};
 pub const MLSTM_BLOCK: usize = 4;
 
 pub(super) struct Spec;
+
+impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn is_whole_block(&self) -> bool {

@@ -1,10 +1,12 @@
 //! Mamba (Gu and Dao 2023, arXiv:2312.00752), with its convolution and gate.
 
 use super::s6::{selective_cell, selective_tensors};
-use super::{MixerKind, MixerSpec, Tensors};
+use super::{MixerKind, MixerSpec, Sealed, Tensors};
 use crate::config::{CheckedConfig, Cost};
 
 pub(super) struct Spec;
+
+impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn inner_layer(&self) -> Option<MixerKind> {

@@ -1,10 +1,12 @@
 //! minGRU (Feng et al. 2024, arXiv:2410.01201, §3.1).
 
-use super::{MixerSpec, Setting, Tensors};
+use super::{MixerSpec, Sealed, Setting, Tensors};
 use crate::config::{CheckedConfig, Cost};
 use crate::{ForgetFloor, ModelConfig, Result, ScanKind};
 
 pub(super) struct Spec;
+
+impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn takes(&self) -> &'static [Setting] {

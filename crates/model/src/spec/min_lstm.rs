@@ -1,10 +1,12 @@
 //! minLSTM (Feng et al. 2024, arXiv:2410.01201, §3.2).
 
 use super::min_gru::{gated, highway};
-use super::{MixerSpec, Setting, Tensors};
+use super::{MixerSpec, Sealed, Setting, Tensors};
 use crate::config::{CheckedConfig, Cost};
 
 pub(super) struct Spec;
+
+impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn takes(&self) -> &'static [Setting] {

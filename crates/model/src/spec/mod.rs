@@ -29,11 +29,19 @@ use crate::config::{CheckedConfig, Cost};
 use crate::mixer_kind::{MixerKind, mixers};
 use crate::{Candidate, ModelConfig, Result};
 
+pub use hyena::HYENA_TAPS;
+pub use hyena_filter::{HYENA_FEATURES, HYENA_HIDDEN, hyena_layers};
 pub use m_lstm::MLSTM_BLOCK;
 pub use tensors::{Role, TensorSpec, Tensors};
 
-/// A mixer as configurations and files know it.
-pub trait MixerSpec: Sync {
+/// Kept out of reach, so that nobody else implements [`MixerSpec`]: a kind is one of [`MixerKind`], and a method more breaks no one.
+mod sealed {
+    pub trait Sealed {}
+}
+use sealed::Sealed;
+
+/// A mixer as configurations and files know it; this crate has all of them.
+pub trait MixerSpec: Sealed + Sync {
     /// The settings of which not every mixer takes another value than the default.
     fn takes(&self) -> &'static [Setting] {
         &[]

@@ -1,10 +1,12 @@
 //! RetNet's retention (Sun et al. 2023, arXiv:2307.08621).
 
-use super::{MixerSpec, Tensors};
+use super::{MixerSpec, Sealed, Tensors};
 use crate::config::{CheckedConfig, Cost, Sizes};
 use crate::{ModelConfig, Result};
 
 pub(super) struct Spec;
+
+impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn validate(&self, config: &ModelConfig) -> Result<()> {

@@ -1,10 +1,12 @@
 //! RG-LRU (De et al. 2024, arXiv:2402.19427).
 
-use super::{MixerSpec, Tensors};
+use super::{MixerSpec, Sealed, Tensors};
 use crate::config::{CheckedConfig, Cost};
 use crate::{ModelConfig, Result};
 
 pub(super) struct Spec;
+
+impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn validate(&self, config: &ModelConfig) -> Result<()> {

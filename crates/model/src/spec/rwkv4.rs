@@ -1,9 +1,11 @@
 //! The time mixing of RWKV-4 (Peng et al. 2023, arXiv:2305.13048).
 
-use super::{MixerSpec, Tensors};
+use super::{MixerSpec, Sealed, Tensors};
 use crate::config::{CheckedConfig, Cost, Sizes};
 
 pub(super) struct Spec;
+
+impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn tensors(&self, config: &CheckedConfig, _layer: usize, tensors: &mut Tensors) {

@@ -1,7 +1,7 @@
 //! S4 and S4D (Gu et al. 2022, arXiv:2111.00396 and arXiv:2206.11893).
 
 use super::s6::{mixing_cell, output_mixing};
-use super::{MixerSpec, Tensors};
+use super::{MixerSpec, Sealed, Tensors};
 use crate::config::{CheckedConfig, Cost, wrong};
 use crate::{ModelConfig, Result};
 
@@ -13,6 +13,8 @@ pub(super) struct Spec {
     /// Whether the matrix is a diagonal less a rank-one part, as S4's.
     pub(super) rank_one: bool,
 }
+
+impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn validate(&self, config: &ModelConfig) -> Result<()> {

@@ -1,9 +1,11 @@
 //! S6, the selective state spaces of Mamba (Gu and Dao 2023, arXiv:2312.00752).
 
-use super::{MixerSpec, Tensors};
+use super::{MixerSpec, Sealed, Tensors};
 use crate::config::{CheckedConfig, Cost};
 
 pub(super) struct Spec;
+
+impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn tensors(&self, config: &CheckedConfig, _layer: usize, tensors: &mut Tensors) {

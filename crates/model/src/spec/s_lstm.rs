@@ -1,10 +1,12 @@
 //! sLSTM (Beck et al. 2024, arXiv:2405.04517).
 
-use super::{MixerKind, MixerSpec, Tensors};
+use super::{MixerKind, MixerSpec, Sealed, Tensors};
 use crate::config::{CheckedConfig, Cost};
 use crate::{ModelConfig, Result};
 
 pub(super) struct Spec;
+
+impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn validate(&self, config: &ModelConfig) -> Result<()> {

@@ -1,10 +1,12 @@
 //! Signed minGRU, beyond the paper: its coefficients lie in (−1, 1).
 
 use super::min_gru::gated;
-use super::{MixerSpec, Setting, Tensors};
+use super::{MixerSpec, Sealed, Setting, Tensors};
 use crate::config::{CheckedConfig, Cost};
 
 pub(super) struct Spec;
+
+impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn takes(&self) -> &'static [Setting] {

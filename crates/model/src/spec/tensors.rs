@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use crate::config::TAPS;
+use crate::config::CONV_TAPS;
 
 /// What a tensor is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl Tensors {
 
     /// The short convolution of blocks, Mamba and xLSTM.
     pub fn conv1d(&mut self, width: usize) {
-        self.depthwise("conv1d", width, TAPS);
+        self.depthwise("conv1d", width, CONV_TAPS);
     }
 
     /// A diagonal state space of `channels` channels with `n` numbers each, two to a complex state; with a rank-one part for S4.

@@ -77,6 +77,9 @@ impl Forecaster {
 
     /// Whether a number of a target is known among those that its forecast after the rows `recent`, `[n, columns]`, goes by; without one that is at the
     /// level or the mean of the table. True of a target that is not read.
+    ///
+    /// # Panics
+    /// When there is no such target.
     pub fn knows(&self, target: usize, recent: &[f64]) -> bool {
         let column = self.columns.iter().position(|name| *name == self.target[target]);
         column.is_none_or(|column| self.scaling.knows(recent, self.columns.len(), column))
@@ -85,7 +88,8 @@ impl Forecaster {
     /// How the numbers of a target are seen after the rows `recent`, `[n, columns]`.
     ///
     /// # Panics
-    /// When `recent` has no row and numbers are seen relative to a level.
+    /// When there is no such target, or `recent` has no row and numbers are seen relative to a level; also of a forecaster made by hand that
+    /// [is refused](super::TableTask::expect_usable).
     pub fn target_scale(&self, target: usize, recent: &[f64]) -> Scale {
         let column =
             || self.columns.iter().position(|name| *name == self.target[target]).expect("a level is that of a column that is read");

@@ -27,6 +27,9 @@ use serde::{Deserialize, Serialize};
 use crate::{Error, Result};
 
 /// A model's task on tables.
+///
+/// One that was read by [`from_json`](Self::from_json) or [`from_bytes`](Self::from_bytes) is checked. What was made by hand, or read by serde alone, may
+/// have anything in it: [`expect_usable`](Self::expect_usable) makes the same checks, without which the other methods may panic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "task", rename_all = "kebab-case")]
 pub enum TableTask {
@@ -70,8 +73,17 @@ impl TableTask {
     }
 
     fn fitting(task: Self, n_inputs: usize, n_outputs: usize) -> Result<Self> {
+        task.expect_usable(n_inputs, n_outputs)?;
+        Ok(task)
+    }
+
+    /// Checks everything that the methods rely on, for a model that reads `n_inputs` numbers and predicts `n_outputs`.
+    ///
+    /// # Errors
+    /// When it is made by hand of parts that do not fit together, or is the task of another model.
+    pub fn expect_usable(&self, n_inputs: usize, n_outputs: usize) -> Result<()> {
         let refused = |problem: String| Err(Error::Task(problem));
-        let (columns, normalization) = (task.columns(), task.normalization());
+        let (columns, normalization) = (self.columns(), self.normalization());
         if columns.is_empty() {
             return refused("it reads no column, expected at least one".into());
         }
@@ -79,19 +91,19 @@ impl TableTask {
             return refused(format!("it reads the column '{twice}' twice"));
         }
         let fit_columns = |known: &Normalization| known.is_usable() && known.width() == columns.len();
-        let is_usable = task.scaling().is_usable(columns.len())
+        let is_usable = self.scaling().is_usable(columns.len())
             && fit_columns(normalization)
-            && fit_columns(task.of_table())
-            && category::are_usable(task.categories(), columns.len());
-        if !is_usable || task.n_inputs() != n_inputs {
+            && fit_columns(self.of_table())
+            && category::are_usable(self.categories(), columns.len());
+        if !is_usable || self.n_inputs() != n_inputs {
             return refused(format!("expected the columns, means and deviations of {n_inputs} inputs"));
         }
-        let fits = match &task {
+        let fits = match self {
             Self::Classify(classifier) => classifier.classes.len() == n_outputs,
             Self::Regress(regressor) => regressor.fits(n_outputs),
             Self::Forecast(forecaster) => forecaster.fits(n_outputs),
         };
-        if fits { Ok(task) } else { refused(format!("expected what {n_outputs} outputs stand for")) }
+        if fits { Ok(()) } else { refused(format!("expected what {n_outputs} outputs stand for")) }
     }
 
     /// What numbers are seen relative to.
@@ -174,7 +186,8 @@ impl TableTask {
         }
     }
 
-    /// Checks that this is the task of a model that reads `n_inputs` numbers and predicts `n_outputs`.
+    /// Checks that this is the task of a model that reads `n_inputs` numbers and predicts `n_outputs`, by these numbers alone, which allocates nothing;
+    /// [`expect_usable`](Self::expect_usable) looks at all of it.
     ///
     /// # Errors
     /// When it is that of another model.
@@ -355,7 +368,8 @@ impl TableTask {
             }
             if !x.is_nan() && !of_table.is_near(column, x) {
                 return Err(Error::Row(format!(
-                    "column '{name}': {x:?} lies {:.3e} deviations from the mean {} of the table that was trained on, expected at most 1e6",
+                    "column '{name}': {x:?} lies {:.3e} deviations from the mean {} of the table that was trained on, expected at most \
+                     {MAX_DEVIATIONS:e}",
                     of_table.distance(column, x),
                     of_table.mean[column]
                 )));
@@ -480,6 +494,33 @@ mod tests {
     }
 
     #[test]
+    fn every_task_on_tables_is_described_as_one() {
+        for task in [classifier(), regressor(), forecaster()] {
+            assert!(TableTask::is_described_by(&serde_json::to_value(&task).unwrap()), "{task:?}");
+        }
+        for other in [serde_json::json!({"task": "policy"}), serde_json::json!({"task": 1}), serde_json::json!([]), serde_json::json!({})] {
+            assert!(!TableTask::is_described_by(&other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_task_made_by_hand_of_parts_that_do_not_fit_is_refused() {
+        let (TableTask::Classify(mut unscaled), TableTask::Regress(mut untold)) = (classifier(), regressor()) else { panic!() };
+        unscaled.normalization.deviation.pop();
+        untold.target_normalization.mean.clear();
+        let TableTask::Forecast(of_levels) = of_levels() else { panic!() };
+        // Its level is that of no column that is read, or has no mean of the table to begin with.
+        let (mut unread, mut unknown) = (of_levels.clone(), of_levels);
+        unread.target = vec!["b".into()];
+        unknown.of_table = None;
+        let tasks = [TableTask::Classify(unscaled), TableTask::Regress(untold), TableTask::Forecast(unread), TableTask::Forecast(unknown)];
+        for task in tasks {
+            let refused = task.expect_usable(task.n_inputs(), task.n_outputs()).unwrap_err().to_string();
+            assert!(refused.contains("cannot be used: expected"), "{refused}");
+        }
+    }
+
+    #[test]
     fn outputs_become_shares_or_numbers_in_the_units_of_the_table() {
         let Prediction::Classes(shares) = classifier().prediction(&[], &[0.0, core::f32::consts::LN_2, f32::NEG_INFINITY]) else {
             panic!()
@@ -540,6 +581,8 @@ mod tests {
         let task = classifier();
         let near = |x| task.normalization().is_near(0, x);
         assert!(near(1.0) && near(5e5) && !near(6e5) && !near(f64::NAN) && !near(f64::INFINITY));
+        let refused = task.expect_readable(&[6e5, 0.0]).unwrap_err().to_string();
+        assert!(refused.ends_with("of the table that was trained on, expected at most 1e6"), "{refused}");
         assert_eq!(task.normalization().apply(1, 2.0), 1.0);
         assert_eq!(task.normalization().restore(1, 1.0), 2.0);
         assert_eq!((task.columns().len(), task.group(), forecaster().group()), (2, Some("machine"), None));

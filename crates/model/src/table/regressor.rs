@@ -41,7 +41,7 @@ impl Regressor {
     /// How numbers of the target are seen.
     ///
     /// # Panics
-    /// When `target_normalization` is of no column.
+    /// When `target_normalization` is of no column, as in a regressor made by hand that [is refused](super::TableTask::expect_usable).
     pub fn target_scale(&self) -> Scale {
         let Normalization { mean, deviation } = &self.target_normalization;
         Scale { transform: Transform::Identity, center: mean[0], unit: deviation[0] }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Tokenizer, TokenizerKind};
+use super::{Tokenizer, TokenizerKind, incomplete_tail};
 
 /// Vocabularies of pieces read whole lines, but none longer than this.
 const LONGEST_LINE: usize = 1 << 20;
@@ -31,7 +31,7 @@ impl TextInput {
     pub fn push(&mut self, tokenizer: &Tokenizer, bytes: &[u8]) -> Vec<u8> {
         let waiting = self.pending.len();
         self.pending.extend_from_slice(bytes);
-        let complete = self.pending.len() - incomplete(&self.pending);
+        let complete = self.pending.len() - incomplete_tail(&self.pending);
         let ready = match tokenizer.kind() {
             // What waits has no end of a line.
             TokenizerKind::Bpe if complete < LONGEST_LINE => bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| waiting + at + 1),
@@ -56,35 +56,16 @@ impl TextInput {
     }
 }
 
-/// How many bytes at the end of `bytes` begin a character whose rest is still to come.
-fn incomplete(bytes: &[u8]) -> usize {
-    let tail = &bytes[bytes.len().saturating_sub(3)..];
-    let begins = |&at: &usize| tail[at] >= 0xC0;
-    let Some(at) = (0..tail.len()).rev().find(begins) else { return 0 };
-    let length = match tail[at] {
-        0xC0..=0xDF => 2,
-        0xE0..=0xEF => 3,
-        _ => 4,
-    };
-    let there = tail.len() - at;
-    if there < length && tail[at + 1..].iter().all(|byte| (0x80..0xC0).contains(byte)) { there } else { 0 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_character_waits_for_all_its_bytes() {
-        for (text, waits) in [("é", 2), ("日", 3), ("🦀", 4)] {
-            let bytes = [b"ab", text.as_bytes()].concat();
-            for n in 1..=waits {
-                assert_eq!(incomplete(&bytes[..2 + n]), if n == waits { 0 } else { n }, "{text} {n}");
-            }
+    fn bytes_that_no_others_can_complete_do_not_wait() {
+        for flaw in [b"a\xe0\x80", b"aa\xf8"] {
+            let mut input = TextInput::new();
+            assert_eq!((input.push(&Tokenizer::Byte, flaw), input.pending()), (flaw.to_vec(), &[][..]));
         }
-        assert_eq!(incomplete(b""), 0);
-        assert_eq!(incomplete(b"\x80\x80\x80"), 0);
-        assert_eq!(incomplete(b"\xc3a"), 0);
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub use arriving::TextInput;
 #[cfg(feature = "bpe")]
 pub use bpe::Bpe;
 pub use characters::{Characters, Seen};
-pub use stream::TextStream;
+pub use stream::{TextStream, incomplete_tail};
 
 use crate::{Error, Result};
 
@@ -257,6 +257,7 @@ struct OwnFile {
     characters: Option<String>,
 }
 
+/// The kinds as our json has named them from the beginning. Not those of [`TokenizerKind`]: a configuration says `char`, and BPE has another format.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum OwnKind {

@@ -39,9 +39,11 @@ impl TextStream {
     }
 }
 
-/// Number of bytes at the end of `bytes` that are the beginning of a character and may still be completed.
-fn incomplete_tail(bytes: &[u8]) -> usize {
-    let mut rest = bytes;
+/// Number of bytes at the end of `bytes` that are the beginning of a character of UTF-8 and may still be completed: at most 3. Those that no others can
+/// complete are not among them.
+pub fn incomplete_tail(bytes: &[u8]) -> usize {
+    // A character has at most four bytes, the first of which is never a later one of another: what is before them decides nothing.
+    let mut rest = &bytes[bytes.len().saturating_sub(3)..];
     loop {
         match core::str::from_utf8(rest) {
             Ok(_) => return 0,
@@ -77,7 +79,31 @@ mod tests {
         assert_eq!(stream.finish(), "\u{FFFD}");
     }
 
+    #[test]
+    fn the_beginning_of_a_character_waits_for_all_its_bytes() {
+        for (text, waits) in [("é", 2), ("日", 3), ("🦀", 4)] {
+            let bytes = [b"ab", text.as_bytes()].concat();
+            for n in 1..=waits {
+                assert_eq!(incomplete_tail(&bytes[..2 + n]), if n == waits { 0 } else { n }, "{text} {n}");
+            }
+        }
+        // Too long a way to write a character, one that is none, half of a pair, none at all, and what begins nothing.
+        for never in [b"a\xe0\x80", b"a\xf4\x90", b"a\xed\xa0", b"aa\xf8", b"\x80\x80\x80", b"aa\xc0", b"a\xc3a"] as [&[u8]; 7] {
+            assert_eq!(incomplete_tail(never), 0, "{never:x?}");
+        }
+        assert_eq!(incomplete_tail(b""), 0);
+    }
+
     proptest! {
+        #[test]
+        fn what_waits_is_what_the_whole_lacks_the_end_of(
+            bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0x80_u8..0xC0, 0xE0_u8..0xF5, Just(b'a')], 0..12)
+        ) {
+            let last = bytes.utf8_chunks().last().map_or(&[][..], |chunk| chunk.invalid());
+            let lacks = core::str::from_utf8(last).is_err_and(|flaw| flaw.error_len().is_none());
+            prop_assert_eq!(incomplete_tail(&bytes), if lacks { last.len() } else { 0 });
+        }
+
         #[test]
         fn the_pieces_join_to_the_decoded_text(
             bytes in prop::collection::vec(prop_oneof![any::<u8>(), 0x80_u8..0xC0, 0xE0_u8..0xF5, Just(b'a')], 0..60)

@@ -3,6 +3,7 @@
 //! Every one of them moves its state by what it loses, h ← h − (1 − a) h + b: next to 1, a rounded to f32 would forget another share.
 
 use minrnn_kernels::Candidate;
+use minrnn_kernels::sigmoid::largest_share;
 use minrnn_kernels::softplus::softplus_f64;
 use minrnn_model::{ForgetFloor, MixerKind};
 
@@ -40,7 +41,7 @@ pub(super) fn step(g: &mut Graph<'_>, at: &Place<'_>, x: Value) -> Result<Value>
             let mut share = g.sigmoid(k);
             if config.forget_floor == ForgetFloor::Learned {
                 let (theta, ceiling) = (g.tensor(&at.at("forget_floor"), &[e])?, config.forget_ceiling(at.layer) as f32);
-                let most: Vec<f32> = theta.iter().map(|theta| 1.0 - ceiling / (1.0 + libm::expf(-theta))).collect();
+                let most: Vec<f32> = theta.iter().map(|&theta| largest_share(theta, ceiling)).collect();
                 let most = g.constant(&at.at("forget_floor.share"), &[e], &most);
                 share = g.mul(share, most);
             }

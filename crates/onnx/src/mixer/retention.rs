@@ -3,7 +3,7 @@
 
 use std::f64::consts::TAU;
 
-use minrnn_kernels::retention::{EPS, angle};
+use minrnn_kernels::retention::{EPS, angle, decay};
 use minrnn_kernels::simd::sqrt;
 use minrnn_model::MixerKind;
 
@@ -26,7 +26,7 @@ pub(super) fn step(g: &mut Graph<'_>, at: &Place<'_>, x: Value) -> Result<Value>
     let memory = g.state(&at.at("memory"), &[heads, key, value], Initial::All(0.0));
     let added = g.mul(keys, values);
     let kept = if is_retention {
-        let decays: Vec<f32> = (0..heads).map(|head| 1.0 - libm::exp2f(-5.0 - head as f32)).collect();
+        let decays: Vec<f32> = (0..heads).map(|head| decay(head) as f32).collect();
         let decays = g.constant(&format!("decays.{heads}"), &[heads, 1, 1], &decays);
         g.mul(decays, memory)
     } else {

@@ -1,5 +1,7 @@
 //! S6, the selective state spaces of Mamba: [δ, B, C] = W_x u, Δ = softplus(W_dt δ + b), h ← exp(Δ A) h + Δ u B, y = Σ_n C h + D u.
 
+use minrnn_kernels::matmul::transposed;
+
 use super::Place;
 use crate::Result;
 use crate::graph::{Graph, Initial, Value};
@@ -23,7 +25,7 @@ pub(super) fn selective(g: &mut Graph<'_>, at: &Place<'_>, e: usize, u: Value) -
     let delta = g.linear(&at.at("dt_proj"), delta, [r, e], true)?;
     let delta = g.softplus(delta);
     let a_log = g.tensor(&at.at("A_log"), &[e, n])?;
-    let a: Vec<f32> = (0..n * e).map(|i| -libm::expf(a_log[i % e * n + i / e])).collect();
+    let a: Vec<f32> = transposed(&a_log, e, n).into_iter().map(|a| -libm::expf(a)).collect();
     let (a, skip) = (g.constant(&at.at("A"), &[n, e], &a), g.parameter(&at.at("D"), &[e])?);
 
     let state = at.at("states");

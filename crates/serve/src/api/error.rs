@@ -49,6 +49,16 @@ impl ApiError {
         Self { param: Some(name.to_owned()), sentence: format!("{name}: {}", self.sentence), ..self }
     }
 
+    /// The same, with what another reading of the request came to.
+    pub fn or(self, other: &str) -> Self {
+        Self { sentence: format!("{} ({other})", self.sentence), ..self }
+    }
+
+    /// Whether the server is at fault, and not the request.
+    pub fn is_failure(&self) -> bool {
+        self.status.is_server_error()
+    }
+
     pub fn code(self, code: &'static str) -> Self {
         Self { code: Some(code), ..self }
     }

@@ -23,6 +23,11 @@ impl Fields {
         }
     }
 
+    /// Whether the field `name` is there and a text.
+    pub fn has_text(&self, name: &str) -> bool {
+        matches!(self.left.get(name), Some(Value::String(_)))
+    }
+
     /// The field `name`; `null` is as good as no field.
     pub fn take<T: DeserializeOwned>(&mut self, name: &'static str) -> Result<Option<T>> {
         self.known.push(name);

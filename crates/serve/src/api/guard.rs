@@ -24,11 +24,13 @@ pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
             let sentence = "expected the server's key, 'Authorization: Bearer KEY'";
             (!found.is_some_and(|found| is_same(found, key))).then(|| ApiError::new(StatusCode::UNAUTHORIZED, sentence))
         }
-        None if app.address.ip().is_loopback() => {
+        None if app.address.ip().to_canonical().is_loopback() => {
             let host = text(header::HOST).unwrap_or_default();
-            let sentence =
-                format!("'{host}' is not a name of this machine; call it 127.0.0.1 or localhost, or start the server with a key");
-            (!is_local(host)).then(|| ApiError::new(StatusCode::FORBIDDEN, sentence))
+            let sentence = format!(
+                "'{host}' is not a name of this machine; call it 127.0.0.1 or localhost, let a proxy in front send 'Host: localhost', or start \
+                 the server with a key"
+            );
+            (!is_local(host, app.settings.host_name.as_deref())).then(|| ApiError::new(StatusCode::FORBIDDEN, sentence))
         }
         None => None,
     };
@@ -43,15 +45,16 @@ fn is_same(found: &str, key: &str) -> bool {
     found.len() == key.len() && found.bytes().zip(key.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
 
-/// Whether `host`, a name with or without a port, is this machine.
-fn is_local(host: &str) -> bool {
+/// Whether `host`, a name with or without a port, is this machine, which may be called `own`.
+fn is_local(host: &str, own: Option<&str>) -> bool {
     let is_port = |port: &str| port.bytes().all(|digit| digit.is_ascii_digit());
     let name = match host.rsplit_once(':') {
         Some((name, port)) if is_port(port) => name,
         _ => host,
     };
     let address = name.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
-    name.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+    let is_named = ["localhost"].into_iter().chain(own).any(|known| name.eq_ignore_ascii_case(known));
+    is_named || address.is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
 #[cfg(test)]
@@ -60,12 +63,14 @@ mod tests {
 
     #[test]
     fn only_names_of_this_machine_are_local() {
-        for host in ["localhost", "LocalHost:8080", "127.0.0.1", "127.0.0.1:1", "[::1]:8080", "[::1]"] {
-            assert!(is_local(host), "{host}");
+        for host in ["localhost", "LocalHost:8080", "127.0.0.1", "127.0.0.1:1", "[::1]:8080", "[::1]", "[::ffff:127.0.0.1]:80"] {
+            assert!(is_local(host, None), "{host}");
         }
-        for host in ["", "example.org", "localhost.example.org:80", "10.0.0.1:8080", "127.0.0.1.example.org", ":8080"] {
-            assert!(!is_local(host), "{host}");
+        for host in ["", "example.org", "localhost.example.org:80", "10.0.0.1:8080", "127.0.0.1.example.org", ":8080", "[::ffff:10.0.0.1]"]
+        {
+            assert!(!is_local(host, Some("vm")), "{host}");
         }
+        assert!(is_local("VM:80", Some("vm")) && !is_local("vm", None));
     }
 
     #[test]

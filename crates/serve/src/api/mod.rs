@@ -6,7 +6,9 @@ mod error;
 mod fields;
 mod guard;
 mod kept;
+mod kinds;
 mod metrics;
+mod notes;
 mod page;
 mod pieces;
 mod predict;
@@ -16,12 +18,12 @@ mod tokens;
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::SystemTime;
 
 use axum::Router;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -32,12 +34,14 @@ use rayon::ThreadPool;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
+use crate::counts::TableCounts;
 use crate::engine::Engine;
 use crate::server::{ServedModel, ServedTable};
 use crate::settings::Settings;
 use error::ApiError;
 use fields::Fields;
 use kept::Kept;
+use kinds::{JSON, expect_kind};
 
 /// Most characters and probabilities that are told at once beside other requests; more take a thread of their own.
 const AT_ONCE: usize = 1 << 13;
@@ -60,8 +64,7 @@ pub(crate) struct App {
 struct Table {
     served: ServedTable,
     turn: Arc<Semaphore>,
-    /// Tables that wait and the one whose turn it is.
-    waiting: Arc<AtomicUsize>,
+    counts: Arc<TableCounts>,
 }
 
 /// A model and its thread.
@@ -87,7 +90,7 @@ impl App {
         };
         let models = models.into_iter().map(start).collect::<crate::Result<_>>()?;
         let (seeds, kept) = (AtomicU64::new(settings.seed), Kept::new(settings.cache_bytes));
-        let table = |served| Table { served, turn: Arc::new(Semaphore::new(1)), waiting: Arc::default() };
+        let table = |served| Table { served, turn: Arc::new(Semaphore::new(1)), counts: Arc::default() };
         let tables = tables.into_iter().map(table).collect();
         Ok(Self { models, tables, settings, address, begun: now(), ids: AtomicU64::new(0), secret: RandomState::new(), seeds, kept })
     }
@@ -114,12 +117,12 @@ impl App {
 
     /// The model of text of that name, or the first where none is named.
     fn model(&self, name: Option<&str>) -> Result<&Served, ApiError> {
-        named(name, "text", &self.models, |served| &served.name)
+        named(name, " of text", self.models.iter().map(|served| (&*served.name, served)))
     }
 
     /// The model of tables of that name, or the first where none is named.
     fn table(&self, name: Option<&str>) -> Result<&Table, ApiError> {
-        named(name, "tables", &self.tables, |table| &table.served.name)
+        named(name, " of tables", self.tables.iter().map(|table| (&*table.served.name, table)))
     }
 
     fn next_seed(&self) -> u64 {
@@ -144,7 +147,7 @@ impl App {
 
     /// The fields of a request, once all of it has come.
     async fn fields(&self, request: Request) -> Result<Fields, ApiError> {
-        expect_kind(request.headers(), &["application/json"])?;
+        expect_kind(request.headers(), &[JSON])?;
         Fields::of(&self.body(request).await?)
     }
 
@@ -172,29 +175,16 @@ impl App {
     }
 }
 
-/// That of `all` which has the name, or the first.
-fn named<'a, T>(name: Option<&str>, what: &str, all: &'a [T], name_of: impl Fn(&T) -> &String) -> Result<&'a T, ApiError> {
-    let found = match name {
-        None => all.first(),
-        Some(name) => all.iter().find(|one| name_of(one) == name),
-    };
-    found.ok_or_else(|| {
-        let known: Vec<&str> = all.iter().map(|one| name_of(one).as_str()).collect();
+/// That of `all` which has the name, or the first; `what` tells what all of them are.
+fn named<'a, T>(name: Option<&str>, what: &str, mut all: impl Iterator<Item = (&'a str, T)> + Clone) -> Result<T, ApiError> {
+    let names = all.clone().map(|(known, _)| known);
+    let found = all.find(|(known, _)| name.is_none_or(|name| name == *known));
+    found.map(|(_, found)| found).ok_or_else(|| {
+        let known = names.collect::<Vec<_>>().join(", ");
         let asked = name.map_or_else(String::new, |name| format!(" '{name}'"));
-        let there = if known.is_empty() { "none is served".to_owned() } else { format!("there is {}", known.join(", ")) };
-        let sentence = format!("there is no model{asked} of {what}; {there}");
-        ApiError::new(StatusCode::NOT_FOUND, sentence).code("model_not_found")
+        let there = if known.is_empty() { "none is served".to_owned() } else { format!("there is {known}") };
+        ApiError::new(StatusCode::NOT_FOUND, format!("there is no model{asked}{what}; {there}")).code("model_not_found")
     })
-}
-
-/// Refuses a body that is not said to be one of `kinds`: a page of another site can send some other kinds without being asked whether it may.
-fn expect_kind(headers: &HeaderMap, kinds: &[&str]) -> Result<(), ApiError> {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    if kind.split(';').next().is_some_and(|kind| kinds.contains(&kind.trim())) {
-        return Ok(());
-    }
-    let sentence = format!("expected 'Content-Type: {}', found '{kind}'", kinds.join("' or '"));
-    Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence))
 }
 
 /// Seconds since 1970.
@@ -207,7 +197,7 @@ fn answered(body: &Value) -> Response {
 }
 
 fn answered_json(json: String) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], json).into_response()
+    ([(header::CONTENT_TYPE, JSON)], json).into_response()
 }
 
 /// Whether every model still answers.
@@ -218,25 +208,38 @@ async fn health(State(app): State<Arc<App>>) -> Response {
     }
 }
 
-fn described(app: &App, served: &Served) -> Value {
-    json!({ "id": served.name, "object": "model", "created": app.begun, "owned_by": "minrnn", "mixer": served.model.config().mixer_names(),
-        "parameters": served.model.parameters(), "vocab_size": served.tokenizer.vocab_size() })
+/// The models of text and of tables under their names, in the order in which they are listed, each told by what describes it.
+fn described(app: &App) -> impl Iterator<Item = (&str, Described<'_>)> + Clone {
+    let texts = app.models.iter().map(|served| (&*served.name, Described::Text(served)));
+    texts.chain(app.tables.iter().map(|table| (&*table.served.name, Described::Tables(&table.served))))
 }
 
-fn of_tables(app: &App, Table { served, .. }: &Table) -> Value {
-    json!({ "id": served.name, "object": "model", "created": app.begun, "owned_by": "minrnn", "about": served.about })
+/// A model as the list of models has it.
+#[derive(Clone, Copy)]
+enum Described<'a> {
+    Text(&'a Served),
+    Tables(&'a ServedTable),
+}
+
+impl Described<'_> {
+    fn told(self, app: &App) -> Value {
+        match self {
+            Self::Text(served) => {
+                json!({ "id": served.name, "object": "model", "created": app.begun, "owned_by": "minrnn", "mixer": served.model.config().mixer_names(),
+                    "parameters": served.model.parameters(), "vocab_size": served.tokenizer.vocab_size() })
+            }
+            Self::Tables(served) => {
+                json!({ "id": served.name, "object": "model", "created": app.begun, "owned_by": "minrnn", "about": served.about })
+            }
+        }
+    }
 }
 
 async fn models(State(app): State<Arc<App>>) -> Response {
-    let models = app.models.iter().map(|served| described(&app, served)).chain(app.tables.iter().map(|table| of_tables(&app, table)));
-    let models: Vec<Value> = models.collect();
+    let models: Vec<Value> = described(&app).map(|(_, model)| model.told(&app)).collect();
     answered(&json!({ "object": "list", "data": models }))
 }
 
 async fn model(State(app): State<Arc<App>>, Path(name): Path<String>) -> Result<Response, ApiError> {
-    let table = app.tables.iter().find(|table| table.served.name == name);
-    Ok(answered(&match table {
-        Some(table) => of_tables(&app, table),
-        None => described(&app, app.model(Some(&name))?),
-    }))
+    Ok(answered(&named(Some(&name), "", described(&app))?.told(&app)))
 }

@@ -1,21 +1,27 @@
 //! `/v1/predict`: a table, and what is predicted for its sequences.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
 
 use axum::extract::{Query, Request, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
+use serde_json::json;
 
 use super::error::ApiError;
-use super::{App, expect_kind};
+use super::fields::Fields;
+use super::kinds::{CSV, JSON, expect_kind, prefers_json};
+use super::notes::{NOTE, in_headers};
+use super::{App, answered_json};
+use crate::counts::{TableCounts, add};
 use crate::engine::Refused;
+use crate::server::Predictions;
 
-const JSON: &str = "application/json";
 /// Tables are told apart by what they hold; these are none that a page of another site could send unasked.
 const KINDS: [&str; 7] = [
-    "text/csv",
+    CSV,
     JSON,
     "application/x-ndjson",
     "application/vnd.apache.parquet",
@@ -30,37 +36,69 @@ pub(super) struct Asked {
     model: Option<String>,
 }
 
-/// A table and its rows to come, as texts in one object of JSON.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Tables {
-    data: String,
-    future: Option<String>,
+/// What a request holds.
+#[derive(Debug, PartialEq, Eq)]
+struct Sent {
+    table: Vec<u8>,
+    /// The rows to come, where they were sent too.
+    future: Option<Vec<u8>>,
+    /// What keeps an object of JSON that looks like both from being both; it may be a table of one row instead, with such columns.
+    flaw: Option<ApiError>,
 }
 
-/// The table in `body` and, where it holds them too, the rows to come. A table of lines of JSON has rows of other fields, or more of them.
-fn tables(body: Vec<u8>, is_json: bool) -> (Vec<u8>, Option<Vec<u8>>) {
-    match is_json.then(|| serde_json::from_slice(&body)) {
-        Some(Ok(Tables { data, future })) => (data.into_bytes(), future.map(String::into_bytes)),
-        _ => (body, None),
+impl Sent {
+    /// What `body` holds: a table, or one object of JSON with a table and its rows to come as texts. A table of lines of JSON has rows of other fields, or
+    /// more of them.
+    fn of(body: Vec<u8>, is_json: bool) -> Self {
+        let is_object = is_json && body.trim_ascii_start().starts_with(b"{");
+        let fields = is_object.then(|| Fields::of(&body).ok()).flatten();
+        match fields.filter(|fields| fields.has_text("data") || fields.has_text("future")).map(both) {
+            None => Self { table: body, future: None, flaw: None },
+            Some(Err(flaw)) => Self { table: body, future: None, flaw: Some(flaw) },
+            Some(Ok((data, future))) => Self { table: data.into_bytes(), future: future.map(String::into_bytes), flaw: None },
+        }
     }
 }
 
-/// Raises a flag when it goes, as it does with a request whose client left.
-struct Raised(Arc<AtomicBool>);
+/// A table and its rows to come.
+fn both(mut fields: Fields) -> Result<(String, Option<String>), ApiError> {
+    let (data, future) = (fields.take("data")?, fields.take("future")?);
+    fields.end()?;
+    Ok((data.ok_or_else(|| ApiError::field("data", "is missing; expected a table as a text"))?, future))
+}
 
-impl Drop for Raised {
+/// A request under way: when it goes before it has ended, as it does with its client, nobody waits any more.
+struct UnderWay {
+    stop: Arc<AtomicBool>,
+    counts: Arc<TableCounts>,
+    has_ended: bool,
+}
+
+impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.0.store(true, Relaxed);
+        self.stop.store(true, Relaxed);
+        if !self.has_ended {
+            add(&self.counts.left, 1);
+        }
     }
 }
 
-/// Counts itself while it is there.
-struct Counted(Arc<AtomicUsize>);
+/// Counts itself in a gauge while it is there.
+struct Counted {
+    counts: Arc<TableCounts>,
+    gauge: fn(&TableCounts) -> &AtomicU64,
+}
+
+impl Counted {
+    fn new(counts: &Arc<TableCounts>, gauge: fn(&TableCounts) -> &AtomicU64) -> Self {
+        gauge(counts).fetch_add(1, Relaxed);
+        Self { counts: counts.clone(), gauge }
+    }
+}
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
+        (self.gauge)(&self.counts).fetch_sub(1, Relaxed);
     }
 }
 
@@ -73,51 +111,94 @@ pub(super) async fn predict(
         asked.map_err(|refused| ApiError::wrong(format!("expected /v1/predict?model=NAME: {}", refused.body_text())))?;
     expect_kind(request.headers(), &KINDS)?;
     let is_json = expect_kind(request.headers(), &[JSON]).is_ok();
-    let accepted = request.headers().get(header::ACCEPT).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let json = accepted.contains(JSON);
+    let as_json = prefers_json(request.headers());
     let table = app.table(model.as_deref())?;
     let body = app.body(request).await?;
-    if table.waiting.fetch_add(1, Relaxed) >= app.settings.queue {
-        table.waiting.fetch_sub(1, Relaxed);
+    let counts = table.counts.clone();
+    if counts.held.load(Relaxed) >= app.settings.queue as u64 {
+        add(&counts.refused, 1);
         return Err(Refused::Busy.into());
     }
-    let counted = Counted(table.waiting.clone());
-    let turn = table.turn.clone().acquire_owned().await.map_err(|_| ApiError::gone())?;
+    add(&counts.tables, 1);
+    let (arrived, held) = (Instant::now(), Counted::new(&counts, |counts| &counts.held));
     let (stop, name) = (Arc::new(AtomicBool::new(false)), table.served.name.clone());
-    let _raised = Raised(stop.clone());
+    let mut under_way = UnderWay { stop: stop.clone(), counts: counts.clone(), has_ended: false };
+    let turn = table.turn.clone().acquire_owned().await.map_err(|_| ApiError::gone())?;
     let predict = move |app: &App| {
         // Until the work ends: a client that leaves gives up neither its turn nor its place in the queue.
-        let _held = (turn, counted);
+        let _held = (turn, held);
         if stop.load(Relaxed) {
             return Err(ApiError::failed("nobody waits for the predictions any more"));
         }
-        let (data, future) = tables(body, is_json);
-        let predicted = app.table(Some(&name))?.served.predictor.predict(&data, future.as_deref(), json, &stop);
-        predicted.map_err(|why| if why.is_wrong_input { ApiError::wrong(why.sentence) } else { ApiError::failed(why.sentence) })
+        let table = app.table(Some(&name))?;
+        let _running = Counted::new(&table.counts, |counts| &counts.running);
+        let Sent { table: data, future, flaw } = Sent::of(body, is_json);
+        table.served.predictor.predict(&data, future.as_deref(), as_json, &stop).map_err(|why| match flaw {
+            _ if !why.is_wrong_input => ApiError::failed(why.sentence),
+            Some(flaw) => flaw.or(&format!("read as a table of one row, {}", why.sentence)),
+            None => ApiError::wrong(why.sentence),
+        })
     };
-    let predicted = app.aside(predict).await?;
-    let kind = if json { JSON } else { "text/csv; charset=utf-8" };
-    Ok(([(header::CONTENT_TYPE, kind)], predicted).into_response())
+    let predicted = app.aside(predict).await;
+    under_way.has_ended = true;
+    match &predicted {
+        Ok(_) => counts.predicted.add(arrived.elapsed()),
+        Err(error) => add(if error.is_failure() { &counts.failed } else { &counts.wrong }, 1),
+    }
+    predicted.map(|predictions| answer(predictions, as_json))
+}
+
+fn answer(Predictions { text, notes }: Predictions, as_json: bool) -> Response {
+    if as_json {
+        return answered_json(format!("{{\"predictions\":{text},\"notes\":{}}}", json!(notes)));
+    }
+    let mut response = ([(header::CONTENT_TYPE, "text/csv; charset=utf-8")], text).into_response();
+    for note in in_headers(&notes) {
+        response.headers_mut().append(NOTE, note);
+    }
+    response
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn table(body: &str) -> Sent {
+        Sent { table: body.as_bytes().to_vec(), future: None, flaw: None }
+    }
+
+    fn of(body: &str, is_json: bool) -> Sent {
+        Sent::of(body.as_bytes().to_vec(), is_json)
+    }
+
     #[test]
     fn rows_to_come_are_told_from_a_table_of_objects() {
-        let of = |body: &str, is_json| {
-            let text = |bytes| String::from_utf8(bytes).unwrap();
-            let (data, future) = tables(body.as_bytes().to_vec(), is_json);
-            (text(data), future.map(text))
-        };
         let both = r#"{"future": "x\n3\n", "data": "x\n1\n2\n"}"#;
-        assert_eq!(of(both, true), ("x\n1\n2\n".to_owned(), Some("x\n3\n".to_owned())));
-        assert_eq!(of(r#"{"data": "x\n1\n"}"#, true), ("x\n1\n".to_owned(), None));
-        let rows = "{\"data\": \"a\"}\n{\"data\": \"b\"}\n";
-        for table in [rows, r#"{"data": "a", "x": 1}"#, r#"{"data": 1}"#, "x\n1\n", ""] {
-            assert_eq!(of(table, true), (table.to_owned(), None));
+        assert_eq!(of(both, true), Sent { future: Some(b"x\n3\n".to_vec()), ..table("x\n1\n2\n") });
+        for alone in [r#" {"data": "x\n1\n"}"#, r#"{"data": "x\n1\n", "future": null}"#] {
+            assert_eq!(of(alone, true), table("x\n1\n"));
         }
-        assert_eq!(of(both, false), (both.to_owned(), None));
+        let rows = "{\"data\": \"a\"}\n{\"data\": \"b\"}\n";
+        for body in [rows, r#"{"data": 1}"#, r#"{"x": 1, "y": "a"}"#, r#"[{"data": "a"}]"#, "x\n1\n", ""] {
+            assert_eq!(of(body, true), table(body));
+        }
+        assert_eq!(of(both, false), table(both));
+    }
+
+    #[test]
+    fn an_object_that_is_nearly_both_tables_is_a_table_with_a_flaw() {
+        for (body, sentence) in [
+            (r#"{"data": "a", "Future": "b"}"#, "Future: there is no such field; expected one of data, future"),
+            (r#"{"data": "a", "future": "b", "x": 1}"#, "x: there is no such field; expected one of data, future"),
+            (r#"{"data": "a", "future": ["b"]}"#, "future: invalid type: sequence, expected a string"),
+            (r#"{"future": "b"}"#, "data: is missing; expected a table as a text"),
+            (r#"{"Data": "a", "future": "b"}"#, "Data: there is no such field; expected one of data, future"),
+        ] {
+            let Sent { flaw, .. } = of(body, true);
+            let told = flaw.unwrap().body();
+            assert_eq!(told["error"]["message"], sentence, "{body}");
+            assert_eq!(told["error"]["param"], sentence.split(':').next().unwrap());
+            assert_eq!(of(body, true).table, body.as_bytes());
+        }
     }
 }

@@ -11,9 +11,8 @@ use minrnn_kernels::simd::sqrt;
 use minrnn_kernels::weight_matrix::{WeightFormat, WeightMatrix};
 
 use super::Mixer;
-use crate::channel_mix::write;
 use crate::gates;
-use crate::linear::matmul;
+use crate::linear::{matmul, write};
 use crate::pass::{Memory, Pass};
 use crate::shared::Shared;
 use crate::source::{Source, join};
@@ -90,7 +89,7 @@ impl Mixer for Aaren {
         let Buffers { normed, product: scratch, hidden, recurrent: [scores, shares, ..], .. } = buffers;
         let scratch = room(scratch, n * e);
         let scores = room(scores, n * self.heads());
-        write(pass, &self.score, normed, scratch, scores, |_, _| ());
+        write(pass, &self.score, normed, scratch, scores);
         let shares = room(shares, n * e);
         self.shares(pass, memory, scores, shares);
         let (shares, hidden) = (&*shares, Shared::new(room(hidden, n * e), e));

@@ -10,7 +10,7 @@
 use alloc::vec::Vec;
 
 use minrnn_kernels::count;
-use minrnn_kernels::rotary::BASE;
+use minrnn_kernels::rotary::{BASE, cos_sin, rotated};
 use minrnn_kernels::simd::{self, Simd, WithSimd, mul_add, sqrt};
 
 use super::Mixer;
@@ -54,14 +54,13 @@ impl Attention {
             let mut place = count::of(*kept);
             for row in qkv[span.first * 3 * d..][..span.len * 3 * d].chunks_exact_mut(3 * d) {
                 if half > 0 {
-                    for ([cos, sin], angle) in turns.as_chunks_mut::<2>().0.iter_mut().zip(&self.angles) {
-                        let angle = f64::from(place) * angle;
-                        (*cos, *sin) = (libm::cos(angle) as f32, libm::sin(angle) as f32);
+                    for (turn, angle) in turns.as_chunks_mut::<2>().0.iter_mut().zip(&self.angles) {
+                        *turn = cos_sin(f64::from(place) * angle);
                     }
                     for head in row[..2 * d].chunks_exact_mut(2 * half) {
                         let (first, second) = head.split_at_mut(half);
-                        for ((a, b), [cos, sin]) in first.iter_mut().zip(second).zip(turns.as_chunks::<2>().0) {
-                            (*a, *b) = (*a * cos - *b * sin, *b * cos + *a * sin);
+                        for ((a, b), turn) in first.iter_mut().zip(second).zip(turns.as_chunks::<2>().0) {
+                            [*a, *b] = rotated([*a, *b], *turn);
                         }
                     }
                 }

@@ -5,7 +5,7 @@
 use minrnn_kernels::delta;
 
 use super::Mixer;
-use crate::linear::{Linear, matmul};
+use crate::linear::Linear;
 use crate::pass::{Memory, Pass};
 use crate::shared::Shared;
 use crate::source::{Source, join};
@@ -25,21 +25,6 @@ impl Delta {
         let (e, heads) = (config.d_inner(), config.n_heads);
         Ok(Self { in_proj: source.linear(&join(name, "in_proj"), 3 * e + heads, config.d_model)?, heads, head_width: e / heads })
     }
-
-    /// Pre-activations of all tokens with their biases, `[N, 3E + H]`, into `buffers.recurrent[0]`.
-    fn input_side(&self, pass: &Pass<'_>, buffers: &mut Buffers) {
-        let (n, width) = (pass.rows, self.in_proj.weight.outputs());
-        let preact = Shared::new(room(&mut buffers.recurrent[0], n * width), width);
-        let scratch = room(&mut buffers.product, n * width);
-        matmul(pass, &self.in_proj.weight, 1, 0..1, n, &buffers.normed, scratch, |range, values| {
-            for (row, values) in values.chunks_exact(range.len()).enumerate() {
-                // SAFETY: pieces have outputs of their own.
-                let out = unsafe { preact.part(row, range.clone()) };
-                let sums = values.iter().zip(&self.in_proj.bias[range.clone()]).map(|(value, bias)| value + bias);
-                out.iter_mut().zip(sums).for_each(|(out, sum)| *out = sum);
-            }
-        });
-    }
 }
 
 impl Mixer for Delta {
@@ -52,10 +37,11 @@ impl Mixer for Delta {
     }
 
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {
-        self.input_side(pass, buffers);
         let (n, e, inputs) = (self.head_width, self.width(), self.in_proj.weight.outputs());
-        let hidden = Shared::new(room(&mut buffers.hidden, pass.rows * e), e);
-        let preact = &buffers.recurrent[0];
+        let Buffers { normed, product, hidden, recurrent: [preact, ..], .. } = buffers;
+        let preact = room(preact, pass.rows * inputs);
+        self.in_proj.write(pass, pass.rows, normed, room(product, pass.rows * inputs), preact);
+        let (preact, hidden) = (&*preact, Shared::new(room(hidden, pass.rows * e), e));
         let cost = pass.rows * 4 * e * n;
         pass.workers.split(self.heads, 1, cost, |_, heads| {
             for head in heads {

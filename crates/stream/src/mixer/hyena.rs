@@ -8,6 +8,9 @@
 
 use alloc::vec::Vec;
 
+use minrnn_kernels::matmul::transposed;
+use minrnn_model::HYENA_TAPS;
+
 use super::Mixer;
 use super::long_filter::LongFilter;
 use crate::linear::Linear;
@@ -17,16 +20,14 @@ use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, Result};
 
-/// Taps of the short convolution.
-const TAPS: usize = 3;
-/// Inputs that it keeps.
-const PAST: usize = TAPS - 1;
+/// Inputs that the short convolution keeps.
+const PAST: usize = HYENA_TAPS - 1;
 
 #[derive(Debug, Clone)]
 pub(super) struct Hyena {
     /// D → 3D, rows x0, x1, v.
     in_proj: Linear,
-    /// `[TAPS, 3D]`; the last tap meets the current step.
+    /// `[K, 3D]`; the last tap meets the current step.
     taps: Vec<f32>,
     /// `[3D]`.
     bias: Vec<f32>,
@@ -37,9 +38,8 @@ impl Hyena {
     pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
         let (d, short) = (config.d_model, join(name, "short_conv"));
         let in_proj = source.linear(&join(name, "in_proj"), 3 * d, d)?;
-        let filters = source.vector(&join(&short, "weight"), &[3 * d, 1, TAPS])?;
+        let taps = transposed(&source.vector(&join(&short, "weight"), &[3 * d, 1, HYENA_TAPS])?, 3 * d, HYENA_TAPS);
         let bias = source.vector(&join(&short, "bias"), &[3 * d])?;
-        let taps = (0..TAPS * 3 * d).map(|i| filters[i % (3 * d) * TAPS + i / (3 * d)]).collect();
         Ok(Self { in_proj, taps, bias, filter: LongFilter::read(config, source, name)? })
     }
 

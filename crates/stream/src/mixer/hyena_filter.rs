@@ -1,7 +1,5 @@
 //! Hyena's filter alone, then GELU and a gated down-projection, which inside a wiring are left out.
 
-use minrnn_kernels::{Out, gelu};
-
 use super::long_filter::LongFilter;
 use super::{Mixer, Output};
 use crate::pass::{Memory, Pass};
@@ -13,13 +11,12 @@ use crate::{CheckedConfig, Result};
 #[derive(Debug, Clone)]
 pub(super) struct HyenaFilter {
     filter: LongFilter,
-    /// Whether GELU and a gated down-projection follow.
-    mixing: bool,
+    output: Output,
 }
 
 impl HyenaFilter {
     pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
-        Ok(Self { filter: LongFilter::read(config, source, name)?, mixing: config.has_output_mixing() })
+        Ok(Self { filter: LongFilter::read(config, source, name)?, output: Output::of_map(config) })
     }
 }
 
@@ -28,12 +25,8 @@ impl Mixer for HyenaFilter {
         self.filter.width()
     }
 
-    fn has_out_proj(&self) -> bool {
-        self.mixing
-    }
-
     fn output(&self) -> Output {
-        if self.mixing { Output::Gated } else { Output::Plain }
+        self.output
     }
 
     fn init_memory(&self, _: &mut [f32]) {}
@@ -44,11 +37,7 @@ impl Mixer for HyenaFilter {
         let hidden = Shared::new(hidden, d);
         self.filter.forward(pass, memory, &buffers.normed[..n * d], Shared::new(y, d), |row, channels, y| {
             // SAFETY: pieces have channels of their own.
-            let out = unsafe { hidden.part(row, channels.clone()) };
-            match self.mixing {
-                true => gelu::forward(1, channels.len(), y, None, Out::new(out)),
-                false => out.copy_from_slice(y),
-            }
+            self.output.activate(y, unsafe { hidden.part(row, channels) });
         });
     }
 }

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use minrnn_kernels::Gates;
 use minrnn_kernels::recurrence::{Cell, StepInputs, step};
+use minrnn_kernels::sigmoid::largest_share;
 use minrnn_kernels::softplus::softplus;
 
 use super::{Mixer, initial};
@@ -44,7 +45,7 @@ impl LinearCell {
             }
             _ if config.forget_floor == ForgetFloor::Learned => {
                 let (theta, ceiling) = (source.vector(&join(name, "forget_floor"), &[e])?, config.forget_ceiling(layer) as f32);
-                (Cell::FlooredMinGru(candidate), theta.iter().map(|x| 1.0 - ceiling / (1.0 + libm::expf(-x))).collect())
+                (Cell::FlooredMinGru(candidate), theta.into_iter().map(|theta| largest_share(theta, ceiling)).collect())
             }
             _ => (Cell::MinGru(candidate), vec![]),
         };

@@ -12,17 +12,13 @@ use alloc::{format, vec};
 use core::ops::Range;
 
 use minrnn_kernels::simd::{self, Simd, WithSimd, mul_add};
+use minrnn_model::{HYENA_FEATURES, HYENA_HIDDEN, hyena_layers};
 
 use crate::linear::GRANULE;
 use crate::pass::{Memory, Pass};
 use crate::shared::Shared;
 use crate::source::{Source, join};
 use crate::{CheckedConfig, Error, Result};
-
-/// Features of a lag.
-const FEATURES: usize = 3;
-/// Width of the network.
-const HIDDEN: usize = 64;
 
 /// Filters of D channels.
 #[derive(Debug, Clone)]
@@ -37,22 +33,23 @@ impl LongFilter {
     /// The filter of the part `filter` of `name`.
     pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
         let (lags, d, name) = (config.max_seq_len, config.d_model, join(name, "filter"));
-        let features = source.vector(&join(&name, "features"), &[lags, FEATURES])?;
-        let sizes = [(FEATURES, HIDDEN, true), (HIDDEN, HIDDEN, true), (HIDDEN, HIDDEN, true), (HIDDEN, d, false)];
+        let features = source.vector(&join(&name, "features"), &[lags, HYENA_FEATURES])?;
         let mut layers = Vec::new();
-        for (i, (from, to, bias)) in sizes.into_iter().enumerate() {
+        for (i, (from, to, bias)) in hyena_layers(d).into_iter().enumerate() {
             let weight = source.vector(&join(&name, &format!("layers.{i}.weight")), &[to, from])?;
             let bias = if bias { source.vector(&join(&name, &format!("layers.{i}.bias")), &[to])? } else { vec![0.0; to] };
             layers.push((weight, bias));
         }
-        let frequency = source.vector(&join(&name, "frequency"), &[HIDDEN])?;
+        let frequency = source.vector(&join(&name, "frequency"), &[HYENA_HIDDEN])?;
         let skip = source.vector(&join(&name, "skip"), &[d])?;
         let mut taps = Vec::new();
         if lags.checked_mul(d).is_none_or(|len| taps.try_reserve_exact(len).is_err()) {
-            return Err(Error::Unsupported(format!("memory cannot hold a filter of {lags} lags for each of {d} channels")));
+            return Err(Error::Memory(format!(
+                "memory cannot hold a filter of {lags} lags for each of {d} channels; run the model where there is more"
+            )));
         }
         let rates: Vec<f64> = (0..d).map(|channel| rate(channel, d)).collect();
-        for (lag, features) in features.chunks_exact(FEATURES).enumerate() {
+        for (lag, features) in features.chunks_exact(HYENA_FEATURES).enumerate() {
             let mut x: Vec<f64> = features.iter().map(|&x| f64::from(x)).collect();
             for (i, (weight, bias)) in layers.iter().enumerate() {
                 if i > 0 {

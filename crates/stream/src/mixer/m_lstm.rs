@@ -11,13 +11,14 @@ use alloc::vec::Vec;
 
 use minrnn_kernels::layer_norm::EPS;
 use minrnn_kernels::m_lstm::{self, EMPTY_M};
+use minrnn_kernels::weight_matrix::WeightMatrix;
 use minrnn_kernels::{Out, head_norm, skip_gate};
 use minrnn_model::MLSTM_BLOCK;
 
 use super::Mixer;
 use crate::block_diagonal::BlockDiagonal;
 use crate::conv::{Conv, Depthwise};
-use crate::linear::{Linear, matmul};
+use crate::linear::write;
 use crate::pass::{Memory, Pass};
 use crate::shared::Shared;
 use crate::source::{Source, join};
@@ -28,7 +29,7 @@ use crate::{CheckedConfig, Result};
 pub(super) struct MLstm {
     heads: usize,
     /// D → 2E, rows u then ζ.
-    in_proj: Linear,
+    in_proj: WeightMatrix,
     conv: Depthwise,
     /// Of q, k, v.
     maps: [BlockDiagonal; 3],
@@ -43,7 +44,7 @@ pub(super) struct MLstm {
 impl MLstm {
     pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
         let (d, e, heads) = (config.d_model, config.mlstm_inner(), config.n_heads);
-        let in_proj = source.linear_without_bias(&join(name, "in_proj"), 2 * e, d)?;
+        let in_proj = source.matrix(&join(name, "in_proj.weight"), 2 * e, d)?;
         let conv = Depthwise::read(source, &join(name, "conv1d"), e)?;
         let mut map = |map: &str| BlockDiagonal::read(source, &join(name, map), [e / MLSTM_BLOCK, MLSTM_BLOCK, MLSTM_BLOCK]);
         let maps = [map("q_proj")?, map("k_proj")?, map("v_proj")?];
@@ -119,14 +120,9 @@ impl Mixer for MLstm {
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {
         let (e, rows) = (self.norm.len(), pass.rows);
         let [up, scratch, ..] = &mut buffers.recurrent;
-        let up = Shared::new(room(up, rows * 2 * e), 2 * e);
-        let products = room(&mut buffers.product, rows * 2 * e);
-        matmul(pass, &self.in_proj.weight, 1, 0..1, rows, &buffers.normed, products, |range, values| {
-            for (row, values) in values.chunks_exact(range.len()).enumerate() {
-                // SAFETY: pieces have channels of their own.
-                unsafe { up.part(row, range.clone()) }.copy_from_slice(values);
-            }
-        });
+        let up = room(up, rows * 2 * e);
+        write(pass, &self.in_proj, &buffers.normed, room(&mut buffers.product, rows * 2 * e), up);
+        let up = Shared::new(up, 2 * e);
         let width = self.scratch();
         let scratch = Shared::new(room(scratch, rows * width), width);
         let hidden = Shared::new(room(&mut buffers.hidden, rows * e), e);

@@ -26,6 +26,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Debug;
 
+use minrnn_kernels::sigmoid::positive;
+use minrnn_kernels::{Out, gelu};
+
 use crate::pass::{Memory, Pass};
 use crate::source::{Source, join};
 use crate::workspace::Buffers;
@@ -36,19 +39,14 @@ pub(crate) trait Mixer: Debug + Send + Sync {
     /// W, the numbers of a token before `out_proj`.
     fn width(&self) -> usize;
 
-    /// Whether the hidden values go through `out_proj`; otherwise W is D.
-    fn has_out_proj(&self) -> bool {
-        true
+    /// What is made of the hidden values.
+    fn output(&self) -> Output {
+        Output::Projected
     }
 
-    /// Whether `out_proj` has a bias.
+    /// Whether `out_proj`, if there is one, has a bias.
     fn out_bias(&self) -> bool {
         true
-    }
-
-    /// What is made of the product with `out_proj`.
-    fn output(&self) -> Output {
-        Output::Plain
     }
 
     /// Writes what is kept before the first token, as many numbers as the mixer's specification says ([`state_len`]).
@@ -60,13 +58,30 @@ pub(crate) trait Mixer: Debug + Send + Sync {
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers);
 }
 
-/// What a block adds of the projection of hidden values.
+/// What a block adds of a mixer's hidden values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Output {
-    /// All of it.
-    Plain,
-    /// value ⊙ σ(gate), `out_proj` having rows for both.
+    /// Themselves, W being D.
+    Hidden,
+    /// Their product with `out_proj`.
+    Projected,
+    /// value ⊙ σ(gate) of the product, `out_proj` having rows for both.
     Gated,
+}
+
+impl Output {
+    /// Of a map that treats the channels one by one: a gated projection mixes them, unless that of a wiring does.
+    fn of_map(config: &CheckedConfig) -> Self {
+        if config.has_output_mixing() { Self::Gated } else { Self::Hidden }
+    }
+
+    /// Writes the hidden values of what such a map gives: GELU(`y`) where a projection follows.
+    fn activate(self, y: &[f32], hidden: &mut [f32]) {
+        match self {
+            Self::Gated => gelu::forward(1, y.len(), y, None, Out::new(hidden)),
+            Self::Hidden | Self::Projected => hidden.copy_from_slice(y),
+        }
+    }
 }
 
 /// Lists how the mixer of each kind is read. One that is not in the list does not compile.
@@ -111,7 +126,7 @@ fn initial(config: &CheckedConfig, source: &mut dyn Source, name: &str, part: &s
     }
     let mut theta = source.vector(&join(name, part), &[e])?;
     if candidate == Candidate::Positive {
-        theta.iter_mut().for_each(|x| *x = if *x >= 0.0 { *x + 0.5 } else { 1.0 / (1.0 + libm::expf(-*x)) });
+        theta.iter_mut().for_each(|x| *x = positive(*x));
     }
     Ok(theta)
 }

@@ -11,14 +11,15 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use minrnn_kernels::count;
-use minrnn_kernels::retention::{EPS, angle};
+use minrnn_kernels::retention::{EPS, angle, decay};
 use minrnn_kernels::rms_norm::inverse_root;
+use minrnn_kernels::rotary::{cos_sin, rotated};
 use minrnn_kernels::simd::sqrt;
 use minrnn_kernels::weight_matrix::WeightMatrix;
 
 use super::Mixer;
-use crate::channel_mix::write;
 use crate::gates;
+use crate::linear::write;
 use crate::pass::{Memory, Pass, Span};
 use crate::shared::Shared;
 use crate::source::{Source, join};
@@ -52,7 +53,7 @@ impl Retention {
         let (query, keys, values) = (matrix("query", key)?, matrix("key", key)?, matrix("value", value)?);
         let is_retention = kind == MixerKind::RetNet;
         let gate = if is_retention { Some(matrix("gate", value)?) } else { None };
-        let decay = |h: usize| if is_retention { 1.0 - libm::exp2f(-5.0 - h as f32) } else { 1.0 };
+        let decay = |head: usize| if is_retention { decay(head) as f32 } else { 1.0 };
         let angles = if is_retention { (0..key / 2).map(|j| angle(j, key / 2)).collect() } else { Vec::new() };
         Ok(Self { query, key: keys, value: values, gate, heads, decays: (0..heads).map(decay).collect(), angles })
     }
@@ -79,8 +80,7 @@ impl Retention {
             for row in span.first..span.first + span.len {
                 let turns = turns[row * 2 * self.angles.len()..].as_chunks_mut::<2>().0;
                 for (turn, angle) in turns.iter_mut().zip(&self.angles) {
-                    let angle = f64::from(position) * angle;
-                    *turn = [libm::cos(angle) as f32, libm::sin(angle) as f32];
+                    *turn = cos_sin(f64::from(position) * angle);
                 }
                 position = count::next(position);
             }
@@ -93,8 +93,8 @@ impl Retention {
         if self.gate.is_none() {
             return x.iter_mut().for_each(|x| *x = scale * if *x > 0.0 { *x + 1.0 } else { libm::expf(*x) });
         }
-        for (x, [cos, sin]) in x.as_chunks_mut::<2>().0.iter_mut().zip(turns.as_chunks::<2>().0) {
-            *x = [scale * (x[0] * cos - x[1] * sin), scale * (x[1] * cos + x[0] * sin)];
+        for (x, turn) in x.as_chunks_mut::<2>().0.iter_mut().zip(turns.as_chunks::<2>().0) {
+            *x = rotated(*x, *turn).map(|x| scale * x);
         }
     }
 
@@ -155,9 +155,9 @@ impl Mixer for Retention {
         let Buffers { normed, product: scratch, hidden, recurrent: [queries, keyed, gated, turns], .. } = buffers;
         let scratch = room(scratch, n * width.max(keys));
         let (queries, keyed, values) = (room(queries, n * keys), room(keyed, n * keys), room(hidden, n * width));
-        write(pass, &self.query, normed, scratch, queries, |_, _| ());
-        write(pass, &self.key, normed, scratch, keyed, |_, _| ());
-        write(pass, &self.value, normed, scratch, values, |_, _| ());
+        write(pass, &self.query, normed, scratch, queries);
+        write(pass, &self.key, normed, scratch, keyed);
+        write(pass, &self.value, normed, scratch, values);
         let turns = room(turns, n * 2 * self.angles.len());
         if self.gate.is_some() {
             self.turns(pass, memory, turns);
@@ -173,7 +173,7 @@ impl Mixer for Retention {
         }
         let Some(gate) = &self.gate else { return };
         let gated = room(gated, n * width);
-        write(pass, gate, normed, scratch, gated, |_, _| ());
+        write(pass, gate, normed, scratch, gated);
         gates::gate_by_silu(pass.level, [gated], values);
     }
 }

@@ -14,8 +14,7 @@ use minrnn_kernels::rwkv4::{self, EMPTY};
 use minrnn_kernels::weight_matrix::WeightMatrix;
 
 use super::Mixer;
-use crate::channel_mix::write;
-use crate::linear::matmul;
+use crate::linear::{matmul, write};
 use crate::pass::{Memory, Pass};
 use crate::shared::Shared;
 use crate::source::{Source, join};
@@ -67,8 +66,8 @@ impl Mixer for Rwkv4 {
         let Buffers { normed, product: scratch, hidden, recurrent: [mixed, receptance, key, _], .. } = buffers;
         let [r, k, v] = self.shift.mixtures(pass, memory, normed, mixed);
         let scratch = room(scratch, n * e);
-        write(pass, &self.receptance, r, scratch, room(receptance, n * e), |_, _| ());
-        write(pass, &self.key, k, scratch, room(key, n * e), |_, _| ());
+        write(pass, &self.receptance, r, scratch, room(receptance, n * e));
+        write(pass, &self.key, k, scratch, room(key, n * e));
         let (receptance, key, hidden) = (&*receptance, &*key, Shared::new(room(hidden, n * e), e));
         matmul(pass, &self.value, 1, 0..1, n, v, scratch, |range, values| {
             let (w, u) = (&self.fading[range.clone()], &self.bonus[range.clone()]);

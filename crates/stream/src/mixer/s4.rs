@@ -1,7 +1,5 @@
 //! S4 and S4D: a state space for each channel, then GELU and a gated down-projection, which inside a wiring are left out.
 
-use minrnn_kernels::{Out, gelu};
-
 use super::state_space::StateSpace;
 use super::{Mixer, Output};
 use crate::linear::GRANULE;
@@ -14,15 +12,14 @@ use crate::{CheckedConfig, Result};
 #[derive(Debug, Clone)]
 pub(super) struct S4 {
     ssm: StateSpace,
-    /// Whether GELU and a gated down-projection follow.
-    mixing: bool,
+    output: Output,
 }
 
 impl S4 {
     /// `rank_one` for S4, not for S4D.
     pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str, rank_one: bool) -> Result<Self> {
         let ssm = StateSpace::read(source, &join(name, "ssm"), [config.d_model, 1], config.d_state, rank_one)?;
-        Ok(Self { ssm, mixing: config.has_output_mixing() })
+        Ok(Self { ssm, output: Output::of_map(config) })
     }
 }
 
@@ -31,12 +28,8 @@ impl Mixer for S4 {
         self.ssm.width()
     }
 
-    fn has_out_proj(&self) -> bool {
-        self.mixing
-    }
-
     fn output(&self) -> Output {
-        if self.mixing { Output::Gated } else { Output::Plain }
+        self.output
     }
 
     fn init_memory(&self, memory: &mut [f32]) {
@@ -56,10 +49,7 @@ impl Mixer for S4 {
                 for row in span.first..span.first + span.len {
                     // SAFETY: pieces have channels of their own, and the state spaces are done with these rows.
                     let (y, hidden) = unsafe { (y.part(row, range.clone()), hidden.part(row, range.clone())) };
-                    match self.mixing {
-                        true => gelu::forward(1, range.len(), y, None, Out::new(hidden)),
-                        false => hidden.copy_from_slice(y),
-                    }
+                    self.output.activate(y, hidden);
                 }
             }
         });

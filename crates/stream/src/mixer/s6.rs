@@ -9,8 +9,8 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use minrnn_kernels::matmul::transposed;
 use minrnn_kernels::weight_matrix::WeightMatrix;
-use minrnn_kernels::{Out, gelu};
 
 use super::{Mixer, Output};
 use crate::gates::{self, StateStep};
@@ -48,7 +48,7 @@ impl Selective {
         let x_proj = source.matrix(&join(name, "x_proj.weight"), r + 2 * n, e)?;
         let dt_proj = source.linear(&join(name, "dt_proj"), e, r)?;
         let a_log = source.vector(&join(name, "A_log"), &[e, n])?;
-        let a = (0..n * e).map(|i| -libm::expf(a_log[i % e * n + i / e])).collect();
+        let a = transposed(&a_log, e, n).into_iter().map(|a| -libm::expf(a)).collect();
         Ok(Self { x_proj, dt_proj, a, skip: source.vector(&join(name, "D"), &[e])? })
     }
 
@@ -117,14 +117,13 @@ impl Selective {
 #[derive(Debug, Clone)]
 pub(super) struct S6 {
     ssm: Selective,
-    /// Whether GELU and a gated down-projection follow.
-    mixing: bool,
+    output: Output,
 }
 
 impl S6 {
     pub(super) fn read(config: &CheckedConfig, source: &mut dyn Source, name: &str) -> Result<Self> {
         let ssm = Selective::read(source, name, config.d_model, config.d_state, config.step_rank())?;
-        Ok(Self { ssm, mixing: config.has_output_mixing() })
+        Ok(Self { ssm, output: Output::of_map(config) })
     }
 }
 
@@ -133,12 +132,8 @@ impl Mixer for S6 {
         self.ssm.width()
     }
 
-    fn has_out_proj(&self) -> bool {
-        self.mixing
-    }
-
     fn output(&self) -> Output {
-        if self.mixing { Output::Gated } else { Output::Plain }
+        self.output
     }
 
     fn init_memory(&self, memory: &mut [f32]) {
@@ -148,10 +143,10 @@ impl Mixer for S6 {
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {
         let Buffers { normed, product, hidden, recurrent: [delta, bc, ..], .. } = buffers;
         let u = room(normed, pass.rows * self.width());
-        self.ssm.forward(pass, (memory, 0), u, Room { product, hidden, delta, bc }, |_, range, y, spare| {
-            if self.mixing {
+        self.ssm.forward(pass, (memory, 0), u, Room { product, hidden, delta, bc }, |_, _, y, spare| {
+            if self.output == Output::Gated {
                 spare.copy_from_slice(y);
-                gelu::forward(1, range.len(), spare, None, Out::new(y));
+                self.output.activate(spare, y);
             }
         });
     }

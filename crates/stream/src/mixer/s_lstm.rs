@@ -13,7 +13,7 @@ use minrnn_kernels::layer_norm::EPS;
 use minrnn_kernels::s_lstm::{self, EMPTY_M};
 use minrnn_kernels::{Out, head_norm, s_lstm::ForgetGate};
 
-use super::Mixer;
+use super::{Mixer, Output};
 use crate::block_diagonal::BlockDiagonal;
 use crate::conv::Depthwise;
 use crate::pass::{Memory, Pass};
@@ -90,8 +90,8 @@ impl Mixer for SLstm {
         self.norm.len()
     }
 
-    fn has_out_proj(&self) -> bool {
-        false
+    fn output(&self) -> Output {
+        Output::Hidden
     }
 
     /// The window, then h, c, n, m.

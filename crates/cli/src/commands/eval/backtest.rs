@@ -27,7 +27,10 @@ pub struct Args {
     )]
     backtest: Option<u32>,
     /// Steps from one origin of --backtest to the next [default: the horizon]
-    #[arg(long, value_name = "STEPS", requires = "backtest", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long, value_name = "STEPS", requires = "backtest", conflicts_with_all = ["against", "batches", "by_frequency", "by_length"],
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     stride: Option<u32>,
 }
 

@@ -45,16 +45,16 @@ pub struct Args {
     /// Score this text or table, all of it, instead of the run's test part; - for standard input
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
-    /// Number of fixed random batches
-    #[arg(long, value_name = "N", default_value_t = FINAL_BATCHES, value_parser = clap::value_parser!(u64).range(1..))]
-    batches: u64,
-    /// Top-1 agreement with this model: a run, a checkpoint or a packed model (for a packed model)
+    /// Number of fixed random batches of a text or a task's own data; a packed model makes none [default: 200]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    batches: Option<u64>,
+    /// Top-1 agreement with this model: a run, a checkpoint or a packed model (for a packed model of text)
     #[arg(long, value_name = "RUN|FILE", requires = "data")]
     against: Option<PathBuf>,
     /// Loss and accuracy by how often the token occurs in the training text, in this many bins of equal width in its logarithm
     #[arg(
-        long, value_name = "BINS", num_args = 0..=1, default_missing_value = "6", conflicts_with_all = ["data", "batches", "by_length"],
-        value_parser = clap::value_parser!(u32).range(1..=100)
+        long, value_name = "BINS", num_args = 0..=1, default_missing_value = "6",
+        conflicts_with_all = ["data", "batches", "by_length", "against", "logits", "hidden", "layer", "embeddings"], value_parser = clap::value_parser!(u32).range(1..=100)
     )]
     by_frequency: Option<u32>,
     #[command(flatten)]
@@ -72,6 +72,20 @@ pub struct Args {
     /// One JSON object per line
     #[arg(long)]
     json: bool,
+}
+
+impl Args {
+    fn batches(&self) -> u64 {
+        self.batches.unwrap_or(FINAL_BATCHES)
+    }
+
+    /// Refuses a number of batches for a table.
+    fn expect_no_batches(&self) -> anyhow::Result<()> {
+        match self.batches {
+            Some(_) => Err(WrongInput("--batches is about random batches, and a table is scored whole; leave it out".to_owned()).into()),
+            None => Ok(()),
+        }
+    }
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -98,7 +112,9 @@ fn score(args: &Args, group: &Group, stop: &AtomicBool) -> anyhow::Result<ExitCo
         return score_packed(args, stop);
     }
     if args.against.is_some() {
-        return Err(WrongInput("--against compares a packed model with another; give a packed model to score".to_owned()).into());
+        return Err(
+            WrongInput("--against compares a packed model of text with another; give one to score, or leave it out".to_owned()).into()
+        );
     }
     let loaded = ranks::agree(group, Loaded::new(args))?;
     let Loaded { checkpoint, model, experiment, .. } = &loaded;
@@ -182,6 +198,7 @@ impl Loaded {
         let LoadedModel { config, model, tokenizer } = load_any_model(&checkpoint, &args.device.open()?)?;
         let experiment = Experiment::of_checkpoint(&config, &checkpoint)?;
         let table_task = load_table_task(&checkpoint, &config.model)?;
+        table_task.as_ref().map_or(Ok(()), |_| args.expect_no_batches())?;
         let loaded = Self { checkpoint, experiment, model, tokenizer, table_task };
         loaded.expect_room(args, None)?;
         Ok(loaded)
@@ -198,11 +215,11 @@ impl Loaded {
     fn sets(&self, args: &Args, folder: &Path, stop: &AtomicBool) -> anyhow::Result<Option<Sets>> {
         let of_task = |name, data: &Data, told| -> anyhow::Result<Option<Sets>> {
             self.expect_room(args, data.longest())?;
-            let set = data.fixed_batches(&self.experiment, args.batches, Purpose::TestData)?;
+            let set = data.fixed_batches(&self.experiment, args.batches(), Purpose::TestData)?;
             Ok(Some(Sets { sets: vec![(name, set)], comparison: data.comparison(Purpose::TestData), told }))
         };
         let without_measures = |sets| Sets { sets, comparison: None, told: Vec::new() };
-        let of_text = |part| text_sets(part, &self.experiment, args.batches);
+        let of_text = |part| text_sets(part, &self.experiment, args.batches());
         let data = args.data.as_deref().map(input::path);
         match (data, self.tokenizer.clone()) {
             (Some(path), _) if let Some(task) = self.table_task.clone() => {
@@ -222,7 +239,7 @@ impl Loaded {
                 experiment.data.path = Some(path);
                 let data = Data::open(&experiment, folder)?;
                 self.expect_room(args, data.longest())?;
-                let set = data.fixed_batches(&experiment, args.batches, Purpose::TestData)?;
+                let set = data.fixed_batches(&experiment, args.batches(), Purpose::TestData)?;
                 Ok(Some(without_measures(vec![("fixed batches", set)])))
             }
             (Some(_), None) => {
@@ -323,8 +340,7 @@ fn told(table: &dyn SequenceTask) -> Vec<String> {
 
 /// Refuses scores that are no numbers; `what` was scored.
 fn expect_finite(what: impl Into<String>, evaluation: &Evaluation) -> minrnn::Result<()> {
-    let value = evaluation.loss;
-    if value.is_finite() { Ok(()) } else { Err(minrnn::Error::Output { what: what.into(), value }) }
+    minrnn::expect_output(|| what.into(), [evaluation.loss])
 }
 
 /// The whole of a table by the inference runtime.
@@ -337,8 +353,9 @@ fn score_packed_table(
     stop: &AtomicBool,
 ) -> anyhow::Result<ExitCode> {
     if args.against.is_some() {
-        return Err(WrongInput("--against compares models of text; leave it out".to_owned()).into());
+        return Err(WrongInput("--against compares models of text, and this one reads tables; leave it out".to_owned()).into());
     }
+    args.expect_no_batches()?;
     let (table, reads) = (input::path(path), task.clone());
     let read = move || Data::unseen_table(&table, &reads);
     let Some(Data::Task(data)) = interrupt::unless_stopped(stop, read).transpose()? else { return Ok(stopped()) };

@@ -22,6 +22,7 @@ use serde_json::{Map, Value};
 
 use crate::exit::ExitCode;
 use crate::output::print;
+use crate::printable::printable;
 use crate::session_size::session_size;
 
 const PROGRESS_FILE: &str = "progress.json";
@@ -61,8 +62,9 @@ fn file(path: &Path) -> anyhow::Result<String> {
     }
     let weights = read_tensors(path, "a safetensors file or a packed model")?;
     expect_undamaged(&weights)?;
-    let shapes: Vec<_> = weights.names().filter_map(|name| weights.get(name).map(|tensor| (shown(name), tensor.shape.clone()))).collect();
-    let metadata: Vec<_> = weights.metadata().iter().map(|(key, value)| (shown(key), shown(value))).collect();
+    let shapes: Vec<_> =
+        weights.names().filter_map(|name| weights.get(name).map(|tensor| (printable(name), tensor.shape().to_vec()))).collect();
+    let metadata: Vec<_> = weights.metadata().iter().map(|(key, value)| (printable(key), printable(value))).collect();
     let (tensors, values) = (counted(shapes.len(), "tensor"), grouped(weights.value_count() as u128));
     let mut text = format!("{}: {tensors}, {values} values (f32)\n", path.display());
     text += &section("metadata", &metadata);
@@ -86,19 +88,19 @@ fn packed(path: &Path) -> anyhow::Result<String> {
     text += &memory::sections(model.config(), None, Some(packed))?;
     let rows = tensors
         .iter()
-        .map(|tensor| (shown(&tensor.name), format!("{:?} {} {} bytes", tensor.shape, tensor.format, grouped(tensor.bytes as u128))));
+        .map(|tensor| (printable(&tensor.name), format!("{:?} {} {} bytes", tensor.shape, tensor.format, grouped(tensor.bytes as u128))));
     Ok(text + &section("tensors", &rows.collect::<Vec<_>>()))
 }
 
 /// What a task on tables reads and predicts.
 fn columns(table: &TableTask) -> Vec<(String, String)> {
-    let listed = |names: &[String]| names.iter().map(|name| shown(name)).collect::<Vec<_>>().join(", ");
+    let listed = |names: &[String]| names.iter().map(|name| printable(name)).collect::<Vec<_>>().join(", ");
     let mut rows = vec![("reads".to_owned(), listed(table.columns()))];
     for category in table.categories() {
-        rows.push((format!("names of {}", shown(&table.columns()[category.column])), listed(&category.values)));
+        rows.push((format!("names of {}", printable(&table.columns()[category.column])), listed(&category.values)));
     }
-    rows.extend(table.group().map(|group| ("sequences by".to_owned(), shown(group))));
-    rows.extend(table.time().map(|time| ("times".to_owned(), shown(time))));
+    rows.extend(table.group().map(|group| ("sequences by".to_owned(), printable(group))));
+    rows.extend(table.time().map(|time| ("times".to_owned(), printable(time))));
     let missing = match table.missing() {
         Missing::Error => None,
         Missing::ForwardFill => Some("read as the last known value"),
@@ -110,10 +112,10 @@ fn columns(table: &TableTask) -> Vec<(String, String)> {
     }
     match table {
         TableTask::Classify(Classifier { target, classes, .. }) => {
-            rows.push(("predicts".to_owned(), format!("{}, one of {}", shown(target), listed(classes))));
+            rows.push(("predicts".to_owned(), format!("{}, one of {}", printable(target), listed(classes))));
         }
         TableTask::Regress(Regressor { target, .. }) => {
-            rows.push(("predicts".to_owned(), format!("{}, a number for each sequence", shown(target))));
+            rows.push(("predicts".to_owned(), format!("{}, a number for each sequence", printable(target))));
         }
         TableTask::Forecast(Forecaster { target, horizon, season, quantiles, .. }) => {
             rows.push(("predicts".to_owned(), format!("{}, {horizon} steps ahead", listed(target))));
@@ -186,11 +188,11 @@ fn progress(directory: &Path) -> anyhow::Result<Option<Map<String, Value>>> {
 
 fn fields(object: &Map<String, Value>) -> Vec<(String, String)> {
     let text = |value: &Value| match value {
-        Value::String(text) => shown(text),
+        Value::String(text) => printable(text),
         Value::Null => "none".to_owned(),
         other => other.to_string(),
     };
-    object.iter().map(|(key, value)| (shown(key), text(value))).collect()
+    object.iter().map(|(key, value)| (printable(key), text(value))).collect()
 }
 
 fn sizes(shapes: Vec<(String, Vec<usize>)>) -> Vec<(String, String)> {
@@ -205,11 +207,6 @@ fn section(title: &str, rows: &[(String, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
     let lines = rows.iter().map(|(name, value)| format!("  {name:width$}  {value}\n"));
     format!("\n{title}\n{}", lines.collect::<String>())
-}
-
-/// Text of a file as a terminal may show it: control characters escaped.
-fn shown(text: &str) -> String {
-    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
 }
 
 /// 6711105 as "6 711 105".

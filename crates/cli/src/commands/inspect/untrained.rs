@@ -8,6 +8,7 @@ use minrnn::{Error, Needed};
 use minrnn_model::ModelConfig;
 
 use crate::failure::WrongInput;
+use crate::printable::printable;
 
 use super::{cost, memory, section, settings};
 
@@ -24,7 +25,7 @@ pub fn experiment(name: &str, set: &[String]) -> anyhow::Result<String> {
     let ResolvedModel { model: config, source, longest } = resolved?;
     let mut text = format!("experiment {name}, not trained\n");
     if !experiment.description.is_empty() {
-        text += &format!("  {}\n", super::shown(&experiment.description));
+        text += &format!("  {}\n", printable(&experiment.description));
     }
     Ok(text + &model(&config, Some(&source))? + &memory::sections(&config, Some(&Training { experiment, longest }), None)?)
 }

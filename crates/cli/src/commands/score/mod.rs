@@ -73,6 +73,9 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     }
     let deployed = Deployed::load(&args.model)?;
     let refused = |sentence: &str| Err(WrongInput(format!("'{}': {sentence}", args.model.display())).into());
+    if deployed.table.is_some() && args.by == "token" {
+        return refused("it reads tables, whose rows are scored, and --by token is for texts; leave it out");
+    }
     let finished = match (&deployed.table, &deployed.tokenizer) {
         (Some(TableTask::Forecast(forecaster)), _) if forecaster.tells_surprise() => rows::score(args, &deployed, forecaster, stop)?,
         (Some(TableTask::Forecast(_)), _) => {
@@ -95,7 +98,7 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
 fn threshold(args: &Args, calibration: Option<&Calibration>) -> anyhow::Result<Option<f64>> {
     let Some(calibration) = calibration else {
         say(
-            "the model does not say how surprising held-out rows were, so none is marked; give rows with nothing unusual with --calibrate FILE",
+            "the model does not say how surprising held-out rows were, so none is marked by its surprise; give rows with nothing unusual with --calibrate FILE",
         );
         return Ok(None);
     };

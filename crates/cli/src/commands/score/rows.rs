@@ -68,7 +68,7 @@ pub fn score(args: &Args, deployed: &Deployed, forecaster: &Forecaster, stop: &A
         return Ok(false);
     }
     sink.finish()?;
-    tally.tell("rows");
+    tally.tell("row");
     if let Some(out) = &args.out {
         say(format_args!("rows: {}", out.display()));
     }

@@ -1,5 +1,7 @@
 //! What was marked.
 
+use minrnn::train::counted;
+
 use crate::say::say;
 
 /// Counts rows, and knows the most surprising of them.
@@ -33,14 +35,15 @@ impl Tally {
         is_marked
     }
 
-    /// Says what was found; `what` is what a row is called.
+    /// Says what was found; `what` is what one row is called.
     pub fn tell(&self, what: &str) {
         let (rows, marked) = (self.rows, self.marked);
         let most = self
             .most
             .as_ref()
             .map_or(String::new(), |(surprise, name)| format!("; the most surprising is {name}, with {surprise:.3} nats"));
-        say(format_args!("{marked} of {rows} {what} are marked{most}"));
+        let are = if marked == 1 { "is" } else { "are" };
+        say(format_args!("{marked} of {} {are} marked{most}", counted(rows, what)));
         if self.unknown > 0 {
             say(format_args!("{} of them contain something that is not in the vocabulary", self.unknown));
         }

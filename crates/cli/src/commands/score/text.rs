@@ -77,7 +77,7 @@ pub fn score(args: &Args, deployed: &Deployed, tokenizer: &Tokenizer, stop: &Ato
         sink.write(header)?;
     }
     sink.finish()?;
-    tally.tell(if unit == RowUnit::Line { "lines" } else { "tokens" });
+    tally.tell(if unit == RowUnit::Line { "line" } else { "token" });
     tell_bytes("", without_text, unit);
     if let Some(out) = &args.out {
         say(format_args!("rows: {}", out.display()));

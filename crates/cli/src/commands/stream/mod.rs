@@ -22,6 +22,9 @@ use crate::say::say;
 use crate::threads::Threads;
 use crate::{input, interrupt};
 
+/// Sequences that are remembered unless told otherwise.
+const MAX_GROUPS: usize = 65_536;
+
 #[derive(clap::Args)]
 pub struct Args {
     /// Run directory (its best checkpoint is taken), checkpoint directory or packed model
@@ -36,9 +39,9 @@ pub struct Args {
     /// All rows belong to one sequence
     #[arg(long)]
     one_sequence: bool,
-    /// Remember as many sequences; for one more the one that has been silent for the longest time is forgotten
-    #[arg(long, value_name = "N", default_value_t = 65_536)]
-    max_groups: usize,
+    /// Remember as many sequences; for one more the one that has been silent for the longest time is forgotten [default: 65536]
+    #[arg(long, value_name = "N")]
+    max_groups: Option<usize>,
     /// Tell what is wrong with a row and go on, instead of ending there
     #[arg(long)]
     skip_bad_rows: bool,
@@ -109,6 +112,10 @@ fn finish(ended: anyhow::Result<()>, saved: minrnn::Result<()>, out: &Out) -> an
 }
 
 impl Args {
+    fn max_groups(&self) -> usize {
+        self.max_groups.unwrap_or(MAX_GROUPS)
+    }
+
     /// Ends at a flaw, or tells it and goes on.
     fn pass_over(&self, flaw: minrnn::Error) -> minrnn::Result<()> {
         if !self.skip_bad_rows {

@@ -5,9 +5,9 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use minrnn::Error;
-use minrnn::data::table::{Row, Rows, TableTask};
+use minrnn::data::table::{Row, Rows, TableTask, number_names};
 use minrnn::deployed::{Deployed, Groups};
+use minrnn::{Error, expect_output};
 use minrnn_model::likeliest;
 
 use super::arriving::{Arriving, Out};
@@ -21,9 +21,9 @@ use crate::say::say;
 pub fn answer(args: &Args, deployed: &Deployed, task: &TableTask, input: Arriving, out: &Out, stop: &AtomicBool) -> anyhow::Result<()> {
     let identity = deployed.identity()?;
     let mut groups = match &args.load_state {
-        Some(path) => Groups::load(path, &deployed.model, task, &identity, args.max_groups)?,
-        None if args.max_groups == 0 => return Err(WrongInput("--max-groups must be at least 1, found 0".to_owned()).into()),
-        None => Groups::new(&deployed.model, task, args.max_groups)?,
+        Some(path) => Groups::load(path, &deployed.model, task, &identity, args.max_groups())?,
+        None if args.max_groups() == 0 => return Err(WrongInput("--max-groups must be at least 1, found 0".to_owned()).into()),
+        None => Groups::new(&deployed.model, task, args.max_groups())?,
     };
     let group = match args.one_sequence {
         true => None,
@@ -92,13 +92,11 @@ impl Answers<'_> {
             if let (Some(name), false) = (forgotten, told) {
                 say(format_args!(
                     "more than {} sequences: forgot '{name}', silent for the longest time, and so with others from now on",
-                    args.max_groups
+                    args.max_groups()
                 ));
                 told = true;
             }
-            if let Some(found) = numbers.iter().find(|number| !number.is_finite()) {
-                return Err(Error::Data(format!("line {line}: the model predicts {found}, which is no number; train it anew")).into());
-            }
+            expect_output(|| format!("line {line}"), numbers.iter().copied())?;
             if !goes_on(out.borrow_mut().write_all(writer.line(line, row.group, &numbers).as_bytes()))? {
                 return Ok(());
             }
@@ -142,14 +140,14 @@ impl<'a> Writer<'a> {
     fn header(&self) -> String {
         let mut cells = vec!["line".to_owned()];
         cells.extend(self.group.map(quoted));
+        let names = number_names(self.task);
         match self.task {
             TableTask::Classify(classifier) => {
                 cells.push(quoted(&classifier.target));
-                cells.extend(classifier.classes.iter().map(|class| quoted(&format!("probability of {class}"))));
+                cells.extend(names.iter().map(|(name, _)| quoted(name)));
             }
-            TableTask::Regress(regressor) => cells.push(quoted(&regressor.target)),
+            TableTask::Regress(_) => cells.extend(names.iter().map(|(name, _)| quoted(name))),
             TableTask::Forecast(forecaster) => {
-                let names = forecaster.value_names();
                 for ahead in 1..=forecaster.horizon {
                     cells.extend(names.iter().map(|(name, _)| quoted(&format!("{name} +{ahead}"))));
                 }

@@ -27,8 +27,9 @@ pub fn answer(
     out: &Out,
     stop: &AtomicBool,
 ) -> anyhow::Result<()> {
-    if args.group.is_some() || args.one_sequence {
-        return Err(WrongInput("the model reads text, which has no columns; leave --group and --one-sequence out".to_owned()).into());
+    if args.group.is_some() || args.one_sequence || args.max_groups.is_some() {
+        let sentence = "the model reads text, which is one sequence without columns; leave --group, --one-sequence and --max-groups out";
+        return Err(WrongInput(sentence.to_owned()).into());
     }
     let identity = deployed.identity()?;
     let mut text = match &args.load_state {

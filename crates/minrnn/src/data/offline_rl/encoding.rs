@@ -1,6 +1,6 @@
 //! The numbers that stand for a step.
 
-use minrnn_model::ModelConfig;
+use minrnn_model::{ModelConfig, POLICY_TIME_SCALE};
 use serde::{Deserialize, Serialize};
 
 use super::Trajectories;
@@ -11,9 +11,6 @@ const EPS: f64 = 1e-6;
 
 /// Most numbers that observations and actions have together.
 const MAX_WIDTH: usize = 1 << 16;
-
-/// What times are divided by.
-pub(crate) const TIME_SCALE: f64 = 1000.0;
 
 /// How a step becomes numbers: `[R / scale | (s − mean) / deviation | a | t / 1000]`
 ///
@@ -139,6 +136,6 @@ impl StepEncoding {
             *x = (observation[i] - self.mean[i]) / self.deviation[i];
         }
         row[1 + width..1 + width + self.action_width].copy_from_slice(previous_action);
-        row[1 + width + self.action_width] = (time as f64 / TIME_SCALE) as f32;
+        row[1 + width + self.action_width] = (time as f64 / POLICY_TIME_SCALE) as f32;
     }
 }

@@ -19,7 +19,6 @@ mod trajectories;
 mod windows;
 
 pub use encoding::StepEncoding;
-pub(crate) use encoding::TIME_SCALE;
 pub use environment::{Environment, Transition};
 pub use point_mass::{Behavior, PointMass};
 pub use task::OfflineRl;

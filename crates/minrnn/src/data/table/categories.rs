@@ -80,6 +80,7 @@ mod tests {
             times: Values::default(),
             clock: Clock::Number,
             to_come: Values::default(),
+            usual_step: None,
         };
         let names = |names: &[&str]| Some(names.iter().map(ToString::to_string).collect());
         let mut series = [of(&[7.0, 0.0, 8.0, 1.0, 9.0, 2.0]), of(&[1.0, f64::NAN, 2.0, 0.0]), of(&[3.0, 3.0, 4.0, UNSEEN])];

@@ -5,7 +5,7 @@ use std::fmt;
 
 use minrnn_model::{MAX_CATEGORIES, UNSEEN};
 
-use super::times::Clock;
+use super::times::{Clock, has_offset};
 use super::unseen_names::UnseenNames;
 use super::values::{Values, ValuesWriter};
 use crate::{Error, Result};
@@ -71,6 +71,63 @@ fn is_missing(cell: &str) -> bool {
     MISSING.iter().any(|missing| missing.eq_ignore_ascii_case(cell))
 }
 
+/// Which of `names` is the same number as `name`, as 1 and 1.0 are, where one alone is.
+pub(super) fn same_number(name: &str, names: &[String]) -> Option<usize> {
+    let number = NumberName::of(name)?;
+    let is_same = |known: &String| NumberName::of(known).is_some_and(|known| known.equals(number));
+    let mut same = names.iter().enumerate().filter(|(_, known)| is_same(known)).map(|(at, _)| at);
+    same.next().filter(|_| same.next().is_none())
+}
+
+/// A name that is a number, as far as it can be told from all others.
+#[derive(Debug, Clone, Copy)]
+enum NumberName {
+    Whole(i128),
+    Real(f64),
+}
+
+/// 2^53, from which on different whole numbers are one 64-bit float.
+const INEXACT: f64 = 9_007_199_254_740_992.0;
+
+impl NumberName {
+    fn of(name: &str) -> Option<Self> {
+        // 01 is a code.
+        if let [b'0', b'0'..=b'9', ..] = name.trim_start_matches(['+', '-']).as_bytes() {
+            return None;
+        }
+        let real = || name.parse::<f64>().ok().filter(|real| real.abs() < INEXACT).map(Self::Real);
+        name.parse::<i128>().ok().map(Self::Whole).or_else(real)
+    }
+
+    fn equals(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Whole(a), Self::Whole(b)) => a == b,
+            (Self::Whole(whole), Self::Real(real)) | (Self::Real(real), Self::Whole(whole)) => whole as f64 == real,
+            (Self::Real(a), Self::Real(b)) => a == b,
+        }
+    }
+}
+
+/// That nothing is known where a number is needed.
+fn missing(place: Place, column: &str, found: &str) -> Error {
+    Error::Data(format!(
+        "{place}, column '{column}': expected a finite number, found '{}', a missing one; fill it, leave the row or the column out, or train with \
+         missing = mask or forward-fill",
+        shown(found)
+    ))
+}
+
+/// That `cell` is of another time zone, if it tells of one: a day of it begins at another time.
+pub(super) fn of_zone(place: Place, column: &str, cell: &str) -> Option<Error> {
+    has_offset(cell).then(|| {
+        Error::Data(format!(
+            "{place}: the column '{column}' holds '{}', a time with an offset from UTC, expected UTC; convert all to UTC and leave the offset out (of \
+             local times an hour is there twice each autumn), or keep the dates alone",
+            shown(cell)
+        ))
+    })
+}
+
 impl Cell<'_> {
     /// `digits` with the point before the last `scale` of them; with a negative one as many zeros follow.
     pub fn decimal(digits: i128, scale: i32) -> Self {
@@ -87,6 +144,8 @@ impl Cell<'_> {
     fn name(&self) -> std::borrow::Cow<'_, str> {
         match self {
             Self::Missing => "".into(),
+            // How tables of typed columns have a number that is missing.
+            Self::Real(number) if number.is_nan() => "".into(),
             Self::Any(text) | Self::Text(text) => text.trim().into(),
             Self::Whole(number) => number.to_string().into(),
             Self::Real(number) => number.to_string().into(),
@@ -117,6 +176,8 @@ pub(super) struct CellReader {
     is_unasked: bool,
     /// Cells that held names.
     n_names: u64,
+    /// Where the first name stood, as far as it may be a missing number.
+    missing_at: Option<Place>,
     /// The first name that was not among those that are known, and how many cells held such a one.
     unseen: Option<(String, u64)>,
 }
@@ -124,7 +185,7 @@ pub(super) struct CellReader {
 impl CellReader {
     /// Of the column `name`, where numbers may be missing.
     pub fn new(name: String, may_miss: bool, kind: Kind) -> Self {
-        Self { name, may_miss, kind, is_unasked: false, n_names: 0, unseen: None }
+        Self { name, may_miss, kind, is_unasked: false, n_names: 0, missing_at: None, unseen: None }
     }
 
     /// The same of one that is read because no column was asked for, if it `is_unasked`.
@@ -153,6 +214,7 @@ impl CellReader {
                     Ok(number) if flaw(number).is_none() => Ok(number),
                     _ if self.may_miss && is_missing(text) => Ok(f64::NAN),
                     _ if text.is_empty() => Err(self.empty(place)),
+                    _ if is_missing(text) => Err(missing(place, &self.name, text)),
                     // As a file with types has them.
                     Err(_) if text.eq_ignore_ascii_case("true") => Ok(1.0),
                     Err(_) if text.eq_ignore_ascii_case("false") => Ok(0.0),
@@ -174,6 +236,7 @@ impl CellReader {
             Cell::Real(number) => match flaw(number) {
                 None => Ok(number),
                 Some(_) if self.may_miss && number.is_nan() => Ok(f64::NAN),
+                Some(_) if number.is_nan() => Err(missing(place, &self.name, "NaN")),
                 Some(expected) => Err(self.strange(place, expected, &format!("{number:?}"))),
             },
             Cell::Bool(flag) => Ok(f64::from(u8::from(flag))),
@@ -184,7 +247,8 @@ impl CellReader {
 
     /// What `cell` is among names; none where it is a number.
     fn names_of(&mut self, cell: &Cell, place: Place) -> Result<Option<Result<f64>>> {
-        if matches!(self.kind, Kind::Numbers) || matches!(cell, Cell::Missing | Cell::Time(_)) {
+        let is_missing_number = matches!(cell, Cell::Real(number) if number.is_nan());
+        if matches!(self.kind, Kind::Numbers) || is_missing_number || matches!(cell, Cell::Missing | Cell::Time(_)) {
             return Ok(None);
         }
         let is_number = match cell {
@@ -197,10 +261,11 @@ impl CellReader {
             self.kind = Kind::Numbers;
             return Ok(None);
         }
+        let name = cell.name();
         if is_open {
             self.kind = Kind::Names { known: Texts::default(), are_all: false };
+            self.missing_at = is_missing(&name).then_some(place);
         }
-        let name = cell.name();
         let column = &self.name;
         let Kind::Names { known, are_all } = &mut self.kind else { unreachable!("it is one of names") };
         self.n_names += 1;
@@ -208,10 +273,20 @@ impl CellReader {
             return Ok(Some(Ok(f64::from(id))));
         }
         if *are_all {
+            // As another format writes the same.
+            if let Some(at) = same_number(&name, &known.distinct) {
+                return Ok(Some(Ok(at as f64)));
+            }
             self.unseen.get_or_insert_with(|| (shown(&name), 0)).1 += 1;
             return Ok(Some(Ok(UNSEEN)));
         }
         if is_number && let Some(first) = known.distinct.first() {
+            // It holds numbers, and what stood before was none.
+            if let Some(missing_at) = self.missing_at
+                && known.distinct.iter().all(|name| is_missing(name))
+            {
+                return Err(missing(missing_at, column, first));
+            }
             return Err(Error::Data(format!(
                 "{place}, column '{column}': expected a name such as '{}', found the number '{}'; write one kind in all rows",
                 shown(first),
@@ -228,8 +303,9 @@ impl CellReader {
     }
 
     fn empty(&self, place: Place) -> Error {
+        let expected = if matches!(self.kind, Kind::Names { .. }) { "a name" } else { "a number" };
         Error::Data(format!(
-            "{place}, column '{}': the cell is empty, expected a number; fill it, leave the row or the column out, or train with missing = mask",
+            "{place}, column '{}': the cell is empty, expected {expected}; fill it, leave the row or the column out, or train with missing = mask",
             self.name
         ))
     }
@@ -448,6 +524,10 @@ impl TimeColumnCells {
         Self { name, first: None, values: ValuesWriter::new(n_columns), known: HashMap::new(), n_columns }
     }
 
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
     /// Adds a cell.
     ///
     /// # Errors
@@ -467,6 +547,9 @@ impl TimeColumnCells {
         }
         if self.first.is_none() {
             let Some(clock) = Clock::of(&cell) else {
+                if let Some(error) = of_zone(place, name, &cell) {
+                    return Err(error);
+                }
                 return Err(Error::Data(format!(
                     "the column '{name}' holds no times: found '{}', expected a number or a date such as 2024-01-31 or 2024-01-31 12:00; name the \
                      column of times with time, or set time to nothing where the rows are in order",
@@ -477,6 +560,9 @@ impl TimeColumnCells {
         }
         let Some((clock, first)) = &self.first else { unreachable!("it was put there") };
         let Some(time) = clock.read(&cell) else {
+            if let Some(error) = of_zone(place, name, &cell) {
+                return Err(error);
+            }
             let cell = shown(&cell);
             return Err(Error::Data(format!(
                 "{place}: the column '{name}' holds '{cell}', expected a time that is written like its first, '{first}'"
@@ -507,5 +593,66 @@ impl TimeColumnCells {
             None => Clock::Number,
         };
         Ok(Times { name: self.name, clock, values })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The numbers that the cells of a column x stand for, or why one stands for none; the first is on line 2.
+    fn read(cells: &[&str], may_miss: bool, kind: &Kind) -> Result<Vec<f64>> {
+        let mut reader = CellReader::new("x".to_owned(), may_miss, kind.clone());
+        cells.iter().zip(2..).map(|(cell, line)| reader.number(Cell::Any(cell), Place::Line(line))).collect()
+    }
+
+    #[test]
+    fn a_number_that_is_missing_is_told_with_what_can_be_done_wherever_it_stands() {
+        for cell in ["NA", "null", "?", "None", "n/a", "NaN", "nan"] {
+            let sentence = |line: u64| {
+                format!(
+                    "line {line}, column 'x': expected a finite number, found '{cell}', a missing one; fill it, leave the row or the column out, or \
+                     train with missing = mask or forward-fill"
+                )
+            };
+            for kind in [Kind::Numbers, Kind::Open] {
+                let refused = |cells: &[&str]| read(cells, false, &kind).unwrap_err().to_string();
+                assert_eq!(refused(&["0.5", cell]), sentence(3), "{kind:?}");
+                // Among the first, a column that may hold names tells when the first number comes.
+                assert_eq!(refused(&[cell, cell, "0.758"]), sentence(2), "{kind:?}");
+                assert!(read(&[cell, "0.758"], true, &kind).unwrap()[0].is_nan(), "{kind:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_looks_missing_is_a_name_among_names() {
+        assert_eq!(read(&["NA", "EU", "NA", "US"], false, &Kind::Open).unwrap(), [0.0, 1.0, 0.0, 2.0]);
+        let refused = read(&["NA", "EU", "7"], false, &Kind::Open).unwrap_err().to_string();
+        assert_eq!(refused, "line 4, column 'x': expected a name such as 'NA', found the number '7'; write one kind in all rows");
+    }
+
+    #[test]
+    fn a_name_that_is_a_number_is_known_however_it_is_written() {
+        let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let known = names(&["0", "1", "1.50", "up"]);
+        assert_eq!(
+            ["0.0", "1e0", "1.5", "2", "up", "nan", ""].map(|name| same_number(name, &known)),
+            [Some(0), Some(1), Some(2), None, None, None, None]
+        );
+        assert_eq!(same_number("1.00", &names(&["1", "1.0"])), None);
+        assert_eq!(["-0", "+1", "01", "-01", "00"].map(|name| same_number(name, &known)), [Some(0), Some(1), None, None, None]);
+        // One with zeros in front is a code.
+        let codes = names(&["01", "002.5", "10"]);
+        assert_eq!(["1", "1.0", "2.5", "10.0"].map(|name| same_number(name, &codes)), [None, None, None, Some(2)]);
+        // What one 64-bit float stands for are different numbers.
+        let large = names(&["9007199254740993", "9007199254740991", "18446744073709551615"]);
+        assert_eq!(
+            ["+9007199254740993", "9007199254740992", "9007199254740993.0", "9007199254740991.0", "18446744073709551614", "1e400"]
+                .map(|name| same_number(name, &large)),
+            [Some(0), None, None, Some(1), None, None]
+        );
+        let kind = Kind::Names { known: Texts::of_names(&known), are_all: true };
+        assert_eq!(read(&["1.0", "up", "1.5", "7"], false, &kind).unwrap(), [1.0, 3.0, 2.0, UNSEEN]);
     }
 }

@@ -29,6 +29,8 @@ pub struct Wanted {
     pub layout: Layout,
     /// Columns of a wide table that are no steps and no series.
     pub aside: Vec<String>,
+    /// The classes of which the first cell of a row must be one, if it is known, where a wide table has no names; none: any that it holds.
+    pub classes: Vec<String>,
     /// Those of the columns of numbers that are other columns of later steps where a table lacks them, such as `price+1`.
     pub leads: Vec<String>,
 }
@@ -149,14 +151,20 @@ impl Wanted {
         if let Some(name) = twice(numbers.iter().map(|&at| &header[at])) {
             return Err(there_twice(name));
         }
-        if numbers.is_empty() {
-            return Err(Error::Data(format!(
-                "it has no column left to read numbers from; its columns are {}",
-                first_few(24, header.iter().map(|name| format!("'{name}'")))
-            )));
+        // What the calendar makes of times needs these alone.
+        if numbers.is_empty() && (time.is_none() || self.numbers == Numbers::AllOthers) {
+            return Err(no_numbers(header));
         }
         Ok(Positions { numbers, texts, time })
     }
+}
+
+/// That nothing is left to be read of a table with this `header`.
+pub(super) fn no_numbers(header: &[String]) -> Error {
+    Error::Data(format!(
+        "it has no column left to read numbers from; its columns are {}",
+        first_few(24, header.iter().map(|name| format!("'{name}'")))
+    ))
 }
 
 /// Whether a column that is called so is one of times.
@@ -237,6 +245,19 @@ mod tests {
         assert_eq!(refused.to_string(), there_twice("ds").to_string());
         assert_eq!(wanted(TimeColumn::None).positions(&header).unwrap().numbers, [0]);
         assert_eq!(wanted(TimeColumn::Found).positions(&header[..2]).unwrap().time, Some(1));
+    }
+
+    #[test]
+    fn times_alone_are_read_where_nothing_else_is_asked_for_by_name() {
+        let header = ["store", "ds"].map(str::to_owned);
+        let wanted = |numbers, time| Wanted { numbers, texts: vec!["store".to_owned()], time, ..Wanted::default() };
+        let none = || Numbers::Named(Vec::new());
+        let found = wanted(none(), TimeColumn::Found).positions(&header).unwrap();
+        assert_eq!(found, Positions { numbers: Vec::new(), texts: vec![0], time: Some(1) });
+        for (numbers, time) in [(Numbers::AllOthers, TimeColumn::Found), (none(), TimeColumn::None)] {
+            let refused = wanted(numbers, time).positions(&header).unwrap_err().to_string();
+            assert_eq!(refused, "it has no column left to read numbers from; its columns are 'store', 'ds'");
+        }
     }
 
     #[test]

@@ -90,7 +90,8 @@ impl Frame {
 
     /// Number of rows.
     pub fn n_rows(&self) -> usize {
-        self.numbers.first().map_or(0, |numbers| numbers.len())
+        let of_times = || self.times.as_ref().map_or(0, |times| times.values.len());
+        self.numbers.first().map_or_else(of_times, |numbers| numbers.len())
     }
 
     /// The name of the column of times.
@@ -135,9 +136,10 @@ impl Filling {
         Self { names, numbers, texts, times, places: Locations::default() }
     }
 
-    /// Number of rows.
+    /// Number of rows; those of the times where no numbers are read.
     pub fn n_rows(&self) -> usize {
-        self.numbers.first().map_or(0, NumberColumn::len)
+        let of_times = || self.times.as_ref().map_or(0, TimeColumnCells::len);
+        self.numbers.first().map_or_else(of_times, NumberColumn::len)
     }
 
     /// The row that is added next begins on `line`.

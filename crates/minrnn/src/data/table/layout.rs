@@ -11,11 +11,11 @@
 use std::collections::HashSet;
 
 use minrnn_kernels::choices;
-use minrnn_model::Layout;
+use minrnn_model::{Layout, UNSEEN, first_few};
 
 use super::calendar;
 use super::cells::{TextsWriter, Times};
-use super::columns::{Numbers, TimeColumn, Wanted};
+use super::columns::{Names, Numbers, TimeColumn, Wanted, no_numbers};
 use super::formats::{self, Reader};
 use super::frame::{Frame, Locations};
 use super::leads;
@@ -57,6 +57,9 @@ pub(super) const VALUE: &str = "value";
 pub(super) const TIME: &str = "time";
 /// The first column of a table without names, as those of the UCR archive are.
 pub(super) const CLASS: &str = "class";
+
+/// The class of a series of such a table, where it is not known.
+const UNKNOWN: &str = "?";
 
 /// Steps from which on columns are taken for those of a series without being told.
 const FEWEST_STEPS: usize = 3;
@@ -109,11 +112,18 @@ fn no_step(names: &[String]) -> Option<(&str, &str)> {
     Some((&names[other?], &names[step?]))
 }
 
-/// Whether the first row of a table is numbers, and no count of its columns as some programs write it: it has no names then.
+/// Whether the first row of a table is numbers, and no count of its columns as some programs write it, or numbers that do not rise behind a class that is
+/// not known: it has no names then.
 pub(super) fn is_nameless(header: &[String]) -> bool {
-    let numbers: Option<Vec<f64>> = header.iter().map(|name| name.parse().ok()).collect();
+    let Some((first, others)) = header.split_first() else { return false };
+    let numbers = |names: &[String]| names.iter().map(|name| name.parse().ok()).collect::<Option<Vec<f64>>>();
     let counts = |numbers: &[f64]| [0.0, 1.0].contains(&numbers[0]) && numbers.windows(2).all(|pair| pair[1] == pair[0] + 1.0);
-    numbers.is_some_and(|numbers| numbers.len() > FEWEST_STEPS && !counts(&numbers))
+    let is_row = match first.as_str() {
+        // Numbers that rise are names of steps, and ? that of the column of classes.
+        UNKNOWN => numbers(others).is_some_and(|others| !rise(&others)),
+        _ => numbers(header).is_some_and(|numbers| !counts(&numbers)),
+    };
+    is_row && header.len() > FEWEST_STEPS
 }
 
 /// The names of the `n` columns of a table without names.
@@ -152,10 +162,11 @@ fn own_columns(mut reader: Box<dyn Reader>, wanted: &Wanted) -> Result<Frame> {
     };
     match wanted.layout {
         Layout::WideSeries => {
-            if is_nameless(reader.header()) {
+            let has_no_names = is_nameless(reader.header());
+            if has_no_names {
                 reader.take_header_as_row(names_of_nameless(reader.header().len()));
             }
-            in_rows(reader, wanted, value)
+            in_rows(reader, wanted, value, has_no_names)
         }
         _ => in_columns(reader, wanted, value),
     }
@@ -234,8 +245,8 @@ fn missing(place: impl std::fmt::Display, column: &str) -> Error {
     ))
 }
 
-/// Each row is a series.
-fn in_rows(reader: Box<dyn Reader>, wanted: &Wanted, value: &str) -> Result<Frame> {
+/// Each row is a series; its first cell is its class where the table `has_no_names`.
+fn in_rows(reader: Box<dyn Reader>, wanted: &Wanted, value: &str, has_no_names: bool) -> Result<Frame> {
     let header = reader.header().to_vec();
     let has = |name: &&String| header.contains(name);
     let named = wanted.texts.first().filter(has);
@@ -251,8 +262,15 @@ fn in_rows(reader: Box<dyn Reader>, wanted: &Wanted, value: &str) -> Result<Fram
     if let Some((other, step)) = no_step(&steps) {
         return Err(Error::Data(format!("the column '{other}' is not named like a step of the series, as '{step}' is; leave it out")));
     }
-    let inner = Wanted { may_miss: true, ..Wanted::named(&steps, texts) };
-    let wide = formats::frame(reader, &inner)?;
+    let class = CLASS.to_owned();
+    // Where classes are not read, a row that lacks its own would have its first value in their place.
+    let class = Some(&class).filter(|class| has_no_names && !wanted.classes.is_empty() && has(class) && !texts.contains(class));
+    let categories = class.map(|column| Names { column: column.clone(), values: Some(wanted.classes.clone()) }).into_iter().collect();
+    let inner = Wanted { may_miss: true, categories, ..Wanted::named(steps.iter().chain(class), texts) };
+    let mut wide = formats::frame(reader, &inner)?;
+    if class.is_some() {
+        take_classes(&mut wide, &wanted.classes)?;
+    }
     let has_times = wanted.time != TimeColumn::None;
     let times = times.filter(|_| has_times);
     let time_name = match &wanted.time {
@@ -279,6 +297,24 @@ fn in_rows(reader: Box<dyn Reader>, wanted: &Wanted, value: &str) -> Result<Fram
     long.without_extra_texts(&wanted.texts).finish()
 }
 
+/// Takes the last column of `wide`, the first cells of its rows, away.
+///
+/// # Errors
+/// When one is none of `classes`, though it holds something.
+fn take_classes(wide: &mut Frame, classes: &[String]) -> Result<()> {
+    wide.names.pop();
+    wide.categories.pop();
+    let numbers = wide.numbers.pop().unwrap_or_default();
+    let (Some(row), Some(unknown)) = (numbers.iter().position(|&number| number == UNSEEN), wide.unseen.pop()) else { return Ok(()) };
+    Err(Error::Data(format!(
+        "{}: without names of columns the first cell of a row is its class, or ? where that is not known; expected {}, found '{}'; put the class or ? in \
+         front of the values of every row",
+        wide.places.name(row),
+        first_few(8, classes.iter().map(|class| format!("'{class}'"))),
+        unknown.first
+    )))
+}
+
 /// Each column is a series.
 fn in_columns(reader: Box<dyn Reader>, wanted: &Wanted, value: &str) -> Result<Frame> {
     let aside: HashSet<&String> = wanted.aside.iter().collect();
@@ -290,6 +326,9 @@ fn in_columns(reader: Box<dyn Reader>, wanted: &Wanted, value: &str) -> Result<F
         .filter(|(at, name)| Some(*at) != time && !aside.contains(name))
         .map(|(_, name)| name.clone())
         .collect();
+    if series.is_empty() {
+        return Err(no_numbers(reader.header()));
+    }
     let inner = Wanted { may_miss: true, time: wanted.time.clone(), ..Wanted::named(&series, Vec::new()) };
     let wide = formats::frame(reader, &inner)?;
     let mut long = Long::new(value, 1, wide.times.as_ref().map(|times| (times.name.clone(), times.clock)));
@@ -330,6 +369,15 @@ mod tests {
         let nameless = |names: &[&str]| is_nameless(&names.iter().map(ToString::to_string).collect::<Vec<_>>());
         assert!(nameless(&["2", "-0.64", "-0.63", "0.1"]) && !nameless(&["0", "1", "2", "3"]) && !nameless(&["1", "2", "3", "4"]));
         assert!(!nameless(&["class", "1.5", "2.5", "3.5"]) && !nameless(&["1.5", "2"]));
+        assert!(
+            nameless(&["?", "-0.64", "-0.65", "0.1"]) && !nameless(&["", "2001", "2002", "2003"]) && !nameless(&["1", "?", "2", "0.1"])
+        );
+        // Names of steps, behind that of a column of classes.
+        assert!(
+            nameless(&["?", "0.3", "0.1", "0.2"]) && !nameless(&["?", "0", "1", "2", "3"]) && !nameless(&["?", "2001", "2002", "2004"])
+        );
+        assert!(!nameless(&["NA", "0", "1", "2", "3"]) && !nameless(&["none", "0.3", "0.1", "0.2"]) && !nameless(&["?", "0.2", "0.1"]));
+        assert!(!nameless(&[]));
         assert_eq!(names_of_nameless(3), ["class", "1", "2"]);
     }
 

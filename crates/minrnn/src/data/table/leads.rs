@@ -91,7 +91,7 @@ pub(super) fn fill_from(series: &mut [Series], leads: &[Lead], future: Option<(&
     };
     let of_name: HashMap<&str, &Series> = future.iter().map(|series| (series.name.as_str(), series)).collect();
     for series in series.iter() {
-        let name = if series.name.is_empty() { "the table".to_owned() } else { format!("the sequence '{}'", series.name) };
+        let name = series.told();
         let to_come = of_name.get(series.name.as_str());
         let found = to_come.map_or(0, |to_come| to_come.len());
         let Some(to_come) = to_come.filter(|to_come| to_come.len() >= farthest) else {
@@ -162,7 +162,7 @@ mod tests {
 
     fn series(values: &[f64], width: usize) -> Series {
         let (times, to_come) = (Values::default(), Values::default());
-        Series { name: "a".to_owned(), values: values.to_vec().into(), width, times, clock: Clock::Number, to_come }
+        Series { name: "a".to_owned(), values: values.to_vec().into(), width, times, clock: Clock::Number, to_come, usual_step: None }
     }
 
     #[test]

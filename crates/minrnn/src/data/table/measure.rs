@@ -168,6 +168,11 @@ fn significant(x: f64) -> String {
 
 /// Collects what a model predicts on an evaluation set.
 pub trait Comparison {
+    /// Whether something is [taken](Self::add) of `batch`, that of this `index` in its set, where nothing in it is scored.
+    fn looks_past(&self, _index: u64, _batch: &Batch) -> bool {
+        false
+    }
+
     /// Takes the outputs `[B, T, n_outputs]` of the model on `batch`, that of this `index` in its set.
     fn add(&mut self, index: u64, batch: &Batch, outputs: &[f32]);
 

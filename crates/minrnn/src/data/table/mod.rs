@@ -30,6 +30,8 @@ mod layout;
 mod leads;
 mod measure;
 mod normalization;
+mod notes;
+mod number_names;
 mod paces;
 mod quiet;
 mod roles;
@@ -60,11 +62,14 @@ pub use self::forecasting::{
     Backtest, BacktestErrors, ForecastRow, ForecastRows, Forecasting, ForecastingConfig, Origin, Origins, ScalingChoice, Spreads, TooShort,
 };
 use self::formats::Reader;
+pub(crate) use self::formats::is_named_as_table;
 pub use self::frame::Frame;
 pub use self::label::Label;
-pub use self::labelling::{ClassWeights, Labelling, LabellingConfig};
+pub use self::labelling::{ClassWeights, Labelling, LabellingConfig, read_labels};
 pub use self::layout::LayoutChoice;
 pub use self::measure::{Baseline, Cases, Comparison, Measure, Verdict};
+pub use self::notes::notes;
+pub use self::number_names::number_names;
 pub use self::paces::gaps;
 pub use self::rows::{Arrival, Row, Rows};
 pub use self::seasonal_naive::SeasonalNaive;

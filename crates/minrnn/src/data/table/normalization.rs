@@ -83,7 +83,7 @@ pub(super) fn expect_logarithms(transforms: impl Iterator<Item = Transform>, fra
             let (place, found) = (frame.places.name(row), numbers[row]);
             return Err(Error::Data(format!(
                 "{place}, column '{name}': found {found:?}, of which the model, which reads logarithms, has none; correct the cell, leave the row out, or \
-                 train with scaling = mean"
+                 train a new model with scaling = mean"
             )));
         }
     }

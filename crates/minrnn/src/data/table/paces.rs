@@ -88,7 +88,7 @@ mod tests {
     /// A series at these times, written by `clock`.
     fn series(clock: Clock, times: &[f64]) -> Series {
         let (values, to_come) = (vec![1.0; times.len()].into(), Values::default());
-        Series { name: "a".to_owned(), values, width: 1, times: times.to_vec().into(), clock, to_come }
+        Series { name: "a".to_owned(), values, width: 1, times: times.to_vec().into(), clock, to_come, usual_step: None }
     }
 
     /// `n` steps of so many days, without those of `gaps`.

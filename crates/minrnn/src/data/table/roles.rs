@@ -149,9 +149,8 @@ impl Roles {
             return match is_wide {
                 true => self.in_rows(header),
                 false => Err(Error::needed(
-                    Needed::Target,
-                    "to forecast, name the columns that are to be predicted, or, where each column is a series of its own, say layout = \
-                     wide-columns",
+                    Needed::TargetOrLayout,
+                    "to forecast, name the columns that are to be predicted, or say that each column is a series of its own",
                 )),
             };
         };

@@ -5,7 +5,7 @@ use std::io::Read;
 use minrnn_model::TableTask;
 
 use super::calendar::{self, CalendarColumn};
-use super::cells::{Cell, CellReader, Kind, Place, shown};
+use super::cells::{Cell, CellReader, Kind, Place, of_zone, shown};
 use super::columns::{Names, Numbers, TimeColumn, Wanted};
 use super::formats::Records;
 use super::times::Clock;
@@ -130,9 +130,9 @@ impl<R: Read> Rows<R> {
         let known = clock.or_else(|| if self.reads_calendar { Clock::of_date(text) } else { Clock::of(text) });
         let Some((known, time)) = known.and_then(|known| Some((known, known.read(text)?))) else {
             let name = &self.header[*at];
-            return Err(Error::Data(format!(
-                "line {line}, column '{name}': expected a time that is written as those before, found '{text}'"
-            )));
+            return Err(of_zone(Place::Line(line), name, text).unwrap_or_else(|| {
+                Error::Data(format!("line {line}, column '{name}': expected a time that is written as those before, found '{text}'"))
+            }));
         };
         *clock = Some(known);
         Ok(Some((known, time)))
@@ -218,6 +218,10 @@ mod tests {
             assert_eq!(plain.advance().unwrap().unwrap().1.unwrap().time, Some((Clock::Number, time)));
         }
         assert!(plain.advance().unwrap().unwrap().1.unwrap_err().to_string().contains("line 4, column 'ds': expected a time"));
+        let refused = rows("ds,x\n2024-02-29T10:00+01:00,7\n", &["x", "ds.month"], None)[0].clone().unwrap_err();
+        assert!(refused.contains("line 2: the column 'ds' holds '2024-02-29T10:00+01:00', a time with an offset from UTC"), "{refused}");
+        // Nothing else need be read.
+        assert_eq!(rows("ds,x\n2024-02-29,7\n", &["ds.month"], None), [Ok((2, String::new(), vec![1.0]))]);
         let mut without = Rows::new("x\n7\n".as_bytes(), &task(&["x"], Missing::Error), None).unwrap();
         assert_eq!(without.advance().unwrap().unwrap().1.unwrap().time, None);
         // A table that has the column is read as it is, and one without times lacks it.

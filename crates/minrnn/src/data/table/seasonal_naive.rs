@@ -16,7 +16,12 @@ impl SeasonalNaive {
 
     /// The step, at most `t`, whose value is the forecast at step `t` for `ahead` steps later.
     pub fn source(&self, t: usize, ahead: usize) -> usize {
-        self.season.checked_mul(ahead.div_ceil(self.season)).and_then(|back| (t + ahead).checked_sub(back)).unwrap_or(t)
+        self.seasonal_source(t, ahead).unwrap_or(t)
+    }
+
+    /// The same where that is a season, or several, before the value that is forecast; none where less than a season is known.
+    pub fn seasonal_source(&self, t: usize, ahead: usize) -> Option<usize> {
+        self.season.checked_mul(ahead.div_ceil(self.season)).and_then(|back| (t + ahead).checked_sub(back))
     }
 
     /// What it does, in words.
@@ -40,5 +45,6 @@ mod tests {
         assert_eq!((naive.source(1, 1), naive.source(1, 2)), (1, 0));
         assert_eq!([1, 5].map(|ahead| SeasonalNaive::new(0).source(4, ahead)), [4, 4]);
         assert_eq!(SeasonalNaive::new(usize::MAX).source(4, 2), 4);
+        assert_eq!([(10, 1), (1, 1), (1, 2)].map(|(t, ahead)| naive.seasonal_source(t, ahead)), [Some(8), None, Some(0)]);
     }
 }

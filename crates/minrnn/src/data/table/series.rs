@@ -1,6 +1,6 @@
 //! The sequences of a table.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use minrnn_model::TableTask;
@@ -27,11 +27,13 @@ pub struct Series {
     pub clock: Clock,
     /// When the steps behind the last will be, where rows to come are given that tell it.
     pub to_come: Values<f64>,
+    /// The time from one step to the next in most rows of the table, where this sequence has a single step that tells none.
+    pub usual_step: Option<Step>,
 }
 
 impl Series {
     /// Number of steps T.
-    #[allow(clippy::len_without_is_empty, reason = "a sequence has at least two steps")]
+    #[allow(clippy::len_without_is_empty, reason = "a sequence has at least one step")]
     pub fn len(&self) -> usize {
         self.values.len() / self.width
     }
@@ -61,10 +63,15 @@ impl Series {
         self.values.chunks_exact(self.width)
     }
 
+    /// What it is called in a sentence.
+    pub(crate) fn told(&self) -> String {
+        if self.name.is_empty() { "the table".to_owned() } else { format!("the sequence '{}'", self.name) }
+    }
+
     /// Refuses steps that are not later than the ones before.
     fn expect_rising(&self) -> Result<()> {
         let Some(at) = self.times.windows(2).position(|pair| pair[0] >= pair[1]) else { return Ok(()) };
-        let of = if self.name.is_empty() { "the table".to_owned() } else { format!("the sequence '{}'", self.name) };
+        let of = self.told();
         let [before, time] = [at, at + 1].map(|at| self.clock.write(self.times[at]));
         Err(Error::Data(match before == time {
             true if self.name.is_empty() => {
@@ -150,9 +157,9 @@ impl Series {
         Ok(())
     }
 
-    /// The time from one step to the next; none where no column tells.
+    /// The time from one step to the next, of a single step that of others; none where no column tells.
     pub fn time_step(&self) -> Option<Step> {
-        self.clock.step(&self.times)
+        self.clock.step(&self.times).or(self.usual_step)
     }
 
     /// The times of the next `n` steps as they would be written, those of the rows to come where they are given; none where no column tells.
@@ -161,6 +168,16 @@ impl Series {
         let &last = known.last().or(self.times.last())?;
         let more = self.clock.go_on(last, step, n - known.len());
         Some(known.iter().copied().chain(more).map(|time| self.clock.write(time)).collect())
+    }
+
+    /// The time from one step to the next in most rows of `all`, of two for as many the one whose name comes last; none where no column tells.
+    fn step_of_most(all: &[Self]) -> Option<Step> {
+        let mut paces: BTreeMap<String, (usize, Step)> = BTreeMap::new();
+        for series in all {
+            let Some(step) = series.time_step() else { continue };
+            paces.entry(step.name()).or_insert((0, step)).0 += series.len();
+        }
+        paces.into_values().max_by_key(|(rows, _)| *rows).map(|(_, step)| step)
     }
 
     /// The sequences of `frame`, its rows told apart by `groups`, in the order of their first rows.
@@ -195,10 +212,17 @@ impl Series {
             times: times.map_or_else(Values::default, |_| in_order.part(steps.clone())),
             clock,
             to_come: Values::default(),
+            usual_step: None,
         };
         let mut series: Vec<Self> = names.zip(&rows.of_series).map(of).collect();
         series.iter().try_for_each(Self::expect_rising)?;
         Self::fill_leads(&mut series, &frame.leads)?;
+        if least < 2 && series.iter().any(|series| series.len() == 1) {
+            let usual = Self::step_of_most(&series);
+            for alone in series.iter_mut().filter(|series| series.len() == 1) {
+                alone.usual_step = alone.times.first().and_then(|&time| Some(usual?.starting_at(time)));
+            }
+        }
         match series.iter().find(|series| series.len() < least) {
             None => Ok(series),
             Some(short) if short.name.is_empty() => Err(Error::Data("it has 1 row, expected a sequence of at least 2".to_owned())),

@@ -25,7 +25,7 @@ pub fn read_series(task: &TableTask, path: &Path) -> Result<Vec<Series>> {
 /// # Errors
 /// As [`read_series`], and when rows to come are needed and lacking, or are not needed.
 pub fn read_series_to_forecast(task: &TableTask, path: &Path, future: Option<&Path>) -> Result<Vec<Series>> {
-    read_series_from(task, TableSource::File(path), future.map(TableSource::File))
+    read_series_and_unseen(task, path, future).map(|(series, _)| series)
 }
 
 /// The same, with the columns whose names training did not all see.
@@ -33,25 +33,18 @@ pub fn read_series_to_forecast(task: &TableTask, path: &Path, future: Option<&Pa
 /// # Errors
 /// As [`read_series_to_forecast`].
 pub fn read_series_and_unseen(task: &TableTask, path: &Path, future: Option<&Path>) -> Result<(Vec<Series>, Vec<UnseenNames>)> {
-    read_all(task, TableSource::File(path), future.map(TableSource::File))
+    read_series_from(task, TableSource::File(path), future.map(TableSource::File))
 }
 
-/// The same as [`read_series_to_forecast`] of tables wherever they are.
+/// The same as [`read_series_and_unseen`] of tables wherever they are.
 ///
 /// # Errors
 /// As [`read_series_to_forecast`].
-pub fn read_series_from(task: &TableTask, table: TableSource<'_>, future: Option<TableSource<'_>>) -> Result<Vec<Series>> {
-    read_all(task, table, future).map(|(series, _)| series)
-}
-
-/// What is read of a table.
-struct Read {
-    series: Vec<Series>,
-    leads: Vec<Lead>,
-    unseen: Vec<UnseenNames>,
-}
-
-fn read_all(task: &TableTask, table: TableSource<'_>, future: Option<TableSource<'_>>) -> Result<(Vec<Series>, Vec<UnseenNames>)> {
+pub fn read_series_from(
+    task: &TableTask,
+    table: TableSource<'_>,
+    future: Option<TableSource<'_>>,
+) -> Result<(Vec<Series>, Vec<UnseenNames>)> {
     let Read { mut series, leads, mut unseen } = read(task, table)?;
     let known_ahead = leads::known_ahead(&leads);
     match future {
@@ -70,6 +63,13 @@ fn read_all(task: &TableTask, table: TableSource<'_>, future: Option<TableSource
     Ok((series, unseen))
 }
 
+/// What is read of a table.
+struct Read {
+    series: Vec<Series>,
+    leads: Vec<Lead>,
+    unseen: Vec<UnseenNames>,
+}
+
 fn read(task: &TableTask, table: TableSource<'_>) -> Result<Read> {
     let path = table.path();
     // A wide table may have labels, which are no steps.
@@ -80,7 +80,7 @@ fn read(task: &TableTask, table: TableSource<'_>) -> Result<Read> {
     let frame = read_columns(task, table, task.columns().iter(), aside)?;
     let transforms = (0..task.columns().len()).map(|column| task.scaling().transform(column));
     let readable = normalization::expect_near(task.of_table(), &frame).and_then(|()| normalization::expect_logarithms(transforms, &frame));
-    let series = readable.and_then(|()| Series::of(&frame, task.group().map(|_| &frame.texts[0])));
+    let series = readable.and_then(|()| Series::of_at_least(&frame, task.group().map(|_| &frame.texts[0]), 1));
     Ok(Read { series: series.map_err(|error| error.in_file(path))?, leads: frame.leads, unseen: frame.unseen })
 }
 
@@ -105,10 +105,12 @@ fn read_columns<'a>(
     let wanted = Wanted::named(columns, task.group().into_iter().map(str::to_owned).collect());
     let categories = Names::known(task.columns(), task.categories());
     let division = Division::unseen(table.path(), task.time(), task.layout(), task.missing());
+    // Of a table without names the first column tells them.
+    let classes = task.classes().to_vec();
     // What was known ahead in training stands in no table.
     let leads = match task {
         TableTask::Forecast(_) => task.columns().to_vec(),
         TableTask::Classify(_) | TableTask::Regress(_) => Vec::new(),
     };
-    table.open()?.read(&division.wanted(Wanted { aside, categories, leads, ..wanted }))
+    table.open()?.read(&division.wanted(Wanted { aside, categories, leads, classes, ..wanted }))
 }

@@ -207,7 +207,135 @@ fn the_baseline_and_the_errors_are_those_by_hand() {
     close(baseline[2], 100.0 * (12.0 / 14.0 + 50.0 / 35.0) / 2.0);
     let of = measures[0].baseline.as_ref().unwrap();
     assert_eq!((of.name.as_str(), of.verdict), ("seasonal naive, 3 steps", Verdict::Undecided));
-    assert_eq!((measures[0].n, measures[0].cases, measures[0].interval), (1, Cases::Stretches(3), None));
+    assert_eq!((measures[0].n, measures[0].cases, measures[0].interval), (1, Cases::Stretches(2), None));
+}
+
+#[test]
+fn a_season_that_no_sequence_has_is_nothing_to_begin_with_and_scored_as_the_last_value() {
+    let file = write_table(&counted_up(120));
+    let open = |season| {
+        let division = Division { validates: false, ..division(0.5) };
+        Forecasting::open(file.path(), &ForecastingConfig { season, division, ..forecasting(&["x"], 5) }).unwrap()
+    };
+    // Rows 90 to 120 are the test part.
+    [0, 1, 89].into_iter().for_each(|season| open(season).expect_to_begin().unwrap());
+    for season in [90, 1000] {
+        let refused = open(season).expect_to_begin().unwrap_err().to_string();
+        let sentence =
+            "is too long: the longest sequence has 90 steps to learn from, expected more than a season; give a shorter one, or 0";
+        assert!(refused.contains(&format!("season = {season} {sentence}")), "{refused}");
+    }
+    // A model that began so is scored.
+    let baseline = |season| {
+        let task = open(season);
+        let mut comparison = task.comparison(Purpose::TestData).unwrap();
+        let batch = task.evaluation(1, 0, Purpose::TestData, 1).unwrap().batch(0).unwrap();
+        comparison.add(0, &batch, &vec![0.0; batch.batch_size * batch.seq_len * 5]);
+        let measure = comparison.measures().swap_remove(0);
+        (measure.n_shown(), measure.baseline.map(|baseline| (baseline.name, baseline.found)))
+    };
+    let ((n, long), (_, last)) = (baseline(1000), baseline(1));
+    assert_eq!((n.as_str(), &long), ("n = 1 stretches of 30 steps", &last));
+    assert_eq!(last.unwrap().0, "last value");
+    assert_eq!(baseline(7).1.unwrap().0, "seasonal naive, 7 steps");
+}
+
+#[test]
+fn a_test_file_that_is_shorter_than_the_horizon_is_told_with_what_is_scored_of_it() {
+    let own = counting(&[20, 20, 20]);
+    let open = |rows: [usize; 3]| {
+        let steps = rows.into_iter().enumerate().flat_map(|(at, n)| (0..n).map(move |step| format!("s{at},{}\n", 10_000 * at + 20 + step)));
+        let test = write_table(&("id,x\n".to_owned() + &steps.collect::<String>()));
+        let division = Division { validates: false, test: Some(test.path().to_owned()), ..division(0.5) };
+        let config = ForecastingConfig { group: Some("id".to_owned()), division, ..forecasting(&["x"], 7) };
+        let task = Forecasting::open(own.path(), &config).unwrap();
+        let mut comparison = task.comparison(Purpose::TestData).unwrap();
+        let batch = task.evaluation(8, 0, Purpose::TestData, 1).unwrap().batch(0).unwrap();
+        comparison.add(0, &batch, &vec![0.0; batch.batch_size * batch.seq_len * 7]);
+        (task.understood().map(str::to_owned), comparison.measures()[0].n_shown())
+    };
+    let behind = "of the 7 steps that are forecast: the steps behind them are not scored";
+    let (told, n) = open([3, 3, 3]);
+    assert_eq!((told.unwrap(), n.as_str()), (format!("the test part has values for at most 3 {behind}"), "n = 3 stretches of 3 steps"));
+    let (told, n) = open([7, 2, 8]);
+    assert_eq!(
+        (told.unwrap(), n.as_str()),
+        (format!("the test part of 1 of 3 sequences has values for 2 {behind}"), "n = 3 stretches of 7 steps")
+    );
+    assert_eq!(open([7, 8, 9]).0, None);
+}
+
+#[test]
+fn every_row_of_the_test_part_may_be_a_surprise_whatever_the_horizon() {
+    // 26 rows, and of those that are scored at a horizon of 18 none is in the last batch.
+    let file = write_table(&counted_up(520));
+    for (horizon, n_scored) in [(1, 26), (18, 9)] {
+        let config = ForecastingConfig {
+            scaling: ScalingChoice::Auto,
+            quantiles: vec![0.1, 0.5, 0.9],
+            division: Division { validates: false, ..division(0.9) },
+            ..forecasting(&["x"], horizon)
+        };
+        let task = Forecasting::open(file.path(), &config).unwrap();
+        let mut comparison = task.comparison(Purpose::TestData).unwrap();
+        let mut set = task.evaluation(1, 0, Purpose::TestData, 1).unwrap();
+        let mut found = 0;
+        assert_eq!(set.n_batches(), 2);
+        for index in 0..set.n_batches() {
+            let batch = set.batch(index).unwrap();
+            found += batch.n_scored();
+            assert!(batch.n_targets() > 0 || comparison.looks_past(index, &batch));
+            comparison.add(index, &batch, &vec![0.0; batch.batch_size * batch.seq_len * 3 * horizon]);
+        }
+        assert_eq!((found, comparison.surprises().len()), (n_scored, 26));
+    }
+}
+
+#[test]
+fn what_the_calendar_tells_is_known_ahead_by_the_times_of_the_rows_to_come() {
+    // The first is a Monday, the 28th a Sunday.
+    let rows = |header: &str, name: &str| {
+        (0..28).fold(format!("{header}\n"), |text, day| text + &format!("{name}2024-01-{:02},{}\n", day + 1, day % 7))
+    };
+    let file = write_table(&rows("store,ds,y", "a,"));
+    let config = ForecastingConfig {
+        calendar: vec![CalendarPart::Weekday],
+        known_ahead: owned(&["ds.weekday"]),
+        group: Some("store".to_owned()),
+        division: Division { time: TimeColumn::Found, validates: false, ..division(0.8) },
+        ..forecasting(&["y"], 2)
+    };
+    let task = Forecasting::open(file.path(), &config).unwrap().table_task().unwrap();
+    assert_eq!(task.columns(), ["y", "ds.weekday", "ds.weekday+1", "ds.weekday+2"]);
+    for future in ["store,ds\na,2024-01-29\na,2024-01-30\n", "note,ds,store\n1,2024-01-29,a\n2,2024-01-30,a\n"] {
+        let read = read_series_to_forecast(&task, file.path(), Some(write_table(future).path())).unwrap();
+        assert_eq!((read[0].len(), read[0].step(27)), (28, &[6.0, 6.0, 0.0, 1.0][..]), "{future}");
+    }
+    // What reads nothing but the calendar needs nothing but times.
+    let blind = ForecastingConfig { columns: owned(&["ds.weekday"]), calendar: Vec::new(), known_ahead: Vec::new(), ..config.clone() };
+    let task = Forecasting::open(file.path(), &blind).unwrap().table_task().unwrap();
+    let read = read_series(&task, write_table("store,ds\na,2024-01-30\na,2024-01-31\n").path()).unwrap();
+    assert_eq!(read[0].values, [1.0, 2.0]);
+    // A wide table has no place for the rows to come; runs that began with one are scored.
+    let division = Division { layout: LayoutChoice::WideColumns, ..config.division.clone() };
+    let wide = ForecastingConfig { group: None, target: Vec::new(), division, ..config };
+    let opened = Forecasting::open(write_table(&rows("ds,a", "")).path(), &wide).unwrap();
+    let refused = opened.expect_to_begin().unwrap_err().to_string();
+    assert!(refused.contains("known_ahead names the column 'ds.weekday', and the rows to come of a wide table"), "{refused}");
+}
+
+#[test]
+fn columns_of_the_table_in_place_of_what_is_known_ahead_are_told() {
+    let open = |header: &str| {
+        let file = write_table(&(0..40).fold(format!("{header}\n"), |text, t| text + &format!("{},{},{}\n", t % 3, t % 5, t % 7)));
+        let division = Division { validates: false, ..division(0.8) };
+        let config = ForecastingConfig { known_ahead: owned(&["offer"]), division, ..forecasting(&["y"], 2) };
+        Forecasting::open(file.path(), &config).unwrap().understood().map(str::to_owned)
+    };
+    let told = "the table has columns that are called as what is known ahead, 'offer+1': they are read in its place; rename them if they are \
+                something else";
+    assert_eq!(open("offer,offer+1,y").as_deref(), Some(told));
+    assert_eq!(open("offer,offer+3,y"), None);
 }
 
 #[test]
@@ -259,6 +387,11 @@ fn a_backtest_forecasts_from_the_last_origins_and_is_scored_by_each() {
     // Four stretches of two steps, a case each.
     let all = &errors.measures()[0];
     assert_eq!((all.found, all.n, all.cases), (3.5, 4, Cases::Stretches(2)));
+
+    // Nothing behind the last origin is read, though values there may be surprises.
+    let quantiles = Forecaster { quantiles: vec![0.1, 0.5, 0.9], ..forecaster.clone() };
+    let backtest_of_quantiles = Backtest::open(file.path(), &quantiles, Origins { n: 1, stride: None }).unwrap();
+    assert_eq!(backtest_of_quantiles.evaluation(8).batch(0).unwrap().seq_len, 7);
 
     let strided = open(3, Some(1)).unwrap();
     assert_eq!((strided.n_forecasts(), strided.too_short()), (5, vec![short("s1", 5, 2), short("s2", 3, 0)]));
@@ -390,7 +523,17 @@ fn times_put_rows_in_order_and_tell_the_season() {
         panic!()
     };
     assert_eq!((forecaster.season, forecaster.time.as_deref()), (12, Some("ds")));
-    let series = read_series(&TableTask::Forecast(forecaster), file.path()).unwrap();
+    let task = TableTask::Forecast(forecaster);
+    // A single step goes on as the others do, on its own day.
+    let alone = read_series(&task, write_table("ds,id,x\n2024-01-01,a,3\n2024-02-01,a,1\n2024-04-15,new,7\n").path()).unwrap();
+    assert_eq!((alone[1].len(), alone[1].next_times(2).unwrap()), (1, owned(&["2024-05-15", "2024-06-15"])));
+    // As most rows do, not as the first sequence does.
+    let mixed = "ds,id,x\n2024-01-01,a,3\n2024-02-01,a,1\n2024-04-15,new,7\n2024-03-01,b,1\n2024-03-02,b,1\n2024-03-03,b,1\n";
+    let alone = read_series(&task, write_table(mixed).path()).unwrap();
+    assert_eq!(alone[1].next_times(2).unwrap(), owned(&["2024-04-16", "2024-04-17"]));
+    let alone = read_series(&task, write_table("ds,id,x\n2024-04,new,7\n").path()).unwrap();
+    assert_eq!((alone[0].len(), alone[0].next_times(2)), (1, None));
+    let series = read_series(&task, file.path()).unwrap();
     assert_eq!(
         (&series[0].values, series[0].next_times(2).unwrap()),
         (&vec![1.0, 2.0, 3.0, 4.0, 5.0].into(), owned(&["2024-06", "2024-07"]))
@@ -543,6 +686,64 @@ fn sequences_are_drawn_as_their_classes_weigh() {
     assert!(Labelling::open(file.path(), unknown).unwrap_err().to_string().contains("did you mean 'up'?"));
 }
 
+#[test]
+fn a_class_that_is_a_number_is_known_however_a_file_writes_it() {
+    let table = |[a, b]: [&str; 2]| {
+        let rows = (0..20).map(|id| format!("s{id},{0},{id}\ns{id},{0},1\n", if id % 2 == 0 { a } else { b }));
+        write_table(&("id,class,x\n".to_owned() + &rows.collect::<String>()))
+    };
+    let (whole, real) = (table(["0", "1"]), table(["0.0", "1.0"]));
+    let classes = |task: &Labelling| {
+        let batch = task.evaluation(64, 0, Purpose::TestData, 1).unwrap().batch(0).unwrap();
+        let (classes, mask) = (batch.targets.tokens().to_vec(), batch.mask.unwrap());
+        classes.into_iter().zip(mask).filter(|(_, mask)| *mask != 0.0).map(|(class, _)| class).collect::<Vec<u32>>()
+    };
+    for (own, other) in [(&whole, &real), (&real, &whole)] {
+        let division = Division { test: Some(other.path().to_owned()), ..division(0.6) };
+        let tested = Labelling::open(own.path(), LabellingConfig { division, ..of_classes() }).unwrap();
+        let unseen = Labelling::unseen(other.path(), &tested.table_task().unwrap()).unwrap();
+        for task in [&tested, &unseen] {
+            assert_eq!(classes(task), [0, 1].repeat(10));
+        }
+    }
+    let task = classification(whole.path()).unwrap().table_task().unwrap();
+    let both = write_table("id,class,x\na,1,0\na,1.0,1\nb,0.00,3\nb,0,4\n");
+    assert_eq!(classes(&Labelling::unseen(both.path(), &task).unwrap()), [1, 0]);
+    let labels = |text: &str| read_labels(&task, TableSource::File(write_table(text).path()));
+    assert_eq!(read_labels(&task, TableSource::File(both.path())).unwrap(), owned(&["1", "0"]));
+    assert_eq!(labels("id,class,x\na,1.0,0\na,1.0,1\nb,7.0,3\nb,7.0,4\n").unwrap(), owned(&["1", "7.0"]));
+    assert!(labels("id,class,x\na,1.0,0\na,0,1\n").unwrap_err().to_string().contains("has the class '1.0' and, in row 2"));
+    let refused = Labelling::unseen(table(["0", "2.0"]).path(), &task).unwrap_err().to_string();
+    assert!(refused.contains("the class '2.0' was not seen in training"), "{refused}");
+}
+
+#[test]
+fn a_table_without_names_that_lacks_the_classes_is_not_read_with_values_in_their_place() {
+    let row = |class: usize, at: usize| format!("{class},{},{},{},{}\n", 0.25 + at as f64, at % 3, at % 5, -0.5);
+    let own = write_table(&(0..20).map(|at| row(1 + at % 2, at)).collect::<String>());
+    let config = LabellingConfig {
+        target: String::new(),
+        group: String::new(),
+        division: Division { validates: false, ..division(0.6) },
+        ..of_classes()
+    };
+    let task = Labelling::open(own.path(), config).unwrap().table_task().unwrap();
+    let read = |text: &str| read_series(&task, write_table(text).path());
+    for text in ["1,0.5,1,3,2\n2,4,5,6,7\n", "?,0.5,1,3,2\n,4,5,6,7\n", "NaN,0.5,1,3,2\n1.0,4,5,6,7\n"] {
+        let read = read(text).unwrap();
+        let values: Vec<&[f64]> = read.iter().map(|series| &series.values[..]).collect();
+        assert_eq!(values, [&[0.5, 1.0, 3.0, 2.0][..], &[4.0, 5.0, 6.0, 7.0]], "{text}");
+    }
+    let refused = |text: &str| read(text).unwrap_err().to_string();
+    let sentence = refused("-0.1086,0.5,1,2\n1,5,6,7\n");
+    let expected = "line 1: without names of columns the first cell of a row is its class, or ? where that is not known; expected '1', '2', found \
+                    '-0.1086'; put the class or ? in front of the values of every row";
+    assert!(sentence.contains(expected), "{sentence}");
+    assert!(refused("1,0.5,1,2\n3,5,6,7\n").contains("line 2: without names of columns"));
+    // Where classes are read, they are named.
+    assert!(Labelling::unseen(write_table("3,0.5,1,2,3\n").path(), &task).unwrap_err().to_string().contains("the class '3' was not seen"));
+}
+
 fn of_numbers() -> LabellingConfig {
     LabellingConfig { label: Label::Number, target: "life".to_owned(), ..of_classes() }
 }
@@ -687,6 +888,8 @@ fn a_known_model_meets_new_tables() {
     let strange = write_table("id,x,class\na,1,upp\na,2,upp\n");
     let refused = Labelling::unseen(strange.path(), &TableTask::Classify(classifier.clone())).unwrap_err().to_string();
     assert!(refused.contains("the class 'upp' was not seen in training; did you mean 'up'?"), "{refused}");
+    let labels = |path| read_labels(&TableTask::Classify(classifier.clone()), TableSource::File(path)).unwrap();
+    assert_eq!((labels(other.path()), labels(strange.path())), (owned(&["up", "down", "down"]), owned(&["upp"])));
     assert_eq!(read_series(&TableTask::Classify(classifier), strange.path()).unwrap()[0].values, [1.0, 2.0]);
 }
 
@@ -777,6 +980,20 @@ fn names_of_the_test_part_alone_are_not_learned() {
     assert!(read_series_and_unseen(&kept, write_table("x,kind\n1,a\n2,b\n").path(), None).unwrap().1.is_empty());
     let target = ForecastingConfig { target: owned(&["kind"]), ..config };
     assert!(Forecasting::open(file.path(), &target).unwrap_err().to_string().contains("line 2, column 'kind': expected a finite number"));
+}
+
+#[test]
+fn a_missing_number_of_a_typed_column_is_no_name() {
+    use super::cells::{Cell, CellReader, Place, TextColumn};
+    let refused = TextColumn::new("id".to_owned(), 1).push(Cell::Real(f64::NAN), Place::Row(1)).unwrap_err();
+    assert!(refused.to_string().contains("row 2, column 'id': the cell is empty, expected a name"), "{refused}");
+    let reader = |may_miss| {
+        let names = Names { column: "mode".to_owned(), values: Some(owned(&["1", "2"])) };
+        CellReader::new(names.column.clone(), may_miss, names.kind())
+    };
+    assert_eq!(reader(true).number(Cell::Real(2.0), Place::Row(0)).unwrap(), 1.0);
+    assert!(reader(true).number(Cell::Real(f64::NAN), Place::Row(0)).unwrap().is_nan());
+    assert!(reader(false).number(Cell::Real(f64::NAN), Place::Row(0)).is_err());
 }
 
 #[test]

@@ -4,20 +4,21 @@ use std::ops::RangeInclusive;
 
 use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveDateTime};
 
-/// How times are written, each with what stands behind the seconds; the first that fits the first cell is that of the column.
-const PATTERNS: [(&str, &str); 11] = [
-    ("%Y-%m-%d", ""),
-    ("%Y/%m/%d", ""),
-    ("%d.%m.%Y", ""),
-    ("%Y-%m-%d %H:%M", ""),
-    ("%Y-%m-%d %H:%M:%S%.f", ""),
-    ("%Y-%m-%dT%H:%M", ""),
-    ("%Y-%m-%dT%H:%M:%S%.f", ""),
-    ("%Y-%m-%dT%H:%M:%S%.f", "Z"),
-    ("%Y-%m-%d %H:%M:%S%.f", "+00:00"),
-    ("%Y/%m/%d %H:%M", ""),
-    ("%Y/%m/%d %H:%M:%S%.f", ""),
+/// How times are written; the first that fits the first cell is that of the column.
+const PATTERNS: [&str; 9] = [
+    "%Y-%m-%d",
+    "%Y/%m/%d",
+    "%d.%m.%Y",
+    "%Y-%m-%d %H:%M",
+    "%Y-%m-%d %H:%M:%S%.f",
+    "%Y-%m-%dT%H:%M",
+    "%Y-%m-%dT%H:%M:%S%.f",
+    "%Y/%m/%d %H:%M",
+    "%Y/%m/%d %H:%M:%S%.f",
 ];
+
+/// What stands behind times of the day: nothing, or one of those that say UTC, which mean the same.
+const ENDS: [&str; 8] = ["", "Z", " +00:00", " +0000", " +00", "+00:00", "+0000", "+00"];
 
 /// Milliseconds of a day.
 const DAY: f64 = 86_400_000.0;
@@ -39,6 +40,16 @@ pub(super) fn date(time: f64) -> Option<NaiveDateTime> {
     DateTime::from_timestamp_millis(millisecond as i64)?.naive_utc().checked_add_signed(rest)
 }
 
+/// Whether `cell` is a date with a time of the day and what that is off from UTC, such as +02:00; nothing is none.
+pub(super) fn has_offset(cell: &str) -> bool {
+    let Some(at) = cell.rfind(['+', '-']) else { return false };
+    let (time, offset) = (cell[..at].trim_end(), &cell[at + 1..]);
+    let has_colon = offset.len() == 5;
+    let fits = |(at, byte): (usize, u8)| if has_colon && at == 2 { byte == b':' } else { byte.is_ascii_digit() };
+    let is_some = offset.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
+    is_some && [2, 4, 5].contains(&offset.len()) && offset.bytes().enumerate().all(fits) && time.contains(':') && Clock::is_date(time)
+}
+
 /// Milliseconds since 1970 of `time`, to the microsecond.
 fn milliseconds(time: NaiveDateTime) -> f64 {
     let time = time.and_utc();
@@ -52,7 +63,7 @@ pub enum Clock {
     Number,
     /// Months, such as 2024-01.
     Month,
-    /// Dates, or dates with a time of the day: one of the patterns.
+    /// Dates, or dates with a time of the day: one of the patterns with one of the ends, those with the first end before those with the second.
     Calendar(usize),
     /// Dates in digits, such as 20240131.
     DateDigits,
@@ -76,8 +87,13 @@ impl Clock {
 
     /// How `cell` is written; none where it is no time.
     pub(super) fn of(cell: &str) -> Option<Self> {
-        let all = [Self::Number, Self::Month].into_iter().chain((0..PATTERNS.len()).map(Self::Calendar));
-        all.into_iter().find(|clock| clock.read(cell).is_some())
+        let mut all = [Self::Number, Self::Month].into_iter().chain((0..PATTERNS.len() * ENDS.len()).map(Self::Calendar));
+        all.find(|clock| cell.ends_with(clock.end()) && clock.read(cell).is_some())
+    }
+
+    /// What stands behind the times of the first cell.
+    fn end(self) -> &'static str {
+        if let Self::Calendar(place) = self { ENDS[place / PATTERNS.len()] } else { "" }
     }
 
     /// The same where it must be a date.
@@ -115,13 +131,15 @@ impl Clock {
         match self {
             Self::Number => cell.parse().ok().filter(|number: &f64| number.is_finite()),
             Self::Month => NaiveDate::parse_from_str(&format!("{cell}-01"), "%Y-%m-%d").ok().and_then(at_midnight),
-            Self::Calendar(pattern) => {
-                let (pattern, end) = PATTERNS[pattern];
-                let cell = cell.strip_suffix(end)?;
-                if pattern.contains("%H") {
-                    return NaiveDateTime::parse_from_str(cell, pattern).ok().and_then(at);
+            Self::Calendar(place) => {
+                let (pattern, is_utc) = (PATTERNS[place % PATTERNS.len()], !self.end().is_empty());
+                let cell = if is_utc { ENDS[1..].iter().find_map(|&end| cell.strip_suffix(end))? } else { cell };
+                match pattern.contains("%H") {
+                    true => NaiveDateTime::parse_from_str(cell, pattern).ok().and_then(at),
+                    // A day has no zone.
+                    false if is_utc => None,
+                    false => NaiveDate::parse_from_str(cell, pattern).ok().and_then(at_midnight),
                 }
-                NaiveDate::parse_from_str(cell, pattern).ok().and_then(at_midnight)
             }
             Self::DateDigits | Self::MonthDigits => self.of_number(cell.parse().ok()?),
         }
@@ -131,7 +149,7 @@ impl Clock {
     pub fn write(self, time: f64) -> String {
         match (self, date(time)) {
             (Self::Month, Some(time)) => time.format("%Y-%m").to_string(),
-            (Self::Calendar(pattern), Some(time)) => time.format(PATTERNS[pattern].0).to_string() + PATTERNS[pattern].1,
+            (Self::Calendar(place), Some(time)) => time.format(PATTERNS[place % PATTERNS.len()]).to_string() + self.end(),
             (Self::DateDigits, Some(time)) => time.format("%Y%m%d").to_string(),
             (Self::MonthDigits, Some(time)) => time.format("%Y%m").to_string(),
             _ => time.to_string(),
@@ -270,6 +288,18 @@ impl Clock {
                 let days = (1..).map(|days| last + days as f64 * DAY);
                 days.filter(|&time| date(time).is_none() || open[weekday(time)]).take(n).collect()
             }
+        }
+    }
+}
+
+impl Step {
+    /// The same from `time` on, whose day of the month may be another.
+    pub(super) fn starting_at(self, time: f64) -> Self {
+        match (self, date(time)) {
+            (Self::Months { months, day }, Some(date)) if date.day() != day.min(last_day(date.date())) => {
+                Self::Months { months, day: date.day() }
+            }
+            (step, _) => step,
         }
     }
 }
@@ -608,6 +638,44 @@ mod tests {
             "line 3: the column 'ds' holds '2.1.2024', expected a time that is written like its first, '2024-01-01'"
         );
         assert!(refused(&["1", "inf"]).contains("holds 'inf'"));
+    }
+
+    #[test]
+    fn times_in_utc_are_read_and_those_of_other_zones_are_to_be_converted() {
+        let plain = times(&["2010-01-04 00:00:00", "2010-01-04 12:30:00"]).1;
+        for [first, second] in [
+            ["2010-01-04T00:00:00+00:00", "2010-01-04T12:30:00+00:00"],
+            ["2010-01-04 00:00:00Z", "2010-01-04 12:30:00.000Z"],
+            ["2010-01-04T00:00Z", "2010-01-04T12:30Z"],
+            ["2010-01-04T00:00+00:00", "2010-01-04T12:30+00:00"],
+            ["2010-01-04 00:00:00+0000", "2010-01-04 12:30:00+0000"],
+            ["2010/01/04 00:00 +00:00", "2010/01/04 12:30 +00:00"],
+            ["2010-01-04 00:00+00", "2010-01-04 12:30+00"],
+            // However they say it.
+            ["2010-01-04T00:00:00Z", "2010-01-04T12:30:00+00:00"],
+            ["2010-01-04T00:00:00 +0000", "2010-01-04T12:30:00Z"],
+        ] {
+            let (clock, found) = times(&[first, second]);
+            assert_eq!((&found, clock.write(found[0]).as_str()), (&plain, first));
+        }
+        let sentence = |line: u64, cell: &str| {
+            format!(
+                "line {line}: the column 'ds' holds '{cell}', a time with an offset from UTC, expected UTC; convert all to UTC and leave the offset out (of \
+                 local times an hour is there twice each autumn), or keep the dates alone"
+            )
+        };
+        let refused = |cells: &[&str]| read(cells).unwrap_err().to_string();
+        for cell in ["2010-01-04T00:00:00+01:00", "2010-01-04 00:00:00.5-0530", "2010-01-04 00:00 +02"] {
+            assert_eq!(refused(&[cell]), sentence(2, cell));
+        }
+        assert_eq!(refused(&["2010-01-04T00:00:00+00:00", "2010-06-04T00:00:00+01:00"]), sentence(3, "2010-06-04T00:00:00+01:00"));
+        assert!(!["2010-01-04", "2010-01-04 10:00", "4-0530", "-10:00", "+", "é+01"].into_iter().any(has_offset));
+        // No offset is none, where UTC was not expected either.
+        for [first, second] in [["2010-01-04 00:00:00", "2010-01-05 00:00:00+00:00"], ["2010-01-04 00:00Z", "2010-01-04T12:30+0000"]] {
+            let expected = format!("line 3: the column 'ds' holds '{second}', expected a time that is written like its first, '{first}'");
+            assert_eq!(refused(&[first, second]), expected);
+        }
+        assert!(refused(&["2010-01-04Z"]).contains("holds no times"));
     }
 
     #[test]

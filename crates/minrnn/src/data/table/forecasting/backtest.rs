@@ -110,7 +110,7 @@ impl Backtest {
             )))
         };
         let bounds = |series: &Series| origins.bounds(series.len(), horizon);
-        let Forecasting { table, understood, unseen } = Forecasting::of_trained(path, forecaster, bounds, check)?;
+        let Forecasting { table, understood, unseen, .. } = Forecasting::of_trained(path, forecaster, bounds, check)?;
         Ok(Self { table, origins, understood, unseen })
     }
 
@@ -169,7 +169,7 @@ impl Backtest {
     /// Batches of at most `batch_size` sequences that are scored at their origins alone.
     pub fn evaluation(&self, batch_size: usize) -> Box<dyn EvaluationSet> {
         let (table, part, stride) = (Arc::clone(&self.table), Part::Test, self.origins.stride(self.horizon()));
-        let whole = whole(&table, part, batch_size.max(1));
+        let whole = whole(&table, |series| table.scored(series, part), batch_size.max(1));
         Box::new(ForecastEvaluation { table, part, whole, stride })
     }
 

@@ -1,6 +1,6 @@
 //! What is forecast from what, as a user asks for it and as the table is understood.
 
-use minrnn_model::Forecaster;
+use minrnn_model::{Forecaster, first_few};
 
 use super::super::calendar::CalendarPart;
 use super::super::columns::TimeColumn;
@@ -53,8 +53,10 @@ impl ForecastingConfig {
         let header = opened.header();
         let Roles { group, target, time, layout, .. } = roles;
         let division = Division { time, layout, ..self.division.clone() };
-        let config = Self { group, target, division, ..self.clone() };
-        Ok((config.with_calendar(header)?.with_known_ahead()?, understood))
+        let config = Self { group, target, division, ..self.clone() }.with_calendar(header)?.with_known_ahead()?;
+        let told = [understood, config.own_leads(header)];
+        let understood = told.into_iter().flatten().reduce(|all, sentence| all + "\n" + &sentence);
+        Ok((config, understood))
     }
 
     /// With the parts of the calendar among the columns that are read.
@@ -99,6 +101,25 @@ impl ForecastingConfig {
     /// The values at the next steps of the columns that are known ahead.
     fn leads(&self) -> Vec<String> {
         self.known_ahead.iter().flat_map(|column| leads::names(column, self.horizon)).collect()
+    }
+
+    /// That the table has columns which are called as values at the next steps are, if so, as a sentence: they are taken for these, as in a stream.
+    fn own_leads(&self, header: &[String]) -> Understood {
+        let own: Vec<String> = self.leads().into_iter().filter(|name| header.contains(name)).map(|name| format!("'{name}'")).collect();
+        (!own.is_empty()).then(|| {
+            format!(
+                "the table has columns that are called as what is known ahead, {}: they are read in its place; rename them if they are something else",
+                first_few(8, own.into_iter())
+            )
+        })
+    }
+
+    /// That the rows to come have no place for what is known ahead, if so, as a sentence.
+    pub(super) fn placelessness(&self) -> Understood {
+        let first = self.known_ahead.first().filter(|_| !self.division.layout().is_long())?;
+        Some(format!(
+            "known_ahead names the column '{first}', and the rows to come of a wide table have no place for it; give the table a row for each step"
+        ))
     }
 
     /// That nothing is read of what is forecast, if so, as a sentence.

@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::super::SeasonalNaive;
 use super::super::example::Example;
 use super::super::measure::{Cases, Comparison, Measure};
+use super::super::{Chunk, SeasonalNaive};
 use super::examples::LastForecasts;
 use super::spreads::Ratios;
 use super::{Part, Spreads, Table, WholeSeries, whole};
@@ -27,8 +27,12 @@ pub(super) struct ForecastErrors {
     /// For each sequence its first stretch.
     first: Vec<usize>,
     /// How the sequences lie in the batches.
-    whole: Option<WholeSeries>,
-    /// Of the row after each step that is scored.
+    whole: OnceLock<WholeSeries>,
+    /// Whether the naive forecast of some value was one of a season before.
+    is_seasonal: bool,
+    /// Whether surprises are told at all steps that are followed by a value, not only at those that are scored.
+    follows_all: bool,
+    /// Of the row after each step that is followed.
     surprises: Vec<f64>,
     /// The same of quantiles that are spread by something.
     spread: Option<(Spreads, Vec<f64>)>,
@@ -86,7 +90,7 @@ impl Sums {
 impl ForecastErrors {
     pub fn new(table: Arc<Table>, part: Part) -> Self {
         let stretch = steps_of_case(&table, part);
-        Self::of_stretches(table, part, stretch)
+        Self { follows_all: true, ..Self::of_stretches(table, part, stretch) }
     }
 
     /// The same, which also knows the errors of the forecasts of every stretch of `stretch` steps; none: of every sequence.
@@ -107,13 +111,30 @@ impl ForecastErrors {
             stretch,
             case,
             first,
-            whole: None,
+            whole: OnceLock::new(),
+            is_seasonal: false,
+            follows_all: false,
             surprises: Vec::new(),
             spread: None,
             ratios: None,
             last: LastForecasts::default(),
             differences: OnceLock::new(),
         }
+    }
+
+    /// Batch `index` of these.
+    fn chunk(&self, index: u64, batch: &Batch) -> Chunk {
+        self.whole.get_or_init(|| whole(&self.table, |series| self.wanted(series), batch.batch_size)).chunk(index as usize)
+    }
+
+    /// The steps of sequence `series` up to which it is read.
+    fn wanted(&self, series: usize) -> Range<usize> {
+        if self.follows_all { self.table.followed(series, self.part) } else { self.table.scored(series, self.part) }
+    }
+
+    /// The steps of sequence `series` whose next value may be a surprise, but for those that are scored.
+    fn followed(&self, series: usize) -> Range<usize> {
+        if self.follows_all { self.table.followed(series, self.part) } else { 0..0 }
     }
 
     fn stretch_of(&self, series: usize, step: usize) -> usize {
@@ -177,7 +198,8 @@ impl ForecastErrors {
 
     fn measures_of(&self, target: usize, cases: &[Case], what: Cases) -> Vec<Measure> {
         let forecaster = &self.table.forecaster;
-        let naive = SeasonalNaive::new(forecaster.season).name();
+        // Where less than a season is known, it is the last value.
+        let naive = SeasonalNaive::new(if self.is_seasonal { forecaster.season } else { 1 }).name();
         let name = |measure: &str| format!("{measure} of {}", forecaster.target[target]);
         let cases = cases.iter().map(|(series, sums)| (*series, &sums[target]));
         let sums: Vec<(usize, &Sums)> = cases.filter(|(_, sums)| sums.n > 0.0).collect();
@@ -221,21 +243,28 @@ impl ForecastErrors {
 }
 
 impl Comparison for ForecastErrors {
+    fn looks_past(&self, index: u64, batch: &Batch) -> bool {
+        let is_followed = |(series, steps): &(usize, Range<usize>)| {
+            let followed = self.followed(*series);
+            followed.start < steps.end && steps.start < followed.end
+        };
+        self.follows_all && self.chunk(index, batch).rows.iter().flatten().any(is_followed)
+    }
+
     fn add(&mut self, index: u64, batch: &Batch, outputs: &[f32]) {
         let table = Arc::clone(&self.table);
         let forecaster = &table.forecaster;
         let (width, n_targets, n_quantiles) = (table.n_outputs(), table.predicted.len(), forecaster.n_quantiles());
         let naive = SeasonalNaive::new(forecaster.season);
-        let chunk = self.whole.get_or_insert_with(|| whole(&table, self.part, batch.batch_size)).chunk(index as usize);
+        let chunk = self.chunk(index, batch);
         let (mut kept, mut numbers, mut next, mut spread) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut scales = Vec::new();
         for (series, step, place) in chunk.places() {
-            if batch.mask.as_ref().is_some_and(|mask| mask[place] == 0.0) {
+            let is_scored = batch.mask.as_ref().is_none_or(|mask| mask[place] != 0.0);
+            if !is_scored && !self.followed(series).contains(&step) {
                 continue;
             }
-            let stretch = self.stretch_of(series, step);
             let (recent, outputs) = (table.recent(series, step, &mut kept), &outputs[place * width..][..width]);
-            table.task.predict_into(recent, outputs, &mut numbers);
             next.clear();
             next.extend(table.predicted.iter().map(|&column| table.series[series].step(step + 1)[column]));
             self.surprises.extend(forecaster.surprise(recent, outputs, &next));
@@ -245,6 +274,11 @@ impl Comparison for ForecastErrors {
                 spreads.apply(&mut spread);
                 surprises.extend(forecaster.surprise(recent, &spread, &next));
             }
+            if !is_scored {
+                continue;
+            }
+            let stretch = self.stretch_of(series, step);
+            table.task.predict_into(recent, outputs, &mut numbers);
             if self.ratios.is_some() {
                 scales.clear();
                 scales.extend((0..n_targets).map(|target| forecaster.target_scale(target, recent)));
@@ -260,7 +294,9 @@ impl Comparison for ForecastErrors {
                         continue;
                     }
                     // The naive forecast takes the last that is known at its place, or the first behind that.
-                    let source = naive.source(step, ahead);
+                    let source = naive.seasonal_source(step, ahead);
+                    self.is_seasonal |= source.is_some();
+                    let source = source.unwrap_or(step);
                     let mut before = (0..=source).rev().chain(source + 1..=step).map(|t| of.step(t)[column]).filter(|x| !x.is_nan());
                     let Some(before) = before.next() else { continue };
                     if let Some(ratios) = &mut self.ratios {
@@ -309,8 +345,9 @@ impl Comparison for ForecastErrors {
 }
 
 /// Steps of a case where sequences are too few to be one each: forecasts from steps within a horizon or a season of each other share most of
-/// what they are wrong about.
+/// what they are wrong about. No case has more steps than are scored.
 fn steps_of_case(table: &Table, part: Part) -> Option<usize> {
-    let n_scored = (0..table.series.len()).filter(|&series| !table.scored(series, part).is_empty()).count();
-    (n_scored < ENOUGH_SERIES).then(|| table.forecaster.horizon.max(table.forecaster.season))
+    let scored: Vec<usize> = (0..table.series.len()).map(|series| table.n_forecast(series, part)).filter(|&n| n > 0).collect();
+    let longest = scored.iter().copied().max().unwrap_or(1);
+    (scored.len() < ENOUGH_SERIES).then(|| table.forecaster.horizon.max(table.forecaster.season).min(longest))
 }

@@ -1,5 +1,6 @@
 //! Every sequence from its first step to the last that is scored.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::super::WholeSeries;
@@ -12,13 +13,14 @@ use crate::data::{Batch, EvaluationSet};
 /// Steps of an evaluation batch.
 pub(super) const CHUNK_LEN: usize = 512;
 
-/// Every sequence that is scored in `part`, from its first step to the last that is; nothing after it has to be read.
-pub(super) fn whole(table: &Table, part: Part, batch_size: usize) -> WholeSeries {
-    let last = |series: usize| Some(table.scored(series, part)).filter(|scored| !scored.is_empty()).map_or(0, |scored| scored.end);
+/// Every sequence of which `wanted` has steps, from its first step to the last of these: those that are scored, or that tell how surprising a value is;
+/// nothing after them has to be read.
+pub(super) fn whole(table: &Table, wanted: impl Fn(usize) -> Range<usize>, batch_size: usize) -> WholeSeries {
+    let last = |series: usize| Some(wanted(series)).filter(|steps| !steps.is_empty()).map_or(0, |steps| steps.end);
     WholeSeries::new((0..table.series.len()).map(last).collect(), batch_size, CHUNK_LEN)
 }
 
-/// Every sequence from its first step to the last that is scored in a part.
+/// Every sequence from its first step to the last that is scored in a part, or to the last of those behind it that are followed by a value.
 pub(super) struct ForecastEvaluation {
     pub(super) table: Arc<Table>,
     pub(super) part: Part,

@@ -47,10 +47,10 @@ use super::measure::Comparison;
 use super::roles::Understood;
 use super::series::Series;
 use super::unseen_names::UnseenNames;
-use crate::Result;
 use crate::data::batch::check_shape;
 use crate::data::{BatchSource, EvaluationSet, Extent, IoKind, SequenceTask};
 use crate::rng::Purpose;
+use crate::{Error, Result};
 
 /// The task of forecasting the sequences of a table.
 #[derive(Debug, Clone)]
@@ -58,6 +58,9 @@ pub struct Forecasting {
     table: Arc<Table>,
     understood: Understood,
     unseen: Vec<UnseenNames>,
+    /// Why no training should begin with it, if something is in the way, as a sentence: a season that is too long to be one of what is learned from, or
+    /// columns that are known ahead and have no place in rows to come.
+    unfit: Option<String>,
 }
 
 /// Updates that a short series needs.
@@ -111,7 +114,7 @@ impl SequenceTask for Forecasting {
     fn evaluation(&self, batch_size: usize, _seed: u64, purpose: Purpose, _n_batches: u64) -> Result<Box<dyn EvaluationSet>> {
         check_shape(batch_size, CHUNK_LEN)?;
         let (table, part) = (Arc::clone(&self.table), part(purpose));
-        let whole = whole(&table, part, batch_size);
+        let whole = whole(&table, |series| table.followed(series, part), batch_size);
         Ok(Box::new(ForecastEvaluation { table, part, whole, stride: 1 }))
     }
 
@@ -124,8 +127,12 @@ impl SequenceTask for Forecasting {
         let is_more = bounds != self.table.bounds;
         is_more.then(|| {
             let table = Arc::new(Table { bounds, ..Table::clone(&self.table) });
-            Box::new(Self { table, understood: None, unseen: Vec::new() }) as Box<dyn SequenceTask>
+            Box::new(Self { table, understood: None, unseen: Vec::new(), unfit: None }) as Box<dyn SequenceTask>
         })
+    }
+
+    fn expect_to_begin(&self) -> Result<()> {
+        self.unfit.as_ref().map_or(Ok(()), |sentence| Err(Error::Config(sentence.clone())))
     }
 
     fn understood(&self) -> Option<&str> {

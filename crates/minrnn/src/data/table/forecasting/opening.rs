@@ -8,6 +8,7 @@ use minrnn_model::{Category, Forecaster};
 
 use super::super::frame::Lead;
 use super::super::paces::{self, Paces};
+use super::super::roles::Understood;
 use super::super::series::Series;
 use super::super::values::Values;
 use super::super::{Division, Frame, Names, Numbers, Opened, Wanted, categories, leads, normalization, other_columns, read_table};
@@ -52,6 +53,19 @@ impl Gathered {
         Series::extend(&mut self.series, &later)?;
         Ok(self.series.iter().map(Series::len).collect())
     }
+}
+
+/// All of `sentences`, each on a line.
+fn together(sentences: impl IntoIterator<Item = Understood>) -> Understood {
+    sentences.into_iter().flatten().reduce(|all, sentence| all + "\n" + &sentence)
+}
+
+/// That no value of a sequence of `longest` steps lies a season behind another one.
+fn overlong(season: usize, longest: usize) -> String {
+    format!(
+        "season = {season} is too long: the longest sequence has {longest} steps to learn from, expected more than a season; give a shorter one, or 0 for \
+         the usual one of the column of times"
+    )
 }
 
 impl Forecasting {
@@ -116,13 +130,17 @@ impl Forecasting {
         let paces = Paces::of(&gathered.series);
         let season = if config.season == 0 { paces.season() } else { config.season };
         let mixture = if config.season == 0 { paces.mixture() } else { None };
-        let told = [understood.clone(), config.blindness(), mixture, paces.gaps(season, config.division.missing)];
-        let understood = told.into_iter().flatten().reduce(|all, sentence| all + "\n" + &sentence);
+        let gaps = paces.gaps(season, config.division.missing);
+        let longest = bounds.iter().map(|bounds| bounds.training).max().unwrap_or(0);
+        let is_overlong = config.season > 1 && config.season >= longest;
+        let unfit = config.placelessness().or_else(|| is_overlong.then(|| overlong(season, longest)));
         // What comes when is settled.
         gathered.series.iter_mut().for_each(|series| series.times = Values::default());
         let config = &ForecastingConfig { season, ..config.clone() };
         let task = Self::new(gathered.series.into(), bounds, config, time, categories).map_err(|error| error.in_file(path))?;
-        let task = Self { understood, ..task };
+        let [validated, tested] = [Part::Validation, Part::Test].map(|part| task.table.shortness(part));
+        let understood = together([understood.clone(), config.blindness(), mixture, gaps, validated, tested]);
+        let task = Self { understood, unfit, ..task };
         task.table.expect_all_readable(|| {
             let known = Names::known(&task.table.forecaster.columns, &task.table.forecaster.categories);
             let wanted = Wanted { categories: known, ..config.wanted() };
@@ -177,7 +195,7 @@ impl Forecasting {
         let validates = config.division.validates || config.division.validation.is_some();
         let parts = [Some(Part::Training), Some(Part::Validation).filter(|_| validates), Some(Part::Test)];
         parts.into_iter().flatten().try_for_each(|part| table.expect_scored(part, config))?;
-        Ok(Self { table: Arc::new(table), understood: None, unseen: Vec::new() })
+        Ok(Self { table: Arc::new(table), understood: None, unseen: Vec::new(), unfit: None })
     }
 
     /// The task of a trained model on another table, all of which is to be scored.
@@ -221,8 +239,8 @@ impl Forecasting {
             let table = Table::new(series.into(), bounds, predicted, forecaster.clone(), 1, true);
             table.expect_readable(&frame)?;
             check(&table, &config)?;
-            let understood = paces::gaps(&table.series, forecaster);
-            Ok(Self { table: Arc::new(table), understood, unseen: frame.unseen.clone() })
+            let understood = together([paces::gaps(&table.series, forecaster), table.shortness(Part::Test)]);
+            Ok(Self { table: Arc::new(table), understood, unseen: frame.unseen.clone(), unfit: None })
         };
         found().map_err(|error: Error| error.in_file(path))
     }

@@ -13,6 +13,17 @@ pub enum Part {
     Test,
 }
 
+impl Part {
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Training => "training part",
+            Self::Validation => "validation part",
+            Self::Test => "test part",
+        }
+    }
+}
+
 /// Where the parts of a series end; one that ends where it begins is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bounds {

@@ -208,7 +208,15 @@ mod tests {
 
     fn series(values: &[f64]) -> Vec<Series> {
         let (times, to_come) = (Values::default(), Values::default());
-        vec![Series { name: "a".to_owned(), values: values.to_vec().into(), width: 1, times, clock: Clock::Number, to_come }]
+        vec![Series {
+            name: "a".to_owned(),
+            values: values.to_vec().into(),
+            width: 1,
+            times,
+            clock: Clock::Number,
+            to_come,
+            usual_step: None,
+        }]
     }
 
     fn fit(choice: ScalingChoice, values: &[f64]) -> Result<Seen> {

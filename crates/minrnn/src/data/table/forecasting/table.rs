@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use minrnn_model::{Forecaster, Normalization, TableTask, Transform};
 
+use super::super::roles::Understood;
 use super::super::series::Series;
 use super::super::{Frame, normalization};
 use super::ForecastingConfig;
@@ -80,12 +81,37 @@ impl Table {
         self.bounds[series].scored(part, self.forecaster.horizon)
     }
 
+    /// The steps of sequence `series` whose next value lies in `part`: those that are scored and, where surprises are told of it, those behind them
+    /// that have no whole forecast before them.
+    pub(super) fn followed(&self, series: usize, part: Part) -> std::ops::Range<usize> {
+        let (scored, end) = (self.scored(series, part), self.bounds[series].of(part).end);
+        match part == Part::Test && self.forecaster.tells_surprise() && !scored.is_empty() {
+            true => scored.start..scored.end.max(end.saturating_sub(1)),
+            false => scored,
+        }
+    }
+
+    /// How many steps of sequence `series` have values that are scored in `part`.
+    pub(super) fn n_forecast(&self, series: usize, part: Part) -> usize {
+        let scored = self.scored(series, part);
+        if scored.is_empty() { 0 } else { self.bounds[series].of(part).end.saturating_sub(scored.start + 1) }
+    }
+
+    /// That sequences have fewer steps in `part` than are forecast, if so, as a sentence.
+    pub(super) fn shortness(&self, part: Part) -> Understood {
+        let (name, horizon) = (part.name(), self.forecaster.horizon);
+        let all: Vec<usize> = (0..self.series.len()).map(|series| self.n_forecast(series, part)).filter(|&n| n > 0).collect();
+        let short = all.iter().copied().filter(|&n| n < horizon);
+        let (n_short, n, most) = (short.clone().count(), all.len(), short.max()?);
+        let of = if n_short < n { format!(" of {n_short} of {n} sequences") } else { String::new() };
+        let at_most = if n_short > 1 { "at most " } else { "" };
+        Some(format!(
+            "the {name}{of} has values for {at_most}{most} of the {horizon} steps that are forecast: the steps behind them are not scored"
+        ))
+    }
+
     pub(super) fn expect_scored(&self, part: Part, config: &ForecastingConfig) -> Result<()> {
-        let name = match part {
-            Part::Training => "training part",
-            Part::Validation => "validation part",
-            Part::Test => "test part",
-        };
+        let name = part.name();
         let horizon = self.forecaster.horizon;
         if (0..self.series.len()).any(|series| !self.scored(series, part).is_empty()) {
             let is_known = |&column: &usize| (0..self.series.len()).any(|series| self.knows(series, column, part));

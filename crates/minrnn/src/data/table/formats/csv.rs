@@ -271,7 +271,10 @@ mod tests {
         for cut in ["id,x\na,1\nb,\"2", "id,x\na,1\nb,\"2\n", "id,x\na,1\n\"b,2\nc,3\n", "id,x\na,1\nb,\""] {
             assert!(refusal(cut).starts_with("the record that begins on line 3 ends with the file within quotation marks"), "{cut}");
         }
-        for word in ["NaN", "inf", "1e999", "one", "1.5.2", "0x10", "1,5,2"] {
+        assert!(
+            refusal("id,x\na,1\nb,NaN").starts_with("line 3, column 'x': expected a finite number, found 'NaN', a missing one; fill it")
+        );
+        for word in ["inf", "1e999", "one", "1.5.2", "0x10", "1,5,2"] {
             let sentence = refusal(format!("id,x\na,1\r\nb,\"{word}\""));
             assert_eq!(sentence, format!("line 3, column 'x': expected a finite number, found '{word}'"));
         }

@@ -123,12 +123,23 @@ fn format_of(path: &Path, beginning: &[u8]) -> &'static Format {
     let text = beginning.strip_prefix(BYTE_ORDER_MARK).unwrap_or(beginning);
     // It may end within a character.
     let text = text.utf8_chunks().next().map_or("", |chunk| chunk.valid()).trim_start();
-    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    let extension = extension(path);
     let find = |is: &dyn Fn(&Format) -> bool| FORMATS.into_iter().find(|format| is(format));
     find(&|format| format.magic.iter().any(|magic| beginning.starts_with(magic)))
         .or_else(|| find(&|format| format.extensions.iter().any(|known| known.eq_ignore_ascii_case(extension))))
         .or_else(|| find(&|format| (format.begins)(text)))
         .unwrap_or(&csv::FORMAT)
+}
+
+/// Whether the name of a file ends as those of tables do, and of no log or program, as JSON Lines and `.ts` may be.
+pub(crate) fn is_named_as_table(path: &Path) -> bool {
+    let formats = [&parquet::FORMAT, &arrow::FORMAT, &csv::FORMAT];
+    formats.iter().flat_map(|format| format.extensions).any(|known| extension(path).eq_ignore_ascii_case(known))
+}
+
+/// How the name of a file ends.
+fn extension(path: &Path) -> &str {
+    path.extension().and_then(|extension| extension.to_str()).unwrap_or_default()
 }
 
 /// The wanted columns of the table that `reader` reads.

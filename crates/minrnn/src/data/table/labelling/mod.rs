@@ -21,6 +21,7 @@ use self::errors::{NumberErrors, median};
 use self::hits::ClassHits;
 use self::parts::Parts;
 use super::categories;
+use super::cells::same_number;
 use super::example;
 use super::label::Label;
 use super::layout::VALUE;
@@ -28,7 +29,9 @@ use super::measure::Comparison;
 use super::roles::{Roles, Understood};
 use super::series::{Series, labels};
 use super::unseen_names::UnseenNames;
-use super::{Chunk, Division, Frame, Names, Opened, TimeColumn, Wanted, WholeSeries, normalization, other_columns, read_table};
+use super::{
+    Chunk, Division, Frame, Names, Opened, TableSource, Texts, TimeColumn, Wanted, WholeSeries, normalization, other_columns, read_table,
+};
 use crate::data::batch::{check_shape, expect_index};
 use crate::data::{Batch, BatchSource, EvaluationSet, Extent, IoKind, SequenceTask, Sequences};
 use crate::rng::Purpose;
@@ -105,18 +108,16 @@ impl Gathered {
         match &mut self.labels {
             Labels::Classes(classes) => {
                 let known = |name: &String| {
-                    let found = names.iter().position(|class| class == name).map(|at| at as u32);
+                    let found = class_of(name, names).map(|at| at as u32);
                     let unknown = || suggestion(name, names.iter().map(String::as_str));
                     found.ok_or_else(|| Error::Data(format!("the class '{name}' was not seen in training{}", unknown())))
                 };
                 let ids = targets.distinct().iter().map(known).collect::<Result<Vec<u32>>>()?;
-                classes.extend(labels(groups, targets, target, Label::Class, |a, b| a == b)?.iter().map(|&label| ids[label as usize]));
+                classes.extend(labels_by(&ids, frame, target, Label::Class)?.into_iter().map(|label| ids[label as usize]));
             }
             Labels::Numbers(numbers) => {
-                let known = targets.distinct().iter().map(|text| number(text, target)).collect::<Result<Vec<f64>>>()?;
-                // 1 and 1.0 are the same.
-                let same = |a: u32, b: u32| known[a as usize] == known[b as usize];
-                numbers.extend(labels(groups, targets, target, Label::Number, same)?.iter().map(|&label| known[label as usize]));
+                let known = numbers_of(targets, target)?;
+                numbers.extend(labels_by(&known, frame, target, Label::Number)?.into_iter().map(|label| known[label as usize]));
             }
         }
         self.series.extend(Series::of(frame, Some(groups))?);
@@ -130,6 +131,24 @@ impl Gathered {
             Labels::Numbers(_) => (vec![0; n], 1),
         }
     }
+}
+
+/// Which of `classes` is called `name`; another format may write the same number in another way.
+fn class_of(name: &str, classes: &[String]) -> Option<usize> {
+    classes.iter().position(|class| class == name).or_else(|| same_number(name, classes))
+}
+
+/// Which of the different labels of `frame` each sequence has; labels that mean the same, as 1 and 1.0 do, are one.
+///
+/// # Errors
+/// When a sequence has more than one.
+fn labels_by<T: PartialEq>(meanings: &[T], frame: &Frame, target: &str, label: Label) -> Result<Vec<u32>> {
+    labels(&frame.texts[0], &frame.texts[1], target, label, |a, b| meanings[a as usize] == meanings[b as usize])
+}
+
+/// The numbers that the different labels of the column `target` are.
+fn numbers_of(targets: &Texts, target: &str) -> Result<Vec<f64>> {
+    targets.distinct().iter().map(|text| number(text, target)).collect()
 }
 
 fn number(text: &str, target: &str) -> Result<f64> {
@@ -225,32 +244,35 @@ impl Labelling {
     /// # Errors
     /// When the file cannot be read, has a class that the model does not know, or the model labels no sequences.
     pub fn unseen(path: &Path, task: &TableTask) -> Result<Self> {
-        let label = match task {
-            TableTask::Classify(_) => Label::Class,
-            TableTask::Regress(_) => Label::Number,
-            TableTask::Forecast(_) => return Err(Error::Config("the model forecasts and gives sequences no labels".to_owned())),
-        };
-        let target = &task.targets()[0];
-        let config = LabellingConfig {
-            label,
-            columns: task.columns().to_vec(),
-            target: target.clone(),
-            group: task.group().unwrap_or_default().to_owned(),
-            class_weights: ClassWeights::Equal,
-            division: Division::unseen(path, task.time(), task.layout(), task.missing()),
-            like: None,
-            seed: 0,
-        };
-        let known = Names::known(task.columns(), task.categories());
-        let frame = read_table(path, &Wanted { categories: known, ..config.wanted() })?;
-        let mut gathered = Gathered::new(label);
+        let config = LabellingConfig::trained(path, task)?;
+        let frame = config.read_like(task, TableSource::File(path))?;
+        let mut gathered = Gathered::new(config.label);
         let near = normalization::expect_near(task.normalization(), &frame);
-        let found = near.and_then(|()| gathered.add(&frame, task.classes(), target));
+        let found = near.and_then(|()| gathered.add(&frame, task.classes(), &config.target));
         let parts = Parts { test: found.map_err(|error| error.in_file(path))?, ..Parts::default() };
         let Gathered { series, labels } = gathered;
         let table = Table { series: series.into(), labels: Arc::new(labels), task: task.clone(), config, parts };
         Ok(Self { table: Arc::new(table), understood: None, unseen: frame.unseen })
     }
+}
+
+/// The label of each sequence of `table`, in the order in which [`read_series_from`](super::read_series_from) has them: a class that the model of `task`
+/// knows as that calls it, and any other label as it stands there.
+///
+/// # Errors
+/// When the table cannot be read, a sequence has two labels, or the model labels no sequences.
+pub fn read_labels(task: &TableTask, table: TableSource<'_>) -> Result<Vec<String>> {
+    let path = table.path();
+    let config = LabellingConfig::trained(path, task)?;
+    let frame = config.read_like(task, table)?;
+    let (targets, classes) = (&frame.texts[1], task.classes());
+    let names: Vec<&str> =
+        targets.distinct().iter().map(|found| class_of(found, classes).map_or(found.as_str(), |at| classes[at].as_str())).collect();
+    let found = match config.label {
+        Label::Class => labels_by(&names, &frame, &config.target, config.label),
+        Label::Number => numbers_of(targets, &config.target).and_then(|known| labels_by(&known, &frame, &config.target, config.label)),
+    };
+    Ok(found.map_err(|error| error.in_file(path))?.into_iter().map(|label| names[label as usize].to_owned()).collect())
 }
 
 /// Names of the classes of a training table, in order.
@@ -277,6 +299,34 @@ fn target_normalization(numbers: &[f64], training: &[usize], config: &LabellingC
 }
 
 impl LabellingConfig {
+    /// What a trained model reads of the table `path`, all of which is to be scored.
+    ///
+    /// # Errors
+    /// When the model labels no sequences.
+    fn trained(path: &Path, task: &TableTask) -> Result<Self> {
+        let label = match task {
+            TableTask::Classify(_) => Label::Class,
+            TableTask::Regress(_) => Label::Number,
+            TableTask::Forecast(_) => return Err(Error::Config("the model forecasts and gives sequences no labels".to_owned())),
+        };
+        Ok(Self {
+            label,
+            columns: task.columns().to_vec(),
+            target: task.targets()[0].clone(),
+            group: task.group().unwrap_or_default().to_owned(),
+            class_weights: ClassWeights::Equal,
+            division: Division::unseen(path, task.time(), task.layout(), task.missing()),
+            like: None,
+            seed: 0,
+        })
+    }
+
+    /// The columns of `table` that the model of `task` reads, and its labels.
+    fn read_like(&self, task: &TableTask, table: TableSource<'_>) -> Result<Frame> {
+        let known = Names::known(task.columns(), task.categories());
+        table.open()?.read(&Wanted { categories: known, ..self.wanted() })
+    }
+
     /// The same with the columns that `header` tells where nobody names them.
     fn understood(self, header: &[String]) -> Result<(Self, Understood)> {
         let named = |name: String| Some(name).filter(|name| !name.is_empty());

@@ -1,18 +1,16 @@
 //! The kernels of the convolution as CUDA text.
 
 use burn::backend::DType;
+use minrnn_model::CONV_TAPS;
 
 use super::super::cuda_source::{CudaSource, Offline};
 use super::super::tensors::{format, square};
 use super::{Plan, SizesCompilationArg, back, forward};
 
-/// Taps: what the blocks of the models have.
-const KERNEL_SIZE: usize = 4;
-
 /// Both passes with everything a block of a model gives them.
 pub fn cuda_sources() -> Vec<CudaSource> {
     let offline = Offline::new();
-    let plan = Plan { past: KERNEL_SIZE - 1, window: false, codes: false, d_y: true, d_next: false, d_residual: true };
+    let plan = Plan { past: CONV_TAPS - 1, window: false, codes: false, d_y: true, d_next: false, d_residual: true };
     macro_rules! source {
         ($name:expr, $kernel:path, $dtype:expr, [$($buffer:ident)*]) => {{
             let kernel = <$kernel>::new(

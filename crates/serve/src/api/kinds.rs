@@ -1,0 +1,123 @@
+//! Kinds of content: what a request says that it holds, and what it would rather have.
+
+use axum::http::{HeaderMap, StatusCode, header};
+
+use super::error::ApiError;
+
+pub(super) const JSON: &str = "application/json";
+pub(super) const CSV: &str = "text/csv";
+
+/// Refuses a body that is not said to be one of `kinds`: a page of another site can send some other kinds without being asked whether it may.
+pub(super) fn expect_kind(headers: &HeaderMap, kinds: &[&str]) -> Result<(), ApiError> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let named = kind.split(';').next().unwrap_or_default().trim();
+    if kinds.iter().any(|kind| kind.eq_ignore_ascii_case(named)) {
+        return Ok(());
+    }
+    let sentence = format!("expected 'Content-Type: {}', found '{kind}'", kinds.join("' or '"));
+    Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence))
+}
+
+/// Whether JSON is to be sent rather than CSV, which whoever takes anything gets, or nothing that there is.
+pub(super) fn prefers_json(headers: &HeaderMap) -> bool {
+    let accepted: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|kinds| kinds.to_str().ok()).collect();
+    let accepted = accepted.join(",");
+    let (json, csv) = (wanted(&accepted, JSON), wanted(&accepted, CSV));
+    json.weight > 0.0 && (json > csv || (json == csv && json.named == Named::Itself))
+}
+
+/// How much a kind is wanted; of two that are wanted as much, it is the one that is named more closely.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+struct Wanted {
+    weight: f32,
+    named: Named,
+}
+
+/// How closely a range names a kind.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Named {
+    Not,
+    Any,
+    OfItsType,
+    Itself,
+}
+
+/// What `accepted`, the ranges of kinds that a client takes, says of `kind`: the closest of them counts.
+fn wanted(accepted: &str, kind: &str) -> Wanted {
+    let mut closest = Wanted { weight: 0.0, named: Named::Not };
+    for range in accepted.split(',') {
+        let mut parts = range.split(';').map(str::trim);
+        let named = named(parts.next().unwrap_or_default(), kind);
+        if named > closest.named {
+            let weight = |part: &str| {
+                let (name, weight) = part.split_once('=')?;
+                name.trim().eq_ignore_ascii_case("q").then(|| weight.trim().parse().unwrap_or(0.0))
+            };
+            closest = Wanted { weight: parts.find_map(weight).unwrap_or(1.0), named };
+        }
+    }
+    closest
+}
+
+fn named(range: &str, kind: &str) -> Named {
+    let of_type = |kind: &str| kind.split_once('/').map(|(of_type, _)| of_type.to_ascii_lowercase());
+    match range {
+        _ if range.eq_ignore_ascii_case(kind) => Named::Itself,
+        "*/*" => Named::Any,
+        _ if range.ends_with("/*") && of_type(range) == of_type(kind) => Named::OfItsType,
+        _ => Named::Not,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: header::HeaderName, values: &[&str]) -> HeaderMap {
+        values.iter().map(|value| (name.clone(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn kinds_are_the_same_in_capitals() {
+        for kind in ["text/csv", "Text/CSV", "TEXT/CSV ; charset=utf-8"] {
+            assert_eq!(expect_kind(&headers(header::CONTENT_TYPE, &[kind]), &[JSON, CSV]), Ok(()), "{kind}");
+        }
+        for kind in ["", "text", "text/csvs", "text/plain; text/csv"] {
+            assert!(expect_kind(&headers(header::CONTENT_TYPE, &[kind]), &[JSON, CSV]).is_err(), "{kind}");
+        }
+    }
+
+    #[test]
+    fn json_is_sent_to_whom_it_is_as_welcome_by_name_as_csv() {
+        let prefers = |values: &[&str]| prefers_json(&headers(header::ACCEPT, values));
+        for accepted in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/json, text/csv",
+            "text/csv;q=0.5, application/json;Q=0.9",
+            "application/json, text/plain, */*",
+            "application/*",
+            "text/csv;q=0, */*",
+        ] {
+            assert!(prefers(&[accepted]), "{accepted}");
+        }
+        assert!(prefers(&["text/html", "application/json"]));
+        for accepted in [
+            "",
+            "*/*",
+            "text/csv",
+            "image/png",
+            "application/json;q=0",
+            "application/json;q=0, text/csv",
+            "application/json ; q=0.000, */*",
+            "application/json;q=0.5, text/csv",
+            "application/json;q=0.5, */*",
+            "text/*, application/*",
+            "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+            "application/jsonl",
+        ] {
+            assert!(!prefers(&[accepted]), "{accepted}");
+        }
+        assert!(!prefers(&[]));
+    }
+}
