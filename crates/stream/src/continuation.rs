@@ -1,6 +1,6 @@
 //! One text that is being continued: what is remembered of it beside the model's state.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
 use minrnn_model::{TextStream, Tokenizer};
 use serde::{Deserialize, Serialize};
