@@ -32,7 +32,7 @@ def _is_named(sequence: Any) -> bool:
 def originals(task: dict[str, Any], table: Any) -> dict[str, Any]:
     """The names of sequences as they stand in the table, by their texts."""
     group = task.get("group")
-    if not group or isinstance(table, (str, os.PathLike)) or group not in _names(table):
+    if not group or isinstance(table, (str, os.PathLike)) or not _has_names(table) or group not in _names(table):
         return {}
     return {as_name(name): name for name in names_of(table, group)}
 
