@@ -13,17 +13,20 @@ use crate::{Result, expect_output};
 
 /// Sequences read at once.
 const BATCH_SIZE: usize = 32;
+/// Long sequences that a thread of the runtime reads at once.
+pub(crate) const MOST_OF_THREAD: usize = 8;
 /// Steps read at once.
 const CHUNK_LEN: usize = 512;
 
-/// What predicting for `series` with a model of `config` needs.
+/// What predicting for `series` with a model of `config` needs, by the library or by the runtime.
 ///
 /// # Errors
 /// When the configuration is not valid.
 pub fn prediction_memory(config: &ModelConfig, series: &[Series]) -> Result<Estimate> {
     let longest = series.iter().map(Series::len).max().unwrap_or(0);
-    let (batch_size, seq_len) = (series.len().min(BATCH_SIZE), longest.min(CHUNK_LEN));
-    let sizes = Sizes { batch_size, seq_len, scored: (batch_size * seq_len) as u128, threads: rayon::current_num_threads() };
+    let threads = rayon::current_num_threads();
+    let (batch_size, seq_len) = (series.len().min(BATCH_SIZE.max(MOST_OF_THREAD * threads)), longest.min(CHUNK_LEN));
+    let sizes = Sizes { batch_size, seq_len, scored: (batch_size * seq_len) as u128, threads };
     inference("prediction", config, sizes)
 }
 

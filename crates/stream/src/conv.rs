@@ -8,7 +8,7 @@ use minrnn_kernels::matmul::transposed;
 use minrnn_model::CONV_TAPS;
 
 use crate::gates;
-use crate::linear::{GRANULE, Linear};
+use crate::linear::{LANES, Linear};
 use crate::pass::{Memory, Pass};
 use crate::shared::Shared;
 use crate::source::{Source, join};
@@ -50,7 +50,7 @@ impl Conv {
         let d = self.depthwise.bias.len();
         let y = room(&mut buffers.normed, pass.rows * d);
         let shared = Shared::new(y, d);
-        pass.workers.split(d, GRANULE, CONV_TAPS * pass.rows * d, |_, range| {
+        pass.workers.split(d, LANES, CONV_TAPS * pass.rows * d, |_, range| {
             let inputs = |row: usize| &x[row * d..][range.clone()];
             self.depthwise.forward(pass, memory, range.clone(), inputs, shared);
         });

@@ -10,7 +10,9 @@ use crate::pass::Pass;
 use crate::shared::Shared;
 
 /// Outputs at whose multiples a product is cut over threads.
-pub(crate) const GRANULE: usize = WeightMatrix::SPLIT;
+const GRANULE: usize = WeightMatrix::SPLIT;
+/// Channels at whose multiples other work is cut: those of the widest vector.
+pub(crate) const LANES: usize = 16;
 
 /// A matrix and what is added to its product.
 #[derive(Debug, Clone)]
@@ -81,8 +83,8 @@ pub(crate) fn split_rows(pass: &Pass<'_>, rows: usize, cost: usize, work: impl F
     true
 }
 
-/// The product of `rows` rows of `x` with `matrix`, cut over the workers; `then(row, outputs, values, out)` gets each piece of a row, with its
-/// place in `out`.
+/// The product of `rows` rows of `x` with `matrix`, cut over the workers, by rows where they are many; `then(row, outputs, values, out)` gets each
+/// piece of a row, with its place in `out`.
 ///
 /// # Shapes
 /// `x` `[rows, inputs]`, `out` `[rows, outputs]`; `scratch` has room for as much as `out`.
@@ -96,6 +98,14 @@ pub(crate) fn product(
     then: impl Fn(usize, Range<usize>, &[f32], &mut [f32]) + Sync,
 ) {
     let out = Shared::new(out, matrix.outputs());
+    if by_rows(pass, matrix, rows, x, scratch, |row, values| {
+        let outputs = 0..values.len();
+        // SAFETY: pieces have rows of their own.
+        let out = unsafe { out.part(row, outputs.clone()) };
+        then(row, outputs, values, out);
+    }) {
+        return;
+    }
     matmul(pass, matrix, 1, 0..1, rows, x, scratch, |range, values| {
         for (row, values) in values.chunks_exact(range.len()).enumerate() {
             // SAFETY: pieces have outputs of their own.
@@ -103,6 +113,30 @@ pub(crate) fn product(
             then(row, range.clone(), values, out);
         }
     });
+}
+
+/// The product of `rows` rows of `x` with all of `matrix`, if [there are enough to cut them](split_rows); `then(row, values)` gets each. False, and nothing is
+/// done, where there are not.
+///
+/// # Shapes
+/// As those of [`product`].
+fn by_rows(
+    pass: &Pass<'_>,
+    matrix: &WeightMatrix,
+    rows: usize,
+    x: &[f32],
+    scratch: &mut [f32],
+    then: impl Fn(usize, &[f32]) + Sync,
+) -> bool {
+    let (inputs, outputs) = (matrix.inputs(), matrix.outputs());
+    let scratch = Shared::new(scratch, outputs);
+    split_rows(pass, rows, inputs * outputs, |range, memory| {
+        // SAFETY: pieces have rows of their own.
+        let values = unsafe { scratch.part(0, range.start * outputs..range.end * outputs) };
+        let inputs = Inputs { rows: range.len(), x: &x[range.start * inputs..range.end * inputs], bias: None };
+        matrix.multiply(pass.level, inputs, 0..outputs, values, outputs, memory);
+        range.zip(values.chunks_exact(outputs)).for_each(|(row, values)| then(row, values));
+    })
 }
 
 /// `out = x Wᵀ` for the rows of the pass.
@@ -143,17 +177,6 @@ impl Linear {
     /// # Shapes
     /// `x` `[rows, inputs]`, `y` `[rows, outputs]`; `scratch` has room for as much as `y`.
     pub(crate) fn add_to(&self, pass: &Pass<'_>, rows: usize, x: &[f32], scratch: &mut [f32], y: &mut [f32]) {
-        let (inputs, outputs) = (self.weight.inputs(), self.weight.outputs());
-        let (shared_values, shared_y) = (Shared::new(scratch, outputs), Shared::new(y, outputs));
-        let by_rows = split_rows(pass, rows, inputs * outputs, |range, memory| {
-            let part = range.start * outputs..range.end * outputs;
-            // SAFETY: pieces have rows of their own.
-            let (values, y) = unsafe { (shared_values.part(0, part.clone()), shared_y.part(0, part)) };
-            self.add_rows(pass, &x[range.start * inputs..range.end * inputs], values, y, memory);
-        });
-        if by_rows {
-            return;
-        }
         product(pass, &self.weight, rows, x, scratch, y, |_, range, values, y| {
             gates::add_biased(pass.level, [values, &self.bias[range]], y);
         });
@@ -166,9 +189,18 @@ impl Linear {
     pub(crate) fn add_gated_to(&self, pass: &Pass<'_>, rows: usize, x: &[f32], scratch: &mut [f32], y: &mut [f32]) {
         let width = self.weight.outputs() / 2;
         let y = Shared::new(y, width);
+        let bias = self.bias.split_at(width);
+        if by_rows(pass, &self.weight, rows, x, scratch, |row, values| {
+            let (value, gate) = values.split_at(width);
+            // SAFETY: pieces have rows of their own.
+            let y = unsafe { y.part(row, 0..width) };
+            gates::add_gated_linear(pass.level, [value, bias.0, gate, bias.1], y);
+        }) {
+            return;
+        }
         matmul(pass, &self.weight, 2, 0..2, rows, x, scratch, |range, values| {
             let (value, gate) = values.split_at(rows * range.len());
-            let bias = [&self.bias[range.clone()], &self.bias[width + range.start..width + range.end]];
+            let bias = [&bias.0[range.clone()], &bias.1[range.clone()]];
             for (row, parts) in value.chunks_exact(range.len()).zip(gate.chunks_exact(range.len())).enumerate() {
                 // SAFETY: pieces have ranges of their own.
                 let y = unsafe { y.part(row, range.clone()) };

@@ -4,39 +4,82 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use minrnn_model::{Prediction, TableTask};
 use minrnn_stream::{Model, Workspace};
+use rayon::prelude::*;
 
 use crate::Result;
 use crate::data::table::Series;
-use crate::predict::finite;
+use crate::predict::{MOST_OF_THREAD, finite};
 
-/// Sequences read at once.
-const BATCH_SIZE: usize = 32;
-/// Steps of each between two looks at `stop`.
+/// Steps of each sequence between two looks at `stop`.
 const CHUNK_LEN: usize = 1 << 14;
+/// Steps of the sequences of a bunch that keep the arithmetic busy.
+const ENOUGH_STEPS: usize = 512;
+/// Most sequences of a bunch that has fewer steps.
+const MOST_SHORT: usize = 32;
 
-/// What `model` says at the last step of each of `series`, each read from its first step on; `None` when `stop` was raised before the end.
+/// What `model` says at the last step of each of `series`, each read from its first step on; `None` when `stop` was raised before the end. Called within
+/// a pool of threads, these read different sequences.
 ///
 /// # Errors
 /// When the model does not read the columns of `task`, or what is predicted for a sequence is no number.
 pub fn predict(model: &Model, task: &TableTask, series: &[Series], stop: &AtomicBool) -> Result<Option<Vec<Prediction>>> {
-    let (mut workspace, mut predictions) = (Workspace::new(), Vec::with_capacity(series.len()));
-    for bunch in series.chunks(BATCH_SIZE) {
-        let mut state = model.init_state(bunch.len())?;
-        // All but the last step of each, which have different numbers of them.
-        let longest = bunch.iter().map(|series| series.len() - 1).max().unwrap_or(0);
-        for start in (0..longest).step_by(CHUNK_LEN) {
-            if stop.load(Ordering::Relaxed) {
-                return Ok(None);
-            }
-            let part = |series: &Series| series.seen(task, start..(series.len() - 1).min(start + CHUNK_LEN));
-            model.advance_values(&bunch.iter().map(part).collect::<Vec<_>>(), &mut state, &mut workspace)?;
+    let bunches = bunches(series);
+    let read = |workspace: &mut Workspace, bunch: &&[Series]| of_bunch(model, task, bunch, workspace, stop);
+    // Outside a pool one is not asked for: the process may be the child of one whose threads it does not have.
+    let found: Vec<Option<Vec<Prediction>>> = match rayon::current_thread_index() {
+        Some(_) if bunches.len() > 1 => {
+            let workspace = || {
+                let mut workspace = Workspace::new();
+                workspace.set_threads((rayon::current_num_threads() / bunches.len()).max(1));
+                workspace
+            };
+            bunches.par_iter().map_init(workspace, read).collect::<Result<_>>()?
         }
-        let last: Vec<f32> = bunch.iter().flat_map(|series| series.seen(task, series.len() - 1..series.len())).collect();
-        let mut outputs = vec![0.0; bunch.len() * model.outputs()];
-        model.step_values(&last, &mut state, &mut outputs, &mut workspace)?;
-        for (series, outputs) in bunch.iter().zip(outputs.chunks_exact(model.outputs())) {
-            predictions.push(finite(task, series, outputs)?);
+        _ => {
+            let mut workspace = Workspace::new();
+            bunches.iter().map(|bunch| read(&mut workspace, bunch)).collect::<Result<_>>()?
         }
+    };
+    Ok(found.into_iter().collect::<Option<Vec<_>>>().map(|found| found.into_iter().flatten().collect()))
+}
+
+/// The sequences that are read together, whatever the number of threads, on which no prediction may depend.
+fn bunches(mut series: &[Series]) -> Vec<&[Series]> {
+    let mut bunches = Vec::new();
+    while !series.is_empty() {
+        let (mut n, mut steps) = (0, 0);
+        while n < series.len().min(MOST_SHORT) && (n < MOST_OF_THREAD || steps < ENOUGH_STEPS) {
+            steps += series[n].len();
+            n += 1;
+        }
+        let (bunch, rest) = series.split_at(n);
+        bunches.push(bunch);
+        series = rest;
     }
-    Ok(Some(predictions))
+    bunches
+}
+
+/// The same of sequences that are read together.
+fn of_bunch(
+    model: &Model,
+    task: &TableTask,
+    bunch: &[Series],
+    workspace: &mut Workspace,
+    stop: &AtomicBool,
+) -> Result<Option<Vec<Prediction>>> {
+    let mut state = model.init_state(bunch.len())?;
+    // All but the last step of each, which have different numbers of them.
+    let longest = bunch.iter().map(|series| series.len() - 1).max().unwrap_or(0);
+    for start in (0..longest).step_by(CHUNK_LEN) {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let part = |series: &Series| series.seen(task, start..(series.len() - 1).min(start + CHUNK_LEN));
+        model.advance_values(&bunch.iter().map(part).collect::<Vec<_>>(), &mut state, workspace)?;
+    }
+    let last: Vec<f32> = bunch.iter().flat_map(|series| series.seen(task, series.len() - 1..series.len())).collect();
+    let mut outputs = vec![0.0; bunch.len() * model.outputs()];
+    model.step_values(&last, &mut state, &mut outputs, workspace)?;
+    let predictions = bunch.iter().zip(outputs.chunks_exact(model.outputs()));
+    predictions.map(|(series, outputs)| finite(task, series, outputs)).collect::<Result<_>>().map(Some)
 }

@@ -9,7 +9,7 @@
 
 use super::Mixer;
 use super::state_space::StateSpace;
-use crate::linear::{GRANULE, Linear};
+use crate::linear::{LANES, Linear};
 use crate::pass::{Memory, Pass};
 use crate::shared::Shared;
 use crate::shift::Shift;
@@ -56,7 +56,7 @@ impl Mixer for H3 {
         let [products, memories] = [products, memories].map(|buffer| Shared::new(room(buffer, n * d * e), d * e));
         let hidden = Shared::new(room(&mut buffers.hidden, n * d), d);
         let cost = n * (self.shift.state_len() + self.ssm.state_len() + d);
-        pass.workers.split(d / e, GRANULE.div_ceil(e), cost, |_, heads| {
+        pass.workers.split(d / e, LANES.div_ceil(e), cost, |_, heads| {
             let (channels, pairs) = (heads.start * e..heads.end * e, heads.start * e * e..heads.end * e * e);
             let part = |row: usize, i: usize| &all[row * 3 * d + i * d..][channels.clone()];
             for &span in pass.spans {

@@ -14,7 +14,7 @@ use core::ops::Range;
 use minrnn_kernels::simd::{self, Simd, WithSimd, mul_add};
 use minrnn_model::{HYENA_FEATURES, HYENA_HIDDEN, hyena_layers};
 
-use crate::linear::GRANULE;
+use crate::linear::LANES;
 use crate::pass::{Memory, Pass};
 use crate::shared::Shared;
 use crate::source::{Source, join};
@@ -87,7 +87,7 @@ impl LongFilter {
         // SAFETY: pasts are written at no other place, and the phase below is over before the next layer begins.
         let past = |session: usize| unsafe { memory.past(session) };
         let lags = self.taps.len() / d;
-        pass.workers.split(d, GRANULE, pass.rows * self.taps.len(), |_, channels| {
+        pass.workers.split(d, LANES, pass.rows * self.taps.len(), |_, channels| {
             for span in pass.spans {
                 let past = past(span.session);
                 let first = past.len() / d - span.len;

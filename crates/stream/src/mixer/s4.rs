@@ -2,7 +2,7 @@
 
 use super::state_space::StateSpace;
 use super::{Mixer, Output};
-use crate::linear::GRANULE;
+use crate::linear::LANES;
 use crate::pass::{Memory, Pass};
 use crate::shared::Shared;
 use crate::source::{Source, join};
@@ -41,7 +41,7 @@ impl Mixer for S4 {
         let u = &buffers.normed[..n * d];
         let y = Shared::new(room(&mut buffers.recurrent[0], n * d), d);
         let hidden = Shared::new(room(&mut buffers.hidden, n * d), d);
-        pass.workers.split(d, GRANULE, n * self.ssm.state_len(), |_, range| {
+        pass.workers.split(d, LANES, n * self.ssm.state_len(), |_, range| {
             for &span in pass.spans {
                 let part = |row: usize| &u[row * d..][range.clone()];
                 // SAFETY: pieces have channels of their own, and one part is in use at a time.
