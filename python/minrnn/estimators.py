@@ -328,8 +328,8 @@ class Forecaster(Estimator):
         return self
 
     def predict(self, df: Any = None, *, future: Any = None) -> Any:
-        """The next values of every series of ``df``, or of what was learned from: a frame of the same library with a row for each series and step. ``future`` has the
-        rows to come of the columns that are known ahead."""
+        """The next values of every series of ``df``, or of what was learned from: a frame of the same library with a row for each series and step, whose names
+        and times have the types that they have there. ``future`` has the rows to come of the columns that are known ahead."""
         table = self._table(df)
         predicted = _told(self.model_.predict(table, future=future, threads=self._threads))
         return like(table, predicted)

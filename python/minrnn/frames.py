@@ -29,12 +29,41 @@ def _is_named(sequence: Any) -> bool:
     return isinstance(sequence, dict) or hasattr(sequence, "columns")
 
 
-def originals(task: dict[str, Any], table: Any) -> dict[str, Any]:
-    """The names of sequences as they stand in the table, by their texts."""
-    group = task.get("group")
-    if not group or isinstance(table, (str, os.PathLike)) or not _has_names(table) or group not in _names(table):
-        return {}
-    return {as_name(name): name for name in names_of(table, group)}
+class SequenceNames:
+    """The names of the sequences of a table, as it has them."""
+
+    def __init__(self, task: dict[str, Any], table: Any) -> None:
+        group = task.get("group")
+        has_names = group and not isinstance(table, (str, os.PathLike)) and _has_names(table)
+        # The library knows the columns by their texts.
+        key = next((key for key in _names(table) if str(key) == group), None) if has_names else None
+        self._column = None if key is None else table[key]
+        self._names = [] if key is None else names_of(table, key)
+        # Where a sequence has a row, by the text of its name.
+        self._rows = {as_name(name): row for row, name in enumerate(self._names)}
+
+    def names(self, texts: list[str]) -> list[Any]:
+        """The names that are written as ``texts``."""
+        return [self._names[self._rows[text]] if text in self._rows else text for text in texts]
+
+    def column(self, texts: list[str]) -> Any:
+        """The same as a column of the library and the type that the table has it of; None where the table does not have them."""
+        if self._column is None or not all(text in self._rows for text in texts):
+            return None
+        return taken(self._column, [self._rows[text] for text in texts])
+
+
+def library_of(table: Any) -> str:
+    """The library that a table, or a column of one, is of."""
+    return type(table).__module__.split(".")[0]
+
+
+def taken(column: Any, rows: list[int]) -> Any:
+    """A column with the values at ``rows``, of the type that it has: that of pandas or polars, of all others an array."""
+    library = library_of(column)
+    if library == "pandas":
+        return column.iloc[rows].reset_index(drop=True)
+    return column[rows] if library == "polars" else _values({"": column}, "")[rows]
 
 
 def names_of(table: Any, group: str) -> list[Any]:
@@ -85,8 +114,10 @@ class Predictions:
         numbers: np.ndarray,
         times: list[list[str]] | None = None,
         notes: list[str] | None = None,
+        column: Any = None,
     ) -> None:
-        self._task, self._number_names = task, number_names
+        # The names as a column of the library that the table is of, where it has them.
+        self._task, self._number_names, self._column = task, number_names, column
         self.names, self.times, self.notes = names, times, notes or []
         if task["task"] == "classify":
             self.classes, self.probabilities = task["classes"], numbers
@@ -124,17 +155,26 @@ class Predictions:
         step = _free("step", "_ahead", [*own, *values])
         return [*own, (step, np.tile(np.arange(1, horizon + 1), n)), *values]
 
+    def _columns_of(self, library: str) -> dict[str, Any]:
+        """The same, with names of the type that the table has them of where that is one of ``library``."""
+        columns, group = self.columns(), self._task.get("group")
+        if self._column is not None and group in columns and library_of(self._column) == library:
+            each = len(columns[group]) // max(len(self), 1)
+            columns[group] = taken(self._column, [row for row in range(len(self)) for _ in range(each)])
+        return columns
+
     def to_pandas(self) -> Any:
-        """The same as a frame of pandas."""
+        """The same as a frame of pandas; of one of pandas the names of sequences keep their type."""
         import pandas  # type: ignore[import-untyped]
 
-        return pandas.DataFrame(self.columns())
+        return pandas.DataFrame(self._columns_of("pandas"))
 
     def to_polars(self) -> Any:
-        """The same as a frame of polars."""
+        """The same as a frame of polars; of one of polars the names of sequences keep their type."""
         import polars
 
-        return polars.DataFrame({name: list(column) for name, column in self.columns().items()})
+        columns = self._columns_of("polars")
+        return polars.DataFrame({name: column if library_of(column) == "polars" else list(column) for name, column in columns.items()})
 
     def __repr__(self) -> str:
         return f"<minrnn.Predictions of {len(self)} sequences: {', '.join(name for name, _ in self._named())}>"

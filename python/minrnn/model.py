@@ -8,7 +8,7 @@ from typing import Any
 
 from . import _minrnn
 from .errors import InputError, KindError
-from .frames import Predictions, originals, sequences
+from .frames import Predictions, SequenceNames, sequences
 from .handed import handed, is_path
 from .policy import Policy
 
@@ -85,11 +85,11 @@ class Model(_minrnn.Model):
                 raise InputError("the table has no rows, expected at least one")
             numbers = self.session(len(unnamed), threads=threads, table=True).prefill(unnamed)
             return Predictions(task, self._number_names, None, numbers)
-        known = originals(task, table)
+        known = SequenceNames(task, table)
         names, times, numbers, notes = self._predict(_read(table), None if future is None else _read(future), threads)
-        named = None if names == [""] else [known.get(name, name) for name in names]
+        named = None if names == [""] else known.names(names)
         told = [each for each in times if each is not None]
-        return Predictions(task, self._number_names, named, numbers, told if len(told) == len(times) else None, notes)
+        return Predictions(task, self._number_names, named, numbers, told if len(told) == len(times) else None, notes, known.column(names))
 
     def _labels_of(self, table: Any) -> list[str]:
         """The label of every sequence of a table, in memory or a file, as the table has it, in the order in which ``predict`` has the sequences."""

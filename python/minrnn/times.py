@@ -1,4 +1,4 @@
-"""Forecasts as a frame of the library that their table is of, with times of the type that they have there: so that both can be joined."""
+"""Forecasts as a frame of the library that their table is of, with names of sequences and times of the type that they have there: so that both can be joined."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .frames import Predictions, _has_names, _is_missing, _names, _values
+from .frames import Predictions, _has_names, _is_missing, _names, _values, library_of
 from .handed import is_path, zone_of
 
 # What an array of texts becomes first, by the kind of the column.
@@ -17,8 +17,8 @@ WIDEST: dict[str, Any] = {"M": "datetime64[us]", "i": np.int64, "u": np.uint64, 
 
 def like(table: Any, predicted: Predictions) -> Any:
     """Predictions as a frame of the library that ``table`` is of."""
-    columns = predicted.columns()
-    library = "" if is_path(table) else type(table).__module__.split(".")[0]
+    library = "" if is_path(table) else library_of(table)
+    columns = predicted._columns_of(library if library in ("pandas", "polars") else "numpy")
     time = predicted._task.get("time")
     if time in columns and not is_path(table) and _has_names(table) and time in _names(table):
         texts = [str(value) for value in columns[time]]

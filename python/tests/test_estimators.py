@@ -437,6 +437,72 @@ def test_times_of_pandas_keep_their_type_so_that_frames_can_be_merged(kind):
     assert forecast["ds"].tolist() == whole["ds"].tolist()[40:] and len(forecast.merge(whole, on="ds")) == 5
 
 
+NAMES = {
+    "integers": lambda pandas, names: pandas.Series(names),
+    "small": lambda pandas, names: pandas.Series(names.astype(np.int16)),
+    "nullable": lambda pandas, names: pandas.Series(names, dtype="Int64"),
+    "reals": lambda pandas, names: pandas.Series(names / 4),
+    "categories": lambda pandas, names: pandas.Series(names.astype(str), dtype="category"),
+    "categories-of-integers": lambda pandas, names: pandas.Series(names, dtype="category"),
+    "arrow": lambda pandas, names: pandas.Series(names, dtype="int32[pyarrow]"),
+    "arrow-texts": lambda pandas, names: pandas.Series(names.astype(str), dtype="string[pyarrow]"),
+    "texts": lambda pandas, names: pandas.Series(names.astype(str)),
+    "objects": lambda pandas, names: pandas.Series(names.astype(object)),
+}
+
+
+def two_series(names):
+    """Two series of 40 steps, whose names have the type of ``names``."""
+    return {"unique_id": names, "ds": np.tile(np.arange(40), 2), "y": np.sin(np.arange(80) * 0.9)}
+
+
+@pytest.mark.parametrize("kind", list(NAMES))
+def test_names_of_pandas_keep_their_type_so_that_frames_can_be_merged(kind):
+    pandas = pytest.importorskip("pandas")
+    if kind.startswith("arrow"):
+        pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame(two_series(NAMES[kind](pandas, np.repeat([7, 1000], 40))))
+    # Rows that stand in an order of their own, under names of their own.
+    frame = frame.sample(frac=1, random_state=1)
+    model = Forecaster(5, **FAST).fit(frame)
+    names = [frame["unique_id"].iloc[0], next(name for name in frame["unique_id"] if name != frame["unique_id"].iloc[0])]
+    # A model from a file knows the type by the frame that it predicts for.
+    for forecast in (model.predict(), model.model_.predict(frame).to_pandas()):
+        assert forecast["unique_id"].dtype == frame["unique_id"].dtype
+        assert forecast["unique_id"].tolist() == [names[0]] * 5 + [names[1]] * 5 and forecast["step"].tolist() == [1, 2, 3, 4, 5] * 2
+        assert len(forecast.merge(frame.drop_duplicates("unique_id"), on="unique_id")) == 10
+
+
+@pytest.mark.parametrize("kind", ["Int16", "UInt64", "String", "Categorical", "Enum"])
+def test_names_of_polars_keep_their_type_so_that_frames_can_be_joined(kind):
+    polars = pytest.importorskip("polars")
+    texts = kind in ("String", "Categorical", "Enum")
+    dtype = polars.Enum(["1000", "7"]) if kind == "Enum" else getattr(polars, kind)
+    names = ["7"] * 40 + ["1000"] * 40 if texts else [7] * 40 + [1000] * 40
+    frame = polars.DataFrame(two_series(polars.Series(names, dtype=dtype)))
+    model = Forecaster(5, **FAST).fit(frame)
+    for forecast in (model.predict(), model.model_.predict(frame).to_polars()):
+        assert forecast["unique_id"].dtype == frame["unique_id"].dtype
+        assert forecast["unique_id"].to_list() == names[35:45]
+        assert len(forecast.join(frame.unique("unique_id"), on="unique_id")) == 10
+
+
+@pytest.mark.parametrize("library", ["dictionary", "pyarrow"])
+def test_names_of_arrays_keep_their_type_and_those_of_a_file_are_texts(library, tmp_path):
+    table = two_series(np.repeat(np.array([7, 1000], dtype=np.int32), 40))
+    given = table if library == "dictionary" else frame(library, table)
+    model = Forecaster(5, **FAST).fit(given)
+    forecast = model.predict()
+    assert forecast["unique_id"].dtype == np.int32 and forecast["unique_id"].tolist() == [7] * 5 + [1000] * 5
+    assert model.model_.predict(given).names == [7, 1000]
+    file = tmp_path / "table.csv"
+    file.write_text("unique_id,ds,y\n" + "".join(f"{name},{at},{y}\n" for name, at, y in zip(*table.values())))
+    assert model.predict(file)["unique_id"].tolist() == ["7"] * 5 + ["1000"] * 5
+    # The type is that of the table that is predicted for.
+    other = {**table, "unique_id": np.repeat(["a", "b"], 40)}
+    assert model.predict(other)["unique_id"].tolist() == ["a"] * 5 + ["b"] * 5
+
+
 def test_times_that_are_categories_go_on_as_texts():
     pandas = pytest.importorskip("pandas")
     days = (np.datetime64("2024-01-01") + np.arange(45).astype("timedelta64[D]")).astype(str)

@@ -2,33 +2,20 @@
 
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use common::allocator::Asking;
 use common::{classifier, forecaster, ok, prefill, session, step_tokens, table_step, text_model};
 use minrnn_capi::*;
 use minrnn_model::MixerKind;
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
-struct Counting;
-
-// SAFETY: the system's allocator does the work.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: Asking = Asking(|_| {
+    ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+    true
+});
 
 /// Allocations of fifty times that `work` is done, once the rows that are looked back on are as many as they will be. One test counts, so that
 /// no other allocates meanwhile.

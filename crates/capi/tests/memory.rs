@@ -2,35 +2,17 @@
 
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use common::allocator::Asking;
 use common::{attention_model, ok, prefill, refused, saved, session, step_tokens};
 use minrnn_capi::*;
 
 /// Bytes of the largest allocation that is granted.
 static MOST: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-struct Short;
-
-// SAFETY: the system's allocator does the work, where it is done.
-unsafe impl GlobalAlloc for Short {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if layout.size() > MOST.load(Ordering::Relaxed) {
-            return std::ptr::null_mut();
-        }
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
 #[global_allocator]
-static ALLOCATOR: Short = Short;
+static ALLOCATOR: Asking = Asking(|bytes| bytes <= MOST.load(Ordering::Relaxed));
 
 /// One test, so that no other is short of memory meanwhile.
 #[test]

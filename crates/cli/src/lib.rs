@@ -14,6 +14,7 @@ mod display;
 mod exit;
 mod failure;
 mod formats;
+mod free_name;
 mod graph;
 mod hint;
 mod input;

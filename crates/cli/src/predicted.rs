@@ -8,6 +8,7 @@ use minrnn_model::likeliest;
 use serde_json::{Map, Value};
 
 use crate::csv::quoted;
+use crate::free_name::free_name;
 
 /// Names of columns, and rows of as many cells.
 pub struct Predicted {
@@ -93,15 +94,6 @@ impl Predicted {
     }
 }
 
-/// What the column of steps ahead is called beside `others`: a table may have one of this name.
-fn step_name(others: &[String]) -> String {
-    let mut name = "step".to_owned();
-    while others.contains(&name) {
-        name += "_ahead";
-    }
-    name
-}
-
 fn header(task: &TableTask) -> Vec<String> {
     let numbers = number_names(task).into_iter().map(|(name, _)| name);
     match task {
@@ -111,7 +103,7 @@ fn header(task: &TableTask) -> Vec<String> {
             let mut header: Vec<String> = forecaster.group.iter().chain(&forecaster.time).cloned().collect();
             let at = header.len();
             header.extend(numbers);
-            header.insert(at, step_name(&header));
+            header.insert(at, free_name("step".to_owned(), "_ahead", &header));
             header
         }
     }

@@ -81,7 +81,7 @@ pub struct TaskArgs {
     #[arg(long, value_name = "N")]
     horizon: Option<usize>,
     /// Steps in a season: forecasts are compared with the values one season earlier [default: what is usual for the interval between the times, such
-    /// as 12 months or 24 hours; without times, the last value]
+    /// as 12 months or 24 hours; without times, or where no sequence is longer, the last value]
     #[arg(long, value_name = "N")]
     season: Option<usize>,
     /// Also read these parts of the calendar from the time column: month, quarter, day, weekday, hour

@@ -1,5 +1,5 @@
 //! The documents say what is so: their commands run, their Rust stands in programs that are compiled, their links lead somewhere, and the
-//! lists of settings, crates and features are whole.
+//! lists of settings, crates and features are whole. No option of the command is left out.
 //!
 //! A block of a page is marked by what is done with it: `sh` is run, `sh no-run` is not, but its options are looked up, `rust` must stand
 //! in an example, a test or a doctest of the repository. A page's commands run in order in a directory of their own, where the documents
@@ -247,6 +247,41 @@ fn options_and_settings_of_all_commands_exist() {
             line.split('`').skip(1).step_by(2).for_each(|span| expect_known(span, &page.name));
         }
     }
+}
+
+/// The commands that a help lists.
+fn commands_of(help: &str) -> Vec<&str> {
+    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let names = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    // A line that goes on begins farther in.
+    names.filter(|name| !name.is_empty() && *name != "help").collect()
+}
+
+/// The names of the option that a line of a help begins with, none where it begins with something else.
+fn names_of_option(line: &str) -> Vec<&str> {
+    let words = line.split_whitespace().map(|word| word.trim_end_matches(','));
+    words.take_while(|word| word.len() > 1 && word.starts_with('-')).collect()
+}
+
+#[test]
+fn the_manual_tells_of_every_option_of_every_command() {
+    let Some(root) = root() else { return };
+    let text: Vec<String> = manual(&root).into_iter().map(|page| page.text).collect();
+    let words = text.iter().flat_map(|text| text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')));
+    let told: BTreeSet<&str> = words.chain(["-h", "-V"]).collect();
+    let mut n = 0;
+    for name in commands_of(help(&[])) {
+        let parts = commands_of(help(&[name]));
+        let commands = if parts.is_empty() { vec![vec![name]] } else { parts.into_iter().map(|part| vec![name, part]).collect() };
+        for command in commands {
+            for option in help(&command).lines().map(names_of_option).filter(|names| !names.is_empty()) {
+                let is_told = option.iter().any(|name| told.contains(name));
+                assert!(is_told, "no page of the manual tells of minrnn {} {}", command.join(" "), option.join(", "));
+                n += 1;
+            }
+        }
+    }
+    assert!(n > 100, "only {n} options were found");
 }
 
 #[test]

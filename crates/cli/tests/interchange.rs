@@ -5,12 +5,8 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Finished, Scratch, Training, leftovers, minrnn, shown};
+use common::{Scratch, Training, leftovers, shown, told};
 use serde_json::Value;
-
-fn told(args: &[&str]) -> Finished {
-    Finished::of(&mut minrnn(args))
-}
 
 /// A model of another library, as the library wrote it.
 fn foreign(name: &str) -> String {

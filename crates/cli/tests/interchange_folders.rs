@@ -6,14 +6,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Finished, Scratch, leftovers, minrnn, shown};
+use common::{Scratch, leftovers, shown, told};
 use minrnn_model::{INDEX_FILE, Tensor, Tokenizer, Weights, write_safetensors};
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::{Value, json};
-
-fn told(args: &[&str]) -> Finished {
-    Finished::of(&mut minrnn(args))
-}
 
 type Tensors = BTreeMap<String, Tensor>;
 

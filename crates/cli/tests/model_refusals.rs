@@ -7,16 +7,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
-use common::{Finished, Scratch, minrnn, shown};
+use common::{Scratch, shown, told};
 use minrnn::checkpoint::save_weights;
 use minrnn::model::SequenceModel;
 use minrnn_model::{CheckpointConfig, MixerKind, ModelConfig, Tensor, WEIGHTS_FILE, Weights, write_safetensors};
 
 type Tensors = Vec<(String, Tensor)>;
-
-fn told(args: &[&str]) -> Finished {
-    Finished::of(&mut minrnn(args))
-}
 
 fn tensors(path: &Path) -> Tensors {
     let mut weights = Weights::read(path).unwrap();

@@ -4,11 +4,7 @@ mod common;
 
 use std::path::Path;
 
-use common::{Finished, Scratch, leftovers, minrnn, shown, with_file_limit};
-
-fn told(args: &[&str]) -> Finished {
-    Finished::of(&mut minrnn(args))
-}
+use common::{Scratch, leftovers, minrnn, shown, told, with_file_limit};
 
 #[test]
 fn control_characters_in_names_are_escaped() {

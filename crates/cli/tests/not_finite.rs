@@ -2,11 +2,7 @@
 
 mod common;
 
-use common::{Finished, Scratch, Training, minrnn, overflowing, shown};
-
-fn told(args: &[&str]) -> Finished {
-    Finished::of(&mut minrnn(args))
-}
+use common::{Scratch, Training, overflowing, shown, told};
 
 /// A wave in two columns, with `cell` in line 4 of the first.
 fn wave(cell: &str) -> String {

@@ -5,11 +5,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{Finished, Scratch, assert_untouched, minrnn, shown, snapshot};
-
-fn told(args: &[&str]) -> Finished {
-    Finished::of(&mut minrnn(args))
-}
+use common::{Finished, Scratch, assert_untouched, minrnn, shown, snapshot, told};
 
 #[test]
 fn no_command_writes_into_a_run_or_a_checkpoint() {

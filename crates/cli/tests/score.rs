@@ -96,6 +96,26 @@ fn planted_anomalies_are_found_and_few_others() {
 }
 
 #[test]
+fn columns_of_the_table_and_those_of_scoring_have_names_of_their_own() {
+    let scratch = Scratch::new();
+    let table = (0..80).fold("step,surprise,surprise forecast\n".to_owned(), |table, t| table + &format!("a,{},{}\n", t % 5, t % 7));
+    let data = shown(&scratch.write("table.csv", table));
+    let args = ["--task", "forecast", "--data", &data, "--group", "step", "--target", "surprise,surprise forecast"].map(str::to_owned);
+    let training = Training { args: args.to_vec(), ..scratch.task("run", &["max_iterations=4"]) };
+    training.run().ok();
+    let scored = score(&shown(&training.out), &data, &[]).ok();
+    assert_eq!(
+        scored.stdout.lines().next().unwrap(),
+        "step,step_scored,surprise,surprise forecast_scored,surprise forecast,surprise forecast forecast,surprise_scored,anomaly"
+    );
+    assert!(rows(&scored.stdout).iter().all(|row| row.len() == 8 && row[0] == "a"), "{scored:?}");
+    for name in ["step", "surprise forecast", "surprise"] {
+        let told = format!("the table has a column '{name}': what scoring writes under this name is called '{name}_scored'\n");
+        assert!(scored.stderr.contains(&told), "{scored:?}");
+    }
+}
+
+#[test]
 fn a_checkpoint_without_a_threshold_scores_and_marks_nothing() {
     let scratch = Scratch::new();
     let run = trained(&scratch, &waves(2, 60, 1, &[]), &["--missing", "mask"], &["max_iterations=10"]);

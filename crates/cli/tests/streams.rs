@@ -10,11 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Finished, Scratch, Training, minrnn, shown, signal, wait_until, wait_until_interruptible};
-
-fn told(args: &[&str]) -> Finished {
-    Finished::of(&mut minrnn(args))
-}
+use common::{Finished, Scratch, Training, minrnn, shown, signal, told, wait_until, wait_until_interruptible};
 
 /// What a command says to `content` on its standard input, which comes in pieces.
 fn fed(args: &[&str], content: &[u8]) -> Finished {

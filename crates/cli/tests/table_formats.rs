@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::fs;
 use std::process::Stdio;
 
-use common::{Finished, Scratch, Training, minrnn, shown};
+use common::{Finished, Scratch, minrnn, predict, shown, train_table};
 use serde_json::Value;
 
 const CLASSIFY: [&str; 2] = ["--task", "classify"];
@@ -14,15 +14,7 @@ const FORECAST: [&str; 2] = ["--task", "forecast"];
 
 /// A tiny training of the file `name` with this content.
 fn train(scratch: &Scratch, name: &str, content: impl AsRef<[u8]>, args: &[&str]) -> (Finished, String) {
-    let data = shown(&scratch.write(name, content));
-    let args = ["--data", &data].into_iter().chain(args.iter().copied()).map(str::to_owned).collect();
-    let _ = fs::remove_dir_all(scratch.path("run"));
-    let training = Training { args, ..scratch.task("run", &["max_iterations=4", "d_model=8", "n_layers=1"]) };
-    (training.run(), shown(&training.out))
-}
-
-fn predict(args: &[&str]) -> Finished {
-    Finished::of(minrnn(&["predict"]).args(args))
+    train_table(scratch, name, content, args, &[])
 }
 
 /// What the last checkpoint of a run knows of its table.

@@ -6,17 +6,13 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::fs;
 
-use common::{Finished, Scratch, Training, minrnn, shown};
+use common::{Finished, Scratch, minrnn, shown, train_table};
 use serde_json::Value;
 
 const FORECAST: [&str; 6] = ["--task", "forecast", "--group", "id", "--target", "x"];
 
 fn train(scratch: &Scratch, table: &str, args: &[&str]) -> (Finished, String) {
-    let data = shown(&scratch.write("table.csv", table));
-    let args = ["--data", &data].into_iter().chain(args.iter().copied()).map(str::to_owned).collect();
-    let _ = fs::remove_dir_all(scratch.path("run"));
-    let training = Training { args, ..scratch.task("run", &["max_iterations=4", "d_model=8", "n_layers=1"]) };
-    (training.run(), shown(&training.out))
+    train_table(scratch, "table.csv", table, args, &[])
 }
 
 fn predict(scratch: &Scratch, run: &str, table: &str, more: &[&str]) -> Finished {
@@ -152,6 +148,41 @@ fn rows_that_are_missing_are_told_where_the_table_is_read() {
 }
 
 #[test]
+fn rows_that_are_missing_are_told_of_sequences_with_labels() {
+    let scratch = Scratch::new();
+    let rows = (0..20).flat_map(|id| (0..12).map(move |day| (id, day))).filter(|&at| at != (0, 5));
+    let row = |(id, day): (usize, usize)| format!("s{id},{},{},{}\n", ["up", "down"][id % 2], date(day), [day, 12 - day][id % 2]);
+    let table = rows.fold("id,state,ds,x\n".to_owned(), |table, at| table + &row(at));
+    let told = "1 of 219 steps is longer than the usual day: rows are read one after the other; insert rows with empty values, with missing = mask, \
+                where time should pass\n";
+    let (finished, run) = train(&scratch, &table, &["--task", "classify", "--group", "id", "--target", "state", "--time", "ds"]);
+    let trained = finished.ok();
+    assert!(trained.stderr.contains(told), "{trained:?}");
+    assert_eq!(predict(&scratch, &run, &table, &[]).ok().stderr, told);
+    let scored = Finished::of(&mut minrnn(&["eval", &run, "--data", &shown(&scratch.path("other.csv"))])).ok();
+    assert!(scored.stderr.contains(told), "{scored:?}");
+}
+
+#[test]
+fn a_season_that_the_times_tell_is_left_out_where_no_sequence_is_longer() {
+    let scratch = Scratch::new();
+    let weeks = (0..48).fold("id,ds,x\n".to_owned(), |table, week| table + &format!("a,{},{}\n", date(7 * week), 1 + week % 5));
+    let (finished, run) = train(&scratch, &weeks, &FORECAST);
+    let trained = finished.ok();
+    let told = "the season that is usual at the pace of the times, 52 steps, is not taken: the longest sequence has";
+    assert!(trained.stderr.contains(told) && trained.stdout.contains("beside last value:"), "{trained:?}");
+    assert_eq!(season(&run), Some(0));
+    let Finished { stderr, .. } = train(&scratch, &weeks, &[&FORECAST[..], &["--season", "5"]].concat()).0.ok();
+    assert!(!stderr.contains("is not taken"), "{stderr}");
+}
+
+/// Steps of the season of a run's last checkpoint.
+fn season(run: &str) -> Option<u64> {
+    let task: Value = serde_json::from_slice(&fs::read(format!("{run}/checkpoints/iter-4/task.json")).unwrap()).unwrap();
+    task["season"].as_u64()
+}
+
+#[test]
 fn the_season_is_that_of_most_rows_and_a_mixture_is_told() {
     let scratch = Scratch::new();
     let mut table = "id,ds,x\n".to_owned();
@@ -159,10 +190,6 @@ fn the_season_is_that_of_most_rows_and_a_mixture_is_told() {
         (0..60).for_each(|day| writeln!(table, "daily{at},{},{}", date(day), day % 7).unwrap());
         (0..20).for_each(|week| writeln!(table, "weekly{at},{},{}", date(7 * week), week % 5).unwrap());
     }
-    let season = |run: &str| {
-        let task: Value = serde_json::from_slice(&fs::read(format!("{run}/checkpoints/iter-4/task.json")).unwrap()).unwrap();
-        task["season"].as_u64()
-    };
     let (finished, run) = train(&scratch, &table, &FORECAST);
     let trained = finished.ok();
     let told =

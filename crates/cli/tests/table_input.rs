@@ -4,15 +4,10 @@ mod common;
 
 use std::fmt::Write;
 
-use common::{Finished, Scratch, Training, minrnn, shown};
+use common::{Finished, Scratch, minrnn, shown, train_table};
 
 fn train(scratch: &Scratch, table: &str, args: &[&str], settings: &[&str]) -> (Finished, String) {
-    let data = shown(&scratch.write("table.csv", table));
-    let args = ["--data", &data].into_iter().chain(args.iter().copied()).map(str::to_owned).collect();
-    let _ = std::fs::remove_dir_all(scratch.path("run"));
-    let settings: Vec<&str> = ["max_iterations=4", "d_model=8", "n_layers=1"].into_iter().chain(settings.iter().copied()).collect();
-    let training = Training { args, ..scratch.task("run", &settings) };
-    (training.run(), shown(&training.out))
+    train_table(scratch, "table.csv", table, args, settings)
 }
 
 const CLASSIFY: [&str; 6] = ["--task", "classify", "--group", "id", "--target", "class"];

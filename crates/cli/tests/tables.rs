@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
-use common::{Finished, Random, Scratch, Training, minrnn, shown};
+use common::{Finished, Random, Scratch, Training, minrnn, predict, shown};
 use serde_json::Value;
 
 /// Noise from −1 to 1.
@@ -49,10 +49,6 @@ fn forecaster(scratch: &Scratch) -> Training {
     let data = shown(&scratch.write("sine.csv", sine(600)));
     let args = ["--task", "forecast", "--data", &data, "--target", "load", "--horizon", "4", "--season", "4"];
     training(scratch, &args, &["max_iterations=200", "eval_every=50", "lr=0.01", "seq_len=32", "batch_size=16"])
-}
-
-fn predict(args: &[&str]) -> Finished {
-    Finished::of(minrnn(&["predict"]).args(args))
 }
 
 /// The number after `name` in a report.

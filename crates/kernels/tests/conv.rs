@@ -85,20 +85,6 @@ impl Case {
     }
 }
 
-/// Codes of a batch: a reset with the given probability, and padding after a random length when `padded`.
-fn codes(random: &mut Random, shape: Shape, resets: f64, padded: bool) -> Vec<i32> {
-    let mut codes = Vec::new();
-    for _ in 0..shape.batch {
-        let length = if padded { random.below(shape.seq_len + 1) } else { shape.seq_len };
-        codes.extend((0..shape.seq_len).map(|t| match t {
-            t if t >= length => PADDING,
-            _ if random.uniform() < resets => RESET,
-            _ => CONTINUE,
-        }));
-    }
-    codes
-}
-
 #[test]
 fn reference_gradients_match_differences() {
     let mut random = Random(1);

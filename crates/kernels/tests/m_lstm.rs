@@ -8,7 +8,7 @@ use minrnn_kernels::m_lstm::{self, CHUNK, EMPTY_M, EPS, Gradients, Inputs, Start
 use minrnn_kernels::reference::m_lstm as reference;
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::{Shape, segments::PADDING, segments::RESET};
-use stepwise::{GRADIENT, KINDS, STATE, close, codes, cut, join, segments, shapes};
+use stepwise::{GRADIENT, KINDS, STATE, close, codes, cut, heads_of, join, segments, shapes};
 
 const OUTPUTS: [&str; 4] = ["h", "last C", "last n", "last m"];
 const GRADIENTS: [&str; 6] = ["d_q", "d_k", "d_v", "d_gates", "d_c0", "d_n0"];
@@ -163,11 +163,6 @@ fn close_in_rms(name: &str, actual: &[f32], expected: &[f64], tolerance: f64, fl
     let error = rms(actual.iter().zip(expected).map(|(&a, e)| (f64::from(a) - e).powi(2)).sum());
     let limit = tolerance * rms(expected.iter().map(|e| e * e).sum()).max(floor) + 1e-30;
     assert!(error <= limit, "{name}: rms of the error {error:.2e}, limit {limit:.2e}");
-}
-
-/// Heads that divide a width.
-fn heads_of(width: usize) -> usize {
-    [4, 3, 1].into_iter().find(|heads| width.is_multiple_of(*heads)).unwrap()
 }
 
 /// The published test vector: e = 2, T = 3.

@@ -8,7 +8,7 @@ use minrnn_kernels::reference::s_lstm as reference;
 use minrnn_kernels::s_lstm::{self, EMPTY_M, ForgetGate, Gradients, Inputs, Start, Upstream};
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::{Shape, segments::PADDING};
-use stepwise::{GRADIENT, KINDS, STATE, assert_vanished, close, codes, cut, join, segments, shapes, sum};
+use stepwise::{GRADIENT, KINDS, STATE, assert_vanished, close, codes, cut, heads_of, join, segments, shapes, sum};
 
 const STATES: [&str; 8] = ["h", "c", "n", "m", "last h", "last c", "last n", "last m"];
 const GRADIENTS: [&str; 6] = ["d_preact", "d_weight", "d_bias", "d_h0", "d_c0", "d_n0"];
@@ -128,11 +128,6 @@ impl Case {
             }
         }
     }
-}
-
-/// Heads that divide a width.
-fn heads_of(width: usize) -> usize {
-    [4, 3, 1].into_iter().find(|heads| width.is_multiple_of(*heads)).unwrap()
 }
 
 #[test]

@@ -92,25 +92,6 @@ impl Case {
     }
 }
 
-/// Random codes: resets with a probability, and lengths.
-fn codes(random: &mut Random, shape: Shape, resets: f64, padded: bool) -> Vec<i32> {
-    let mut codes = Vec::new();
-    for _ in 0..shape.batch {
-        let length = if padded { random.below(shape.seq_len + 1) } else { shape.seq_len };
-        let code = |t| {
-            if t >= length {
-                PADDING
-            } else if random.uniform() < resets {
-                RESET
-            } else {
-                CONTINUE
-            }
-        };
-        codes.extend((0..shape.seq_len).map(code));
-    }
-    codes
-}
-
 const FORMS: [Form; 6] = [
     Form { states: 1, planes: SIMPLE },
     Form { states: 8, planes: SIMPLE },

@@ -1,12 +1,16 @@
 //! Training shared out among several processes, here threads: the same bits with any number of them, and all end when one cannot go on.
 
-use std::path::{Path, PathBuf};
+#[path = "common/scratch.rs"]
+mod scratch;
+
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use minrnn::train::{Ending, Evaluation, Event, Experiment, FinalReport, Group, Pointer, Ranks, RunDir, Trainer};
 use minrnn::{Error, Result};
+use scratch::Scratch;
 
 const TINY: &str = r#"
     [model]
@@ -132,21 +136,7 @@ fn on_ranks<T: Send>(size: usize, work: impl Fn(Group) -> T + Sync) -> Vec<T> {
     })
 }
 
-/// A directory with a text in it.
-struct Scratch(tempfile::TempDir);
-
 impl Scratch {
-    fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let text: String = (0..400u64).map(|i| ["to be ", "or not ", "to be\n"][(i * i * 7 + i / 3) as usize % 3]).collect();
-        std::fs::write(directory.path().join("text.txt"), text).unwrap();
-        Self(directory)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
     fn experiment(&self, settings: &[&str]) -> Experiment {
         let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
         let mut experiment = Experiment::parse(TINY, &settings).unwrap();
@@ -209,7 +199,7 @@ fn one_two_and_four_ranks_write_the_same_bytes_and_tell_the_same() {
     for settings in
         [&[][..], &["checkpoint_blocks=true", "mixer=min-lstm", "conv=true"], &["task=selective-copying", "accumulation=8"], lanes]
     {
-        let scratch = Scratch::new();
+        let scratch = Scratch::with_text();
         let alone = ended(scratch.train(1, "1", settings, None));
         assert_eq!(alone.0, Ending::Finished);
         for size in [2, 4] {
@@ -222,7 +212,7 @@ fn one_two_and_four_ranks_write_the_same_bytes_and_tell_the_same() {
 
 #[test]
 fn ranks_that_are_no_power_of_two_give_the_same_bits_every_time_and_nearly_those_of_one() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_text();
     let settings = ["accumulation=6"];
     let found = ["a", "b"].map(|run| (ended(scratch.train(3, run, &settings, None)), scratch.last(run)));
     assert!(found[0] == found[1]);
@@ -241,7 +231,7 @@ fn ranks_that_are_no_power_of_two_give_the_same_bits_every_time_and_nearly_those
 #[test]
 fn a_run_goes_on_bit_for_bit_with_another_number_of_ranks() {
     for settings in [&[][..], &["sampling=lanes"]] {
-        let scratch = Scratch::new();
+        let scratch = Scratch::with_text();
         ended(scratch.train(1, "whole", settings, None));
         for (before, after) in [(1, 4), (4, 2), (2, 1)] {
             let run = format!("{before}-{after}");
@@ -254,7 +244,7 @@ fn a_run_goes_on_bit_for_bit_with_another_number_of_ranks() {
 
 #[test]
 fn lanes_side_by_side_are_one_larger_batch_that_reads_in_order() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_text();
     let losses = |run: &str, settings: &[&str]| -> Vec<f64> {
         let settings = [&["dropout=0", "max_iterations=30", "eval_every=100"], settings].concat();
         let (_, tale) = ended(scratch.train(1, run, &settings, None));
@@ -282,7 +272,7 @@ fn numbers_of_all_ranks_come_to_the_first_bit_by_bit() {
 
 #[test]
 fn an_error_on_one_rank_ends_all_with_its_sentence_and_leaves_the_last_checkpoint() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_text();
     for failing in [0, 1, 3] {
         let run = format!("of-{failing}");
         let outcomes = on_ranks(4, |group| {
@@ -308,7 +298,7 @@ fn an_error_on_one_rank_ends_all_with_its_sentence_and_leaves_the_last_checkpoin
 
 #[test]
 fn a_loss_that_is_not_finite_ends_all_ranks() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_text();
     let outcomes = scratch.train(2, "run", &["lr=100", "weight_decay=10", "warmup=0", "max_iterations=400"], None);
     for outcome in outcomes {
         let told = outcome.unwrap_err().to_string();
@@ -318,7 +308,7 @@ fn a_loss_that_is_not_finite_ends_all_ranks() {
 
 #[test]
 fn what_cannot_be_shared_out_is_refused_and_leaves_no_directory() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_text();
     let refused = [
         (3, &[][..], "accumulation must be a multiple of the number of processes, which share it out: found 4 for 3"),
         (2, &["sampling=stream"], "sampling = stream carries a state from one micro-step"),
@@ -337,7 +327,7 @@ fn what_cannot_be_shared_out_is_refused_and_leaves_no_directory() {
 
 #[test]
 fn processes_that_would_not_compute_the_same_are_refused() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_text();
     let outcomes = on_ranks(2, |group| {
         let settings: &[&str] = if group.is_first() { &[] } else { &["lr=0.002"] };
         scratch.trainer(&group, "run", settings).map(drop).unwrap_err().to_string()
@@ -354,7 +344,7 @@ fn processes_that_would_not_compute_the_same_are_refused() {
 
 #[test]
 fn the_final_report_is_the_same_with_any_number_of_ranks() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_text();
     let report = |size: usize, settings: &[&str]| -> FinalReport {
         let run = format!("{size}-{}", settings.len());
         ended(scratch.train(size, &run, settings, None));
@@ -376,7 +366,7 @@ fn the_final_report_is_the_same_with_any_number_of_ranks() {
 
 #[test]
 fn a_run_directory_beside_another_process_is_neither_locked_nor_taken_away() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_text();
     let run = RunDir::create(scratch.path("run")).unwrap();
     drop(RunDir::beside(Path::new(run.path())));
     assert!(run.path().exists());

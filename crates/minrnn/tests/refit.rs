@@ -1,13 +1,15 @@
 //! A table is learned anew from all of it, once the weights that are kept are known.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+#[path = "common/scratch.rs"]
+mod scratch;
+
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use minrnn::train::{
-    Ending, Event, Experiment, FinalReport, Pointer, Refit, RunDir, Trainer, checkpoint, find_checkpoint, find_scored, iteration_of,
+    Data, Ending, Event, Experiment, FinalReport, Pointer, Refit, RunDir, Trainer, checkpoint, find_checkpoint, find_scored, iteration_of,
 };
-use minrnn_model::Weights;
+use scratch::{Scratch, weights};
 
 const TINY: &str = r#"
     [model]
@@ -31,12 +33,10 @@ const TINY: &str = r#"
     threads = 1
 "#;
 
-/// A directory with tables in it.
-struct Scratch(tempfile::TempDir);
-
 impl Scratch {
-    fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
+    /// One with tables in it.
+    fn with_tables() -> Self {
+        let scratch = Self::new();
         let wave = |id: usize, t: usize| {
             20.0 + 5.0 * id as f64 + 3.0 * (t as f64 * std::f64::consts::FRAC_PI_2 + id as f64).sin() + 0.1 * t as f64
         };
@@ -45,13 +45,9 @@ impl Scratch {
                 steps.flat_map(|t| (0..5).map(move |id| format!("s{id},{},{}\n", if id % 2 == 0 { "even" } else { "odd" }, wave(id, t))));
             "id,class,x\n".to_owned() + &rows.collect::<String>()
         };
-        std::fs::write(directory.path().join("own.csv"), rows(0..40)).unwrap();
-        std::fs::write(directory.path().join("test.csv"), rows(40..46)).unwrap();
-        Self(directory)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        std::fs::write(scratch.path("own.csv"), rows(0..40)).unwrap();
+        std::fs::write(scratch.path("test.csv"), rows(40..46)).unwrap();
+        scratch
     }
 
     fn experiment(&self, task: &str, settings: &[&str]) -> Experiment {
@@ -87,16 +83,10 @@ fn carry_out(trainer: &mut Trainer, stop_after: Option<u64>) -> Option<FinalRepo
     }
 }
 
-fn weights(checkpoint: &Path) -> BTreeMap<String, Vec<f32>> {
-    let mut weights = Weights::read(checkpoint.join("model.safetensors")).unwrap();
-    let names: Vec<String> = weights.names().map(ToString::to_string).collect();
-    names.into_iter().map(|name| (name.clone(), weights.take_any(&name).unwrap().into_data())).collect()
-}
-
 #[test]
 fn the_score_belongs_to_the_model_of_before_and_the_model_to_all_data() {
     for task in ["forecast", "classify"] {
-        let scratch = Scratch::new();
+        let scratch = Scratch::with_tables();
         let mut settings = vec!["max_iterations=8"];
         if task == "classify" {
             settings.extend(["quantiles=", "scaling=standard", "columns=x", "train_fraction=0.5"]);
@@ -125,7 +115,7 @@ fn the_score_belongs_to_the_model_of_before_and_the_model_to_all_data() {
 
 #[test]
 fn a_run_stopped_in_either_round_goes_on_bit_for_bit() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_tables();
     let average = &["keep=average", "mixer=min-lstm"][..];
     for (name, settings) in [("last", &["keep=last"][..]), ("best", &["keep=best", "batch_size=2"]), ("average", average)] {
         let experiment = || scratch.experiment("forecast", settings);
@@ -144,7 +134,7 @@ fn a_run_stopped_in_either_round_goes_on_bit_for_bit() {
 
 #[test]
 fn a_test_file_is_scored_with_the_model_that_is_kept() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_tables();
     let test = format!("test={}", scratch.path("test.csv").display());
     let last = carry_out(&mut scratch.trainer("last", scratch.experiment("forecast", &[&test])), None).unwrap();
     // All of the other file was learned from at once.
@@ -163,7 +153,7 @@ fn a_test_file_is_scored_with_the_model_that_is_kept() {
 
 #[test]
 fn the_average_is_the_mean_of_the_weights_after_the_last_quarter_of_the_updates() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_tables();
     let average =
         carry_out(&mut scratch.trainer("average", scratch.experiment("forecast", &["keep=average", "refit=false"])), None).unwrap();
     let last = || scratch.trainer("last", scratch.experiment("forecast", &["refit=false"]));
@@ -182,7 +172,7 @@ fn the_average_is_the_mean_of_the_weights_after_the_last_quarter_of_the_updates(
 
 #[test]
 fn saving_an_average_changes_nothing_that_is_trained() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_tables();
     let settings = ["keep=average", "refit=false", "norm=batch", "max_iterations=12"];
     let trained = |run: &str, every: &'static str| {
         let settings = [&settings[..], &[every]].concat();
@@ -193,7 +183,7 @@ fn saving_an_average_changes_nothing_that_is_trained() {
 
 #[test]
 fn a_longer_training_begins_its_average_later() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_tables();
     let settings = |n: &'static str| ["keep=average", "refit=false", "schedule=constant", n];
     let whole = carry_out(&mut scratch.trainer("whole", scratch.experiment("forecast", &settings("max_iterations=20"))), None).unwrap();
     carry_out(&mut scratch.trainer("longer", scratch.experiment("forecast", &settings("max_iterations=8"))), None).unwrap();
@@ -203,7 +193,7 @@ fn a_longer_training_begins_its_average_later() {
 
 #[test]
 fn what_is_left_to_the_amount_of_data_is_a_number_once_training_begins() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_tables();
     let experiment = scratch.experiment("forecast", &["batch_size=0", "max_iterations=0"]);
     let trainer = scratch.trainer("run", experiment);
     assert_eq!((trainer.experiment().train.batch_size, trainer.end_of_round()), (32, 100));
@@ -215,7 +205,7 @@ fn what_is_left_to_the_amount_of_data_is_a_number_once_training_begins() {
 
 #[test]
 fn probabilities_are_as_sure_as_what_was_held_out_allows() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_tables();
     // What tells the classes apart is wrong for every fourth sequence.
     let row = |id: usize, t: usize| {
         let sign = [1.0, -1.0][id % 2];
@@ -248,7 +238,7 @@ fn probabilities_are_as_sure_as_what_was_held_out_allows() {
 
 #[test]
 fn intervals_are_as_wide_as_what_was_held_out_asks_for() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_tables();
     // What comes last, and is held out, varies more than anything before it.
     let noise = |id: usize, t: usize| ((id * 7919 + t * 104_729) % 1009) as f64 / 1009.0 - 0.5;
     let row = |id: usize, t: usize| format!("s{id},{}\n", 20.0 + if t < 36 { 1.0 } else { 5.0 } * noise(id, t));
@@ -298,4 +288,13 @@ fn intervals_are_as_wide_as_what_was_held_out_asks_for() {
     std::fs::write(scratch.path("own.csv"), table(0..3, 0..40)).unwrap();
     let few = [&settings[..], &["max_iterations=4"]].concat();
     assert_eq!(carry_out(&mut scratch.trainer("few", scratch.experiment("forecast", &few)), None).unwrap().spreads, None);
+}
+
+#[test]
+fn a_run_keeps_the_season_that_its_model_was_given() {
+    let scratch = Scratch::with_tables();
+    carry_out(&mut scratch.trainer("run", scratch.experiment("forecast", &["refit=false"])), None).unwrap();
+    // Nothing in the table tells times, and so a season.
+    let found = Data::open(&scratch.experiment("forecast", &["season=0"]), &scratch.path("run")).unwrap();
+    assert_eq!(found.description().unwrap()["season"], 4);
 }

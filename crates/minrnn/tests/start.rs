@@ -1,11 +1,14 @@
 //! A training that starts from the weights of another.
 
-use std::collections::BTreeMap;
+#[path = "common/scratch.rs"]
+mod scratch;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use minrnn::train::{Experiment, Pointer, RunDir, Trainer, checkpoint};
-use minrnn_model::{CheckpointFiles, Weights};
+use minrnn_model::CheckpointFiles;
+use scratch::{Scratch, weights};
 
 const TINY: &str = r#"
     [model]
@@ -26,18 +29,8 @@ const TINY: &str = r#"
 /// So slow that nothing is learned.
 const STANDS_STILL: [&str; 2] = ["lr=1e-12", "min_lr=0"];
 
-/// A directory with tables in it: as many sequences of each class, numbers around `level`.
-struct Scratch(tempfile::TempDir);
-
 impl Scratch {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
+    /// A table with as many sequences of each class, and numbers around `level`.
     fn table(&self, name: &str, classes: &[&str], column: &str, level: f64) -> String {
         let mut text = format!("id,class,{column}\n");
         for id in 0..4 * classes.len() {
@@ -75,12 +68,6 @@ impl Scratch {
     fn refused(&self, settings: &[&str]) -> String {
         self.train("refused", settings).err().expect("it is refused").to_string()
     }
-}
-
-fn weights(checkpoint: &Path) -> BTreeMap<String, Vec<f32>> {
-    let mut weights = Weights::read(checkpoint.join("model.safetensors")).unwrap();
-    let names: Vec<String> = weights.names().map(ToString::to_string).collect();
-    names.into_iter().map(|name| (name.clone(), weights.take_any(&name).unwrap().into_data())).collect()
 }
 
 fn are_near(a: &[f32], b: &[f32]) -> bool {

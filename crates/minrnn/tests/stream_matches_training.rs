@@ -2,17 +2,21 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use common::{VOCAB_SIZE, configs, perturbed, random, random_below, values};
 use minrnn::Segments;
 use minrnn::checkpoint::save_weights;
 use minrnn::data::offline_rl::StepEncoding;
+use minrnn::data::table::{Series, read_series};
+use minrnn::deployed::predict;
 use minrnn::generate::{RuntimeSession, Session, TokenSession};
 use minrnn::model::{Decision, Inputs, SequenceModel};
 use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
-use minrnn_model::{MixerKind, ModelConfig, Section, WeightFormat, Weights, WiringKind};
+use minrnn_model::{Classifier, MixerKind, ModelConfig, Normalization, Prediction, Section, TableTask, WeightFormat, Weights, WiringKind};
 use minrnn_stream::{Model, PackedModel, Reads, State, Workspace};
 
 /// |error| ≤ this · max(1, largest logit).
@@ -323,4 +327,51 @@ fn a_packed_policy_keeps_how_its_steps_become_numbers() {
         [WeightFormat::F32, WeightFormat::Int8, WeightFormat::Int4]
     );
     assert!(write(&[]).unwrap_err().to_string().contains("without a section 'policy'"));
+}
+
+/// A table of sequences with a class, a number at each of so many steps.
+fn table_of(lengths: &[usize]) -> (TableTask, Vec<Series>) {
+    let task = TableTask::Classify(Classifier {
+        columns: vec!["x".into()],
+        group: "id".into(),
+        target: "class".into(),
+        time: None,
+        classes: vec!["a".into(), "b".into(), "c".into()],
+        normalization: Normalization { mean: vec![0.0], deviation: vec![0.5] },
+        missing: Default::default(),
+        layout: Default::default(),
+        categories: Vec::new(),
+    });
+    let mut text = "id,class,x\n".to_owned();
+    for (at, &len) in lengths.iter().enumerate() {
+        random(len, at as u64).iter().for_each(|x| text += &format!("s{at},a,{x}\n"));
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    let series = read_series(&task, file.path()).unwrap();
+    (task, series)
+}
+
+#[test]
+fn predictions_are_those_of_each_sequence_alone_on_any_number_of_threads() {
+    // More than one bunch of long ones, then short ones, then a long one among them.
+    let lengths: Vec<usize> = (0..20).map(|at| 90 + 37 * at).chain((0..50).map(|at| 1 + at % 5)).chain([1500, 2]).collect();
+    let (task, series) = table_of(&lengths);
+    let stop = AtomicBool::new(false);
+    for mixer in [MixerKind::S4d, MixerKind::MinGru, MixerKind::Gru] {
+        let config = ModelConfig { mixer, vocab_size: 0, input_width: 1, n_outputs: 3, d_model: 64, n_layers: 2, ..ModelConfig::default() };
+        let (_, model) = both(&config);
+        let on = |threads: usize, series: &[Series]| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| predict(&model, &task, series, &stop)).unwrap().unwrap()
+        };
+        let expected: Vec<Prediction> = series.iter().flat_map(|one| on(1, std::slice::from_ref(one))).collect();
+        for threads in [1, 2, 3, 7] {
+            assert!(on(threads, &series) == expected, "{mixer}, {threads} threads");
+        }
+        assert!(predict(&model, &task, &series, &stop).unwrap().unwrap() == expected, "{mixer}, outside a pool");
+    }
+    stop.store(true, Ordering::Relaxed);
+    let (_, model) = both(&ModelConfig { vocab_size: 0, input_width: 1, n_outputs: 3, ..configs::small(MixerKind::MinGru) });
+    assert_eq!(predict(&model, &task, &series, &stop).unwrap(), None);
 }

@@ -1,7 +1,9 @@
 //! The training loop of the library: exact resume, the mean of micro-batches, the clip, the groups of decay, and how a run ends.
 
+#[path = "common/scratch.rs"]
+mod scratch;
+
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use burn::tensor::{Device, Tensor};
@@ -13,7 +15,8 @@ use minrnn::train::{
     Ending, Event, Experiment, GradientMap, MicroBatch, Optimizer, Pointer, RunDir, Schedule, TrainConfig, Trainer, Update,
 };
 use minrnn::{Error, Result};
-use minrnn_model::{ModelConfig, Weights};
+use minrnn_model::ModelConfig;
+use scratch::{Scratch, tensors};
 
 const TINY: &str = r#"
     [model]
@@ -29,21 +32,7 @@ const TINY: &str = r#"
     checkpoint_every = 3
 "#;
 
-/// A directory with a text in it.
-struct Scratch(tempfile::TempDir);
-
 impl Scratch {
-    fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let text: String = (0..400u64).map(|i| ["to be ", "or not ", "to be\n"][(i * i * 7 + i / 3) as usize % 3]).collect();
-        std::fs::write(directory.path().join("text.txt"), text).unwrap();
-        Self(directory)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
     fn experiment(&self, settings: &[&str]) -> Experiment {
         let settings: Vec<String> = settings.iter().map(ToString::to_string).collect();
         let mut experiment = Experiment::parse(TINY, &settings).unwrap();
@@ -81,13 +70,6 @@ fn run(trainer: &mut Trainer, stop_after: Option<u64>, tale: &mut Vec<String>) -
     })
 }
 
-/// Every tensor of a file by its name.
-fn tensors(path: &Path) -> BTreeMap<String, Vec<f32>> {
-    let mut weights = Weights::read(path).unwrap();
-    let names: Vec<String> = weights.names().map(ToString::to_string).collect();
-    names.into_iter().map(|name| (name.clone(), weights.take_any(&name).unwrap().into_data())).collect()
-}
-
 fn weights_of(model: &SequenceModel) -> BTreeMap<String, Vec<f32>> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("model.safetensors");
@@ -111,7 +93,7 @@ fn a_trainer_stopped_anywhere_and_built_again_goes_on_bit_for_bit() {
         &["task=selective-copying", "copy_length=12", "copy_tokens=2", "mixer=lstm", "tie_embeddings=true"],
     ];
     for settings in variants {
-        let scratch = Scratch::new();
+        let scratch = Scratch::with_text();
         let (mut whole, mut whole_tale) = (scratch.start("whole", settings), Vec::new());
         assert_eq!(run(&mut whole, None, &mut whole_tale).unwrap(), Ending::Finished);
         // After every update in turn.
@@ -136,7 +118,7 @@ fn a_trainer_stopped_anywhere_and_built_again_goes_on_bit_for_bit() {
 
 #[test]
 fn a_checkpoint_evaluates_as_the_model_it_was_made_of() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_text();
     let settings = ["norm=batch", "eval_every=5"];
     let mut trainer = scratch.start("run", &settings);
     // Stopped without an evaluation, which would bring the running statistics up to date.
@@ -166,7 +148,7 @@ fn norm(gradients: &BTreeMap<String, Vec<f32>>) -> f64 {
 
 #[test]
 fn micro_batches_are_averaged_as_if_they_were_one_batch() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_text();
     let settings = ["accumulation=2", "clip_norm=0"];
     let mut trainer = scratch.start("run", &settings);
     let (experiment, model) = (trainer.experiment().clone(), trainer.model().sequence().unwrap().clone());
@@ -200,7 +182,7 @@ fn micro_batches_are_averaged_as_if_they_were_one_batch() {
 
 #[test]
 fn the_clip_is_one_factor_for_all_gradients_together() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_text();
     let experiment = scratch.experiment(&["betas=0.9,0.99"]);
     let trainer = scratch.start("run", &[]);
     let batch = trainer.data().training(trainer.experiment()).unwrap().batch(0, 0).unwrap();
@@ -227,7 +209,7 @@ fn the_clip_is_one_factor_for_all_gradients_together() {
 
 #[test]
 fn decay_pulls_the_parameters_of_its_group_and_no_other() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_text();
     let trainer = scratch.start("run", &["conv=true", "norm=layer", "initial_state=learned"]);
     let batch = trainer.data().training(trainer.experiment()).unwrap().batch(0, 0).unwrap();
     let gradients = GradientMap::new(trainer.model().sequence().unwrap(), &loss(trainer.model().sequence().unwrap(), &batch).backward());
@@ -276,7 +258,7 @@ fn decay_pulls_the_parameters_of_its_group_and_no_other() {
 
 #[test]
 fn a_gradient_that_is_not_finite_is_named_and_changes_nothing() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_text();
     let trainer = scratch.start("run", &[]);
     let batch = trainer.data().training(trainer.experiment()).unwrap().batch(0, 0).unwrap();
     let endless = loss(trainer.model().sequence().unwrap(), &batch) * f32::MAX * f32::MAX;
@@ -290,7 +272,7 @@ fn a_gradient_that_is_not_finite_is_named_and_changes_nothing() {
 
 #[test]
 fn updates_follow_the_schedule_and_evaluations_theirs() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_text();
     let mut trainer = scratch.start("run", &["lr=0.01", "min_lr=0.001", "lr_decay_iterations=20"]);
     let schedule = Schedule::new(&trainer.experiment().train);
     let (mut lrs, mut evaluated, mut saved) = (Vec::new(), Vec::new(), Vec::new());
@@ -311,7 +293,7 @@ fn updates_follow_the_schedule_and_evaluations_theirs() {
 
 #[test]
 fn patience_ends_a_run_that_gains_nothing() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_text();
     let settings = ["lr=30", "warmup=0", "eval_every=2", "patience=2", "max_iterations=100"];
     let mut trainer = scratch.start("run", &settings);
     assert_eq!(run(&mut trainer, None, &mut Vec::new()).unwrap(), Ending::EarlyStopped);
@@ -325,7 +307,7 @@ fn patience_ends_a_run_that_gains_nothing() {
 
 #[test]
 fn scores_that_tie_choose_the_same_checkpoints_after_any_number_of_resumes() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_text();
     // 105 answers, few of them learned: the same share of right ones again and again, most of them no fraction of a power of two.
     let task = ["task=selective-copying", "copy_length=12", "copy_tokens=3", "batch_size=5", "eval_iterations=7", "eval_every=1"];
     let settings = [&task[..], &["max_iterations=12", "lr=0.0003", "patience=9"]].concat();
@@ -348,7 +330,7 @@ fn scores_that_tie_choose_the_same_checkpoints_after_any_number_of_resumes() {
 
 #[test]
 fn a_solved_task_ends_the_run_and_stays_solved() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_text();
     // A goal that guessing reaches.
     let task = ["task=selective-copying", "copy_length=12", "copy_tokens=2", "eval_every=2", "eval_iterations=20", "max_iterations=8"];
     let with = |goal: &'static str| task.iter().copied().chain([goal]).collect::<Vec<_>>();
@@ -365,7 +347,7 @@ fn a_solved_task_ends_the_run_and_stays_solved() {
 
 #[test]
 fn a_stop_before_the_first_update_still_leaves_a_checkpoint() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_text();
     let (mut trainer, mut tale) = (scratch.start("run", &[]), Vec::new());
     let ending = trainer.run(&AtomicBool::new(true), |event| {
         tale.extend(told(&event));
@@ -384,7 +366,7 @@ fn a_stop_before_the_first_update_still_leaves_a_checkpoint() {
 
 #[test]
 fn a_start_that_fails_leaves_no_directory() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_text();
     let long = scratch.experiment(&["seq_len=4000"]);
     let refused = Trainer::new(long, RunDir::create(scratch.path("run")).unwrap()).map(drop).unwrap_err();
     assert!(refused.to_string().contains("text.txt'") && refused.is_wrong_input(), "{refused}");
@@ -396,7 +378,7 @@ fn a_start_that_fails_leaves_no_directory() {
 
 #[test]
 fn the_report_on_a_task_scores_only_the_checkpoint_that_validated_best() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_text();
     let settings = ["task=selective-copying", "copy_length=12", "copy_tokens=2", "max_iterations=6", "eval_every=2"].map(str::to_owned);
     let experiment = Experiment::parse(TINY, &settings).unwrap();
     let mut trainer = Trainer::new(experiment, RunDir::create(scratch.path("task")).unwrap()).unwrap();

@@ -185,16 +185,17 @@ fn check(models: &[ServedModel], tables: &[ServedTable], settings: &Settings) ->
             ));
         }
     }
-    let Settings { sessions, queue, max_tokens, max_request, patience, .. } = settings;
+    let Settings { sessions, queue, max_tokens, max_request, session_bytes, patience, .. } = settings;
     let limits = [
         ("sessions", *sessions == 0),
         ("queue", *queue == 0),
         ("max_tokens", *max_tokens == 0),
         ("max_request", *max_request == 0),
+        ("session_bytes (the memory of the sessions of a model)", *session_bytes == 0),
         ("patience", patience.is_zero()),
     ];
     match limits.into_iter().find(|(_, is_zero)| *is_zero) {
-        Some((name, _)) => refused(format!("{name} must be at least 1, found 0")),
+        Some((name, _)) => refused(format!("{name} must be at least 1, found 0; raise it")),
         None => Ok(()),
     }
 }

@@ -24,7 +24,7 @@ pub struct Settings {
     pub api_key: Option<String>,
     /// Most texts of a model that are read or continued at once. Default 64.
     pub sessions: usize,
-    /// Most prompts of a model that wait for a session; more are refused. Default 256.
+    /// Most prompts of a model that wait for a session, or tables that wait for their turn; more are refused. Default 256.
     pub queue: usize,
     /// Most tokens generated for one text. Default 4096.
     pub max_tokens: usize,

@@ -209,7 +209,11 @@ fn tables_that_wait_and_those_that_cannot_are_counted() {
     while !server.get("/metrics").contains(&of("waiting 3")) {
         assert!(begun.elapsed() < Duration::from_secs(10), "{}", server.get("/metrics"));
     }
-    assert!(server.answer("quick", csv).starts_with("HTTP/1.1 429"));
+    let answer = server.answer("quick", csv);
+    assert!(
+        answer.starts_with("HTTP/1.1 429") && answer.contains("too many tables wait for this model; ask again in a second"),
+        "{answer}"
+    );
     let told = server.get("/metrics");
     for line in ["total 4", "refused_total 1", "running 1", "waiting 3"] {
         assert!(told.contains(&of(line)), "{line}: {told}");
@@ -220,15 +224,17 @@ fn tables_that_wait_and_those_that_cannot_are_counted() {
 
 #[test]
 fn a_limit_of_nothing_is_refused() {
-    let bound = |max_request: usize| {
+    let bound = |change: fn(&mut Settings)| {
         let mut settings = settings();
-        settings.max_request = max_request;
+        change(&mut settings);
         let table = ServedTable { name: "echo".into(), about: String::new(), predictor: Box::new(Echo) };
         Server::bind(Vec::new(), vec![table], settings, pool()).map(drop)
     };
-    let refused = bound(0).unwrap_err();
-    assert_eq!(refused.to_string(), "max_request must be at least 1, found 0");
-    bound(1).unwrap();
+    let rest = "must be at least 1, found 0; raise it";
+    let refused = |change: fn(&mut Settings)| bound(change).unwrap_err().to_string();
+    assert_eq!(refused(|settings| settings.max_request = 0), format!("max_request {rest}"));
+    assert_eq!(refused(|settings| settings.session_bytes = 0), format!("session_bytes (the memory of the sessions of a model) {rest}"));
+    bound(|settings| (settings.max_request, settings.session_bytes) = (1, 1)).unwrap();
 }
 
 /// A model of `config` whose weights are all a tenth.

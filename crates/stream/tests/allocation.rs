@@ -2,10 +2,10 @@
 
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use common::allocator::Asking;
 use common::{REFERENCED, drawn, drawn_model, model, small, weights};
 use minrnn_model::{FeedForwardKind, GruForm, MixerKind, ModelConfig, NormKind, Pooling, Positions, WeightFormat};
 use minrnn_stream::{AlignedBytes, PackedModel, Workspace};
@@ -46,27 +46,17 @@ fn counted_pool(threads: usize) -> (rayon::ThreadPool, &'static Asked) {
     (pool, asked)
 }
 
-struct Counting;
-
-// SAFETY: the system's allocator does the work.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if let Some(asked) = COUNTED_BY.get() {
-            asked.times.fetch_add(1, Ordering::Relaxed);
-            asked.bytes.fetch_add(layout.size(), Ordering::Relaxed);
-        }
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
+/// Grants every allocation.
+fn count(bytes: usize) -> bool {
+    if let Some(asked) = COUNTED_BY.get() {
+        asked.times.fetch_add(1, Ordering::Relaxed);
+        asked.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(pointer, layout) }
-    }
+    true
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: Asking = Asking(count);
 
 #[test]
 fn a_step_inside_a_pool_allocates_nothing() {

@@ -2,11 +2,10 @@
 
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use common::{drawn_model, small};
-use minrnn_model::{Forecaster, MixerKind, ModelConfig, Normalization, Scaling, TableTask, Transform, WeightFormat};
+use common::allocator::Asking;
+use common::tables::{forecaster, of_values};
 use minrnn_stream::{Error, TableSessions};
 
 /// Fewest bytes of an allocation that may be refused: what is made of a few things always has room.
@@ -17,53 +16,23 @@ thread_local! {
     static GRANTED: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-struct Short;
-
-// SAFETY: the system's allocator does the work, where it is done.
-unsafe impl GlobalAlloc for Short {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if layout.size() >= LARGE
-            && let Some(granted) = GRANTED.get()
-        {
-            GRANTED.set(granted.checked_sub(1));
-            if granted == 0 {
-                return std::ptr::null_mut();
-            }
-        }
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
+/// Refuses one large allocation, the first after those that are granted.
+fn is_granted(bytes: usize) -> bool {
+    if bytes >= LARGE
+        && let Some(granted) = GRANTED.get()
+    {
+        GRANTED.set(granted.checked_sub(1));
+        return granted > 0;
     }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(pointer, layout) }
-    }
+    true
 }
 
 #[global_allocator]
-static ALLOCATOR: Short = Short;
+static ALLOCATOR: Asking = Asking(is_granted);
 
 #[test]
 fn sessions_that_cannot_grow_are_as_many_as_before_and_may_grow_later() {
-    let of = |mean, deviation| Normalization { mean: vec![mean], deviation: vec![deviation] };
-    let task = TableTask::Forecast(Forecaster {
-        columns: vec!["x".into()],
-        group: None,
-        target: vec!["x".into()],
-        time: None,
-        horizon: 3,
-        season: 0,
-        normalization: of(0.0, 0.5),
-        target_normalization: of(0.0, 0.5),
-        scaling: Scaling::Level { transforms: vec![Transform::Identity], span: 2, lags: vec![1] },
-        missing: Default::default(),
-        layout: Default::default(),
-        categories: Vec::new(),
-        of_table: Some(of(10.0, 5.0)),
-        quantiles: Vec::new(),
-    });
-    let config = ModelConfig { vocab_size: 0, input_width: 2, n_outputs: 3, ..small(MixerKind::MinGru) };
-    let model = drawn_model(&config, WeightFormat::F32);
+    let (model, task) = (of_values(3), forecaster());
     for granted in 0.. {
         let mut sessions = TableSessions::new(&model, &task, 1).unwrap();
         sessions.step(&model, &task, &[0], &[4.0]).unwrap();

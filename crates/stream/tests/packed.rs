@@ -2,11 +2,9 @@
 
 mod common;
 
+use common::tables::classifier;
 use common::{Tensors, assert_close, configs, distance, small, stepped, tensors, tokens, weights};
-use minrnn_model::{
-    Classifier, FeedForwardKind, GruForm, InitialState, MixerKind, ModelConfig, NormKind, Normalization, PackedFile, Section, TableTask,
-    WeightFormat,
-};
+use minrnn_model::{FeedForwardKind, GruForm, InitialState, MixerKind, ModelConfig, NormKind, PackedFile, Section, WeightFormat};
 use minrnn_stream::{AlignedBytes, Model, PackedModel};
 
 fn packed(config: &ModelConfig, tensors: &Tensors, format: WeightFormat, sections: &[Section<'_>]) -> Vec<u8> {
@@ -331,17 +329,7 @@ fn a_model_in_memory_of_others_gives_the_same_bits() {
 fn a_packed_classifier_keeps_its_columns_classes_and_means() {
     let config = ModelConfig { vocab_size: 0, input_width: 2, n_outputs: 3, ..tiny() };
     let tensors = common::drawn(&config, 4);
-    let table = TableTask::Classify(Classifier {
-        time: None,
-        missing: Default::default(),
-        layout: Default::default(),
-        categories: Vec::new(),
-        columns: vec!["x".into(), "y".into()],
-        group: "machine".into(),
-        target: "state".into(),
-        classes: vec!["good".into(), "worn".into(), "broken".into()],
-        normalization: Normalization { mean: vec![1.0, -2.0], deviation: vec![0.5, 4.0] },
-    });
+    let table = classifier();
     let json = serde_json::to_vec(&table).unwrap();
     let bytes = packed(&config, &tensors, WeightFormat::Int8, &[Section::table(&json)]);
     let read = PackedModel::from_bytes(&bytes).unwrap();

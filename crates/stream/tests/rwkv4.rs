@@ -2,6 +2,7 @@
 
 mod common;
 
+use common::reference::sigmoid;
 use common::{Numbers, Tensors, assert_close, stepped, weights};
 use minrnn_model::{FeedForwardKind, MixerKind, ModelConfig, NormKind, WeightFormat};
 use minrnn_stream::Model;
@@ -15,10 +16,6 @@ struct Reference<'a> {
     before: [Vec<f64>; 2],
     /// P and Q.
     sums: [Vec<f64>; 2],
-}
-
-fn sigmoid(x: f64) -> f64 {
-    1.0 / (1.0 + (-x).exp())
 }
 
 impl Reference<'_> {

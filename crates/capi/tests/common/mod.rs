@@ -1,6 +1,8 @@
 //! Packed models with drawn weights, and the C functions under names that fail loudly.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
+pub mod allocator;
+
 use std::ffi::CStr;
 use std::path::PathBuf;
 

@@ -46,7 +46,7 @@ pub struct Args {
     /// Maximum number of texts that a model reads or continues at once
     #[arg(long, value_name = "N", default_value_t = Settings::default().sessions)]
     sessions: usize,
-    /// Maximum number of prompts that wait for a model; more are refused
+    /// Maximum number of prompts or tables that wait for a model; more are refused
     #[arg(long, value_name = "N", default_value_t = Settings::default().queue)]
     queue: usize,
     /// Maximum number of tokens to generate for one text

@@ -155,6 +155,26 @@ impl From<Output> for Finished {
     }
 }
 
+/// What the binary does with `args`.
+pub fn told(args: &[&str]) -> Finished {
+    Finished::of(&mut minrnn(args))
+}
+
+/// What `minrnn predict` does with `args`.
+pub fn predict(args: &[&str]) -> Finished {
+    Finished::of(minrnn(&["predict"]).args(args))
+}
+
+/// A tiny training of the table `content` in the file `name`, and its run; an earlier one is removed.
+pub fn train_table(scratch: &Scratch, name: &str, content: impl AsRef<[u8]>, args: &[&str], settings: &[&str]) -> (Finished, String) {
+    let data = shown(&scratch.write(name, content));
+    let args = ["--data", &data].into_iter().chain(args.iter().copied()).map(str::to_owned).collect();
+    let _ = fs::remove_dir_all(scratch.path("run"));
+    let settings = [&["max_iterations=4", "d_model=8", "n_layers=1"][..], settings].concat();
+    let training = Training { args, ..scratch.task("run", &settings) };
+    (training.run(), shown(&training.out))
+}
+
 /// Arguments of `minrnn train`.
 #[derive(Clone)]
 pub struct Training {

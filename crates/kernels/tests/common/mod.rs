@@ -3,7 +3,8 @@
 
 pub mod recurrence;
 
-use minrnn_kernels::Out;
+use minrnn_kernels::segments::{CONTINUE, PADDING, RESET};
+use minrnn_kernels::{Out, Shape};
 
 /// Outputs and final states: |error| ≤ this · max(|x|, rms(x)).
 pub const OUTPUT: f64 = 2e-6;
@@ -83,6 +84,20 @@ impl Random {
     pub fn between(&mut self, n: usize, low: f64, high: f64) -> Vec<f32> {
         (0..n).map(|_| (low + (high - low) * self.uniform()) as f32).collect()
     }
+}
+
+/// Codes of a batch: a reset with the given probability, and padding after a random length when `padded`.
+pub fn codes(random: &mut Random, shape: Shape, resets: f64, padded: bool) -> Vec<i32> {
+    let mut codes = Vec::new();
+    for _ in 0..shape.batch {
+        let length = if padded { random.below(shape.seq_len + 1) } else { shape.seq_len };
+        codes.extend((0..shape.seq_len).map(|t| match t {
+            t if t >= length => PADDING,
+            _ if random.uniform() < resets => RESET,
+            _ => CONTINUE,
+        }));
+    }
+    codes
 }
 
 /// Runs `write` on a buffer of `n` numbers that are none of what is expected, and asserts that NaN stands exactly in `range` afterwards.

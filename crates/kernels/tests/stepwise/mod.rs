@@ -41,6 +41,11 @@ pub fn shapes() -> impl Iterator<Item = Shape> {
         }))
 }
 
+/// Heads that divide a width.
+pub fn heads_of(width: usize) -> usize {
+    [4, 3, 1].into_iter().find(|heads| width.is_multiple_of(*heads)).unwrap()
+}
+
 /// Steps `range` of every row of `x`, which has `per_step` elements for each of `shape`'s steps.
 pub fn cut<T: Copy>(x: &[T], shape: Shape, per_step: usize, range: std::ops::Range<usize>) -> Vec<T> {
     let row = |b: usize| &x[(b * shape.seq_len + range.start) * per_step..(b * shape.seq_len + range.end) * per_step];

@@ -56,15 +56,21 @@ impl ForeignModel {
         if !path.is_dir() {
             return Ok(Self { weights: Weights::read_foreign(path)?, tokenizer: None, config: None });
         }
-        let found = |name: &str| Some(path.join(name)).filter(|file| file.exists());
-        let Some(weights) = found(WEIGHTS_FILE).or_else(|| found(INDEX_FILE)) else {
-            let problem = match PICKLED.iter().find(|name| found(name).is_some()) {
-                Some(name) => format!("it has '{name}', which can run code when it is read; save the model as safetensors"),
-                None => format!("the folder has neither {WEIGHTS_FILE} nor {INDEX_FILE}, expected a model of another library"),
-            };
+        let weights = match find(path, WEIGHTS_FILE)? {
+            None => find(path, INDEX_FILE)?,
+            whole => whole,
+        };
+        let Some(weights) = weights else {
+            for name in PICKLED {
+                if find(path, name)?.is_some() {
+                    let problem = format!("it has '{name}', which can run code when it is read; save the model as safetensors");
+                    return Err(Error::malformed(path, problem));
+                }
+            }
+            let problem = format!("the folder has neither {WEIGHTS_FILE} nor {INDEX_FILE}, expected a model of another library");
             return Err(Error::malformed(path, problem));
         };
-        let config = match found(CONFIG_FILE) {
+        let config = match find(path, CONFIG_FILE)? {
             None => None,
             Some(file) => {
                 let text = read_text(&file, MAX_CONFIG_BYTES)?;
@@ -72,7 +78,8 @@ impl ForeignModel {
                 Some(Said::new(file, value))
             }
         };
-        Ok(Self { weights: Weights::read_foreign(weights)?, tokenizer: found(TOKENIZER_FILE), config })
+        let tokenizer = find(path, TOKENIZER_FILE)?;
+        Ok(Self { weights: Weights::read_foreign(weights)?, tokenizer, config })
     }
 
     /// The configuration of the model, as [`Format::config`] finds it, with what the folder says beside the tensors.
@@ -88,6 +95,14 @@ impl ForeignModel {
         (folder.expect)(said, &config.checked()?, &Foreign::new(&self.weights))?;
         Ok(config)
     }
+}
+
+/// The file `name` of `folder`, where it is there.
+fn find(folder: &Path, name: &str) -> Result<Option<PathBuf>> {
+    let file = folder.join(name);
+    // What cannot be looked at may be there, and is not called missing.
+    let is_there = file.try_exists().map_err(|source| Error::io("read", &file, source))?;
+    Ok(is_there.then_some(file))
 }
 
 impl Format {
@@ -162,4 +177,32 @@ fn card(folder: &Folder, config: &ModelConfig, reads_text: bool) -> String {
          [minrnn](https://github.com/minrnn/minrnn) and written for {library}.\n\n\
          ```python\n{loading}\n```\n\n{vocabulary}\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_cannot_be_looked_at_is_not_taken_for_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let weights = std::iter::once(("w".to_owned(), vec![1], vec![0.5f32].into()));
+        write_safetensors(folder.path().join(WEIGHTS_FILE), weights, None).unwrap();
+        let read = || ForeignModel::read(folder.path());
+        assert!(read().unwrap().config.is_none());
+        for name in [CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE] {
+            let (file, aside) = (folder.path().join(name), folder.path().join("aside"));
+            let is_there = std::fs::rename(&file, &aside).is_ok();
+            // A link that leads to itself.
+            std::os::unix::fs::symlink(&file, &file).unwrap();
+            let refused = read().unwrap_err().to_string();
+            assert!(refused.starts_with(&format!("could not read '{}': ", file.display())), "{refused}");
+            std::fs::remove_file(&file).unwrap();
+            if is_there {
+                std::fs::rename(&aside, &file).unwrap();
+            }
+        }
+        read().unwrap();
+    }
 }

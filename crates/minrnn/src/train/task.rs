@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use minrnn_model::{ModelConfig, create_directories, hex, read_text, write_atomic};
+use minrnn_model::{CheckpointFiles, ModelConfig, create_directories, hex, read_text, write_atomic};
 
 use super::config::Experiment;
 use super::data_config::WindowSampling;
 use super::evaluate::Evaluation;
+use super::pointer::{Pointer, checkpoint};
 use super::start::Start;
-use crate::checkpoint::TOKENIZER_FILE;
+use crate::checkpoint::{TOKENIZER_FILE, load_table_task};
 use crate::data::table::{Comparison, Forecasting, Labelling, Spreads, TableTask};
 use crate::data::{
     BatchSource, EvaluationSet, Extent, FixedBatches, FullPass, IoKind, RandomWindows, SequenceTask, StatefulStream, TextData, TextPart,
@@ -82,7 +83,7 @@ impl Data {
     pub fn open(experiment: &Experiment, run: &Path) -> Result<Self> {
         let config = &experiment.data;
         config.path.as_deref().filter(|path| path.exists()).map_or(Ok(()), expect_lasting)?;
-        if let Some(task) = sequence_task(experiment, run)? {
+        if let Some(task) = begun_task(experiment, run)? {
             let path = run.join(TABLE_FILE);
             if let Some(digest) = file_digest(experiment)?
                 && read_text(&path, MAX_DIGESTS)? != digest
@@ -352,6 +353,23 @@ pub(super) fn signals(experiment: &Experiment) -> Result<Option<(Signals, Option
 fn sequence_task(experiment: &Experiment, run: &Path) -> Result<Option<Box<dyn SequenceTask>>> {
     let (data, train) = (&experiment.data, &experiment.train);
     data.task.spec().open.map(|open| open(data, train, run)).transpose()
+}
+
+/// The same of a run that has begun: with the season that its model was given where none is asked for, though the times may tell another one by now.
+fn begun_task(experiment: &Experiment, run: &Path) -> Result<Option<Box<dyn SequenceTask>>> {
+    let task = sequence_task(experiment, run)?;
+    let found = task.as_ref().and_then(|task| task.table_task());
+    let (Some(TableTask::Forecast(found)), 0) = (found, experiment.data.forecast.season) else { return Ok(task) };
+    let Some(last) = checkpoint(run, Pointer::Last)? else { return Ok(task) };
+    let config = CheckpointFiles::open(&last)?.config()?;
+    match load_table_task(&last, &config.model)? {
+        Some(TableTask::Forecast(begun)) if begun.season != found.season => {
+            let mut experiment = experiment.clone();
+            experiment.data.forecast.season = begun.season;
+            sequence_task(&experiment, run)
+        }
+        _ => Ok(task),
+    }
 }
 
 /// The digests of the experiment's tables or episodes, as they are kept: a line for each file.

@@ -39,6 +39,11 @@ impl ApiError {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, sentence)
     }
 
+    /// Of one that comes when as many `others` wait as may.
+    pub fn busy(others: &str) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, format!("too many {others} wait for this model; ask again in a second"))
+    }
+
     /// Of a model whose thread has ended.
     pub fn gone() -> Self {
         Self::failed("the model stopped before the text was complete; the server ends, or has to be started anew")
@@ -77,7 +82,7 @@ impl ApiError {
 impl From<Refused> for ApiError {
     fn from(refused: Refused) -> Self {
         match refused {
-            Refused::Busy => Self::new(StatusCode::TOO_MANY_REQUESTS, "too many prompts wait for this model; ask again in a second"),
+            Refused::Busy => Self::busy("prompts"),
             Refused::Gone => Self::gone(),
         }
     }

@@ -16,7 +16,6 @@ use super::kinds::{CSV, JSON, expect_kind, prefers_json};
 use super::notes::{NOTE, in_headers};
 use super::{App, answered_json};
 use crate::counts::{TableCounts, add};
-use crate::engine::Refused;
 use crate::server::Predictions;
 
 /// Tables are told apart by what they hold; these are none that a page of another site could send unasked.
@@ -117,7 +116,7 @@ pub(super) async fn predict(
     let counts = table.counts.clone();
     if counts.held.load(Relaxed) >= app.settings.queue as u64 {
         add(&counts.refused, 1);
-        return Err(Refused::Busy.into());
+        return Err(ApiError::busy("tables"));
     }
     add(&counts.tables, 1);
     let (arrived, held) = (Instant::now(), Counted::new(&counts, |counts| &counts.held));

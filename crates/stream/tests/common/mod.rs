@@ -1,7 +1,9 @@
 //! Models with drawn weights, and everything they are compared with.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
+pub mod allocator;
 pub mod reference;
+pub mod tables;
 
 use std::collections::BTreeMap;
 

@@ -20,7 +20,7 @@ struct Memory {
     c: Vec<f64>,
 }
 
-fn sigmoid(x: f64) -> f64 {
+pub fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 

@@ -11,6 +11,7 @@ use minrnn_model::Calibration;
 use super::tally::{Tally, mark};
 use super::{Args, threshold};
 use crate::csv::quoted;
+use crate::free_name::free_name;
 use crate::say::say;
 use crate::sink::Sink;
 use crate::{input, interrupt};
@@ -80,14 +81,26 @@ fn read(path: &Path, forecaster: &Forecaster, stop: &AtomicBool) -> anyhow::Resu
     Ok(interrupt::unless_stopped(stop, move || ForecastRows::open(&path, &reads)).transpose()?)
 }
 
-/// Group, time or the number of the step, each target with its forecast, surprise and mark.
+/// Group, time or the number of the step, each target with its forecast, surprise and mark. A column of our own that the table has too gets another name,
+/// which is said.
 fn header(forecaster: &Forecaster, series: &[Series]) -> String {
     let has_times = series.iter().any(|series| !series.times.is_empty());
-    let time = forecaster.time.clone().filter(|_| has_times).unwrap_or_else(|| "step".to_owned());
-    let targets = forecaster.target.iter().flat_map(|target| [target.clone(), format!("{target} forecast")]);
-    let last = ["surprise", "anomaly"].map(str::to_owned);
-    let cells: Vec<String> = forecaster.group.iter().cloned().chain([time]).chain(targets).chain(last).map(|cell| quoted(&cell)).collect();
-    cells.join(",") + "\n"
+    let time = forecaster.time.as_ref().filter(|_| has_times);
+    let of_table: Vec<String> = forecaster.group.iter().chain(time).chain(&forecaster.target).cloned().collect();
+    let own = |name: String| {
+        let free = free_name(name.clone(), "_scored", &of_table);
+        if free != name {
+            say(format_args!("the table has a column '{name}': what scoring writes under this name is called '{free}'"));
+        }
+        free
+    };
+    let mut cells: Vec<String> = forecaster.group.iter().cloned().collect();
+    cells.push(time.cloned().unwrap_or_else(|| own("step".to_owned())));
+    for target in &forecaster.target {
+        cells.extend([target.clone(), own(format!("{target} forecast"))]);
+    }
+    cells.extend(["surprise", "anomaly"].map(|name| own(name.to_owned())));
+    cells.iter().map(|cell| quoted(cell)).collect::<Vec<String>>().join(",") + "\n"
 }
 
 /// How a row is called.

@@ -1,9 +1,14 @@
 //! What the times of series tell of their steps: which season is usual, and where rows are missing.
 
-use minrnn_model::{Forecaster, Missing};
+use minrnn_model::{Missing, TableTask};
 
 use super::series::Series;
 use super::times::Pace;
+
+/// What a row has at a time of which nothing is known, in a table that is forecast.
+pub(super) const NO_TARGET: &str = "an empty target";
+/// The same in a table whose sequences have labels.
+const NO_VALUES: &str = "empty values";
 
 /// The paces of series.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -47,8 +52,9 @@ impl Paces {
         ))
     }
 
-    /// Where steps are longer than usual or of no usual length, if some are, and what that means to a model of this season, as sentences.
-    pub fn gaps(&self, season: usize, missing: Missing) -> Option<String> {
+    /// Where steps are longer than usual or of no usual length, if some are, and what that means to a model of this season, as sentences; a row that is
+    /// inserted has `unknown`.
+    pub fn gaps(&self, season: usize, missing: Missing, unknown: &str) -> Option<String> {
         let [even, uneven] = [true, false].map(|is_usual| self.all.iter().filter(move |(pace, _)| pace.is_usual == is_usual));
         let (longer, all) = even.clone().fold((0usize, 0usize), |(longer, all), (pace, rows)| (longer + pace.n_longer, all + rows - 1));
         let mut names = even.filter(|(pace, _)| pace.n_longer > 0).map(|(pace, _)| pace.step.name());
@@ -58,8 +64,8 @@ impl Paces {
             let are = if longer == 1 { "is" } else { "are" };
             let and = if missing.is_error() { ", with missing = mask," } else { "" };
             format!(
-                "{longer} of {all} steps {are} longer {usual}: rows are read one after the other{in_season}; insert rows with an empty \
-                 target{and} where time should pass"
+                "{longer} of {all} steps {are} longer {usual}: rows are read one after the other{in_season}; insert rows with {unknown}{and} where \
+                 time should pass"
             )
         });
         let n_uneven = uneven.count();
@@ -72,10 +78,14 @@ impl Paces {
     }
 }
 
-/// Where steps of the sequences of a table are longer than usual, or have no usual length, and what that means to the model of `forecaster`, a
-/// sentence on each line; none where all follow each other evenly, or no column tells.
-pub fn gaps(series: &[Series], forecaster: &Forecaster) -> Option<String> {
-    Paces::of(series).gaps(forecaster.season, forecaster.missing)
+/// Where steps of the sequences of a table are longer than usual, or have no usual length, and what that means to the model of `task`, a sentence on each
+/// line; none where all follow each other evenly, or no column tells.
+pub fn gaps(series: &[Series], task: &TableTask) -> Option<String> {
+    let (season, unknown) = match task {
+        TableTask::Forecast(forecaster) => (forecaster.season, NO_TARGET),
+        TableTask::Classify(_) | TableTask::Regress(_) => (0, NO_VALUES),
+    };
+    Paces::of(series).gaps(season, task.missing(), unknown)
 }
 
 #[cfg(test)]
@@ -121,7 +131,7 @@ mod tests {
 
     #[test]
     fn gaps_are_counted_and_named() {
-        let of = |all: &[Series], season, missing| Paces::of(all).gaps(season, missing);
+        let of = |all: &[Series], season, missing| Paces::of(all).gaps(season, missing, NO_TARGET);
         assert_eq!(of(&[days(60, 1.0, &[]), days(20, 7.0, &[])], 7, Missing::Error), None);
         assert_eq!(
             of(&[days(60, 1.0, &[5, 30, 31]), days(40, 1.0, &[])], 7, Missing::Error).unwrap(),
@@ -136,6 +146,8 @@ mod tests {
         assert!(
             of(&[days(60, 1.0, &[5]), days(40, 7.0, &[5])], 0, Missing::Mask).unwrap().contains("2 of 96 steps are longer than usual:")
         );
+        let labelled = Paces::of(&[days(60, 1.0, &[5])]).gaps(0, Missing::Error, NO_VALUES).unwrap();
+        assert!(labelled.ends_with("; insert rows with empty values, with missing = mask, where time should pass"), "{labelled}");
         let uneven = series(Clock::Number, &[1.0, 2.0, 5.0, 11.0, 30.0]);
         assert_eq!(of(&[uneven], 0, Missing::Mask).unwrap(), "the steps have no usual length: rows are read one after the other");
         assert_eq!(of(&[series(Clock::Number, &[])], 0, Missing::Error), None);

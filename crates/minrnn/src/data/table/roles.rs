@@ -25,6 +25,11 @@ const NAMES: [&str; 4] = [SERIES, "unique_id", "id", "name"];
 /// What was understood without being told, as a sentence; nothing where all was told.
 pub(super) type Understood = Option<String>;
 
+/// All of `sentences`, each on a line.
+pub(super) fn together(sentences: impl IntoIterator<Item = Understood>) -> Understood {
+    sentences.into_iter().flatten().reduce(|all, sentence| all + "\n" + &sentence)
+}
+
 /// Which columns are for what, as far as it is told.
 #[derive(Debug, Clone)]
 pub(super) struct Roles {

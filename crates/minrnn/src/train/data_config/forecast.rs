@@ -58,7 +58,7 @@ pub struct ForecastConfig {
     /// How many steps ahead are predicted. Default 1.
     pub horizon: usize,
     /// Steps of a season of the naive forecast that the model is compared with, and of the level that numbers are seen relative to. Default 0: what is
-    /// usual at the pace of the column of times (12 months, 7 days, 24 hours, …), without one the last value.
+    /// usual at the pace of the column of times (12 months, 7 days, 24 hours, …), without one, and where no sequence is longer, the last value.
     pub season: usize,
     /// Parts of the calendar that are read too, from the column of times: `month`, `quarter`, `day`, `weekday`, `hour`. Default none.
     #[serde(skip_serializing_if = "Vec::is_empty")]

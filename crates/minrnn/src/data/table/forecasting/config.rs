@@ -4,7 +4,7 @@ use minrnn_model::{Forecaster, first_few};
 
 use super::super::calendar::CalendarPart;
 use super::super::columns::TimeColumn;
-use super::super::roles::{Roles, Understood};
+use super::super::roles::{Roles, Understood, together};
 use super::super::{Division, Opened, Wanted, categories, leads};
 use super::ScalingChoice;
 use crate::{Error, Result};
@@ -25,7 +25,8 @@ pub struct ForecastingConfig {
     pub group: Option<String>,
     /// How many steps ahead are predicted, H.
     pub horizon: usize,
-    /// Steps of a season of the naive forecast; 0: what is usual at the pace of most rows by the column of times, without one the last value.
+    /// Steps of a season of the naive forecast; 0: what is usual at the pace of most rows by the column of times, without one, and where no sequence that
+    /// is learned from is longer, the last value.
     pub season: usize,
     /// What numbers are seen relative to.
     pub scaling: ScalingChoice,
@@ -54,8 +55,7 @@ impl ForecastingConfig {
         let Roles { group, target, time, layout, .. } = roles;
         let division = Division { time, layout, ..self.division.clone() };
         let config = Self { group, target, division, ..self.clone() }.with_calendar(header)?.with_known_ahead()?;
-        let told = [understood, config.own_leads(header)];
-        let understood = told.into_iter().flatten().reduce(|all, sentence| all + "\n" + &sentence);
+        let understood = together([understood, config.own_leads(header)]);
         Ok((config, understood))
     }
 

@@ -8,7 +8,7 @@ use minrnn_model::{Category, Forecaster};
 
 use super::super::frame::Lead;
 use super::super::paces::{self, Paces};
-use super::super::roles::Understood;
+use super::super::roles::together;
 use super::super::series::Series;
 use super::super::values::Values;
 use super::super::{Division, Frame, Names, Numbers, Opened, Wanted, categories, leads, normalization, other_columns, read_table};
@@ -55,16 +55,22 @@ impl Gathered {
     }
 }
 
-/// All of `sentences`, each on a line.
-fn together(sentences: impl IntoIterator<Item = Understood>) -> Understood {
-    sentences.into_iter().flatten().reduce(|all, sentence| all + "\n" + &sentence)
+/// That no value of a sequence of `longest` steps lies a season behind another one.
+fn shortness(longest: usize) -> String {
+    format!("the longest sequence has {longest} steps to learn from, expected more than a season")
 }
 
-/// That no value of a sequence of `longest` steps lies a season behind another one.
+/// That a season is refused, which was asked for.
 fn overlong(season: usize, longest: usize) -> String {
+    format!("season = {season} is too long: {}; give a shorter one, or 0 for the usual one of the column of times", shortness(longest))
+}
+
+/// That a season is not taken, which the column of times tells.
+fn untaken(season: usize, longest: usize) -> String {
     format!(
-        "season = {season} is too long: the longest sequence has {longest} steps to learn from, expected more than a season; give a shorter one, or 0 for \
-         the usual one of the column of times"
+        "the season that is usual at the pace of the times, {season} steps, is not taken: {}; forecasts are compared with the last value; give longer \
+         sequences, or choose a shorter season",
+        shortness(longest)
     )
 }
 
@@ -128,18 +134,21 @@ impl Forecasting {
         // Later files go on with sequences, and names have got their numbers.
         Series::fill_leads(&mut gathered.series, &leads)?;
         let paces = Paces::of(&gathered.series);
-        let season = if config.season == 0 { paces.season() } else { config.season };
-        let mixture = if config.season == 0 { paces.mixture() } else { None };
-        let gaps = paces.gaps(season, config.division.missing);
         let longest = bounds.iter().map(|bounds| bounds.training).max().unwrap_or(0);
-        let is_overlong = config.season > 1 && config.season >= longest;
-        let unfit = config.placelessness().or_else(|| is_overlong.then(|| overlong(season, longest)));
+        let is_overlong = |season: usize| season > 1 && season >= longest;
+        let (season, told_of_season) = match (config.season, paces.season()) {
+            (0, usual) if is_overlong(usual) => (0, Some(untaken(usual, longest))),
+            (0, usual) => (usual, paces.mixture()),
+            (named, _) => (named, None),
+        };
+        let gaps = paces.gaps(season, config.division.missing, paces::NO_TARGET);
+        let unfit = config.placelessness().or_else(|| is_overlong(season).then(|| overlong(season, longest)));
         // What comes when is settled.
         gathered.series.iter_mut().for_each(|series| series.times = Values::default());
         let config = &ForecastingConfig { season, ..config.clone() };
         let task = Self::new(gathered.series.into(), bounds, config, time, categories).map_err(|error| error.in_file(path))?;
         let [validated, tested] = [Part::Validation, Part::Test].map(|part| task.table.shortness(part));
-        let understood = together([understood.clone(), config.blindness(), mixture, gaps, validated, tested]);
+        let understood = together([understood.clone(), config.blindness(), told_of_season, gaps, validated, tested]);
         let task = Self { understood, unfit, ..task };
         task.table.expect_all_readable(|| {
             let known = Names::known(&task.table.forecaster.columns, &task.table.forecaster.categories);
@@ -239,7 +248,7 @@ impl Forecasting {
             let table = Table::new(series.into(), bounds, predicted, forecaster.clone(), 1, true);
             table.expect_readable(&frame)?;
             check(&table, &config)?;
-            let understood = together([paces::gaps(&table.series, forecaster), table.shortness(Part::Test)]);
+            let understood = together([paces::gaps(&table.series, &table.task), table.shortness(Part::Test)]);
             Ok(Self { table: Arc::new(table), understood, unseen: frame.unseen.clone(), unfit: None })
         };
         found().map_err(|error: Error| error.in_file(path))

@@ -26,7 +26,8 @@ use super::example;
 use super::label::Label;
 use super::layout::VALUE;
 use super::measure::Comparison;
-use super::roles::{Roles, Understood};
+use super::paces;
+use super::roles::{Roles, Understood, together};
 use super::series::{Series, labels};
 use super::unseen_names::UnseenNames;
 use super::{
@@ -235,6 +236,7 @@ impl Labelling {
                 TableTask::Regress(config.regressor(columns, of_target, normalization, categories))
             }
         };
+        let understood = together([understood, paces::gaps(&series, &task)]);
         let table = Table { series: series.into(), labels: Arc::new(labels), task, config, parts };
         Ok(Self { table: Arc::new(table), understood, unseen: Vec::new() })
     }
@@ -251,8 +253,9 @@ impl Labelling {
         let found = near.and_then(|()| gathered.add(&frame, task.classes(), &config.target));
         let parts = Parts { test: found.map_err(|error| error.in_file(path))?, ..Parts::default() };
         let Gathered { series, labels } = gathered;
+        let understood = paces::gaps(&series, task);
         let table = Table { series: series.into(), labels: Arc::new(labels), task: task.clone(), config, parts };
-        Ok(Self { table: Arc::new(table), understood: None, unseen: frame.unseen })
+        Ok(Self { table: Arc::new(table), understood, unseen: frame.unseen })
     }
 }
 

@@ -1,0 +1,217 @@
+//! How forecasts are scored: errors beside a baseline, quantiles, surprises, backtests.
+
+use super::*;
+use crate::data::SequenceTask;
+use crate::rng::Purpose;
+
+/// A column x of so many numbers, each one more.
+fn counted_up(n: usize) -> String {
+    (1..=n).fold("x\n".to_owned(), |text, x| text + &format!("{x}\n"))
+}
+
+#[test]
+fn the_baseline_and_the_errors_are_those_by_hand() {
+    // Training 0..4 (mean 2.5, deviation √1.25), validation 4..6, test 6..8.
+    let file = write_table("x\n1\n2\n3\n4\n5\n6\n10\n30\n");
+    let task = Forecasting::open(file.path(), &ForecastingConfig { horizon: 1, season: 3, ..forecasting(&["x"], 1) }).unwrap();
+    let mut comparison = task.comparison(Purpose::TestData).unwrap();
+    let batch = task.evaluation(1, 0, Purpose::TestData, 1).unwrap().batch(0).unwrap();
+    let mut outputs = batch.targets.values().to_vec();
+    // Scored at steps 5 and 6; the forecasts are 2 too large and 4 too small.
+    let deviation = 1.25f32.sqrt();
+    outputs[5] += 2.0 / deviation;
+    outputs[6] -= 4.0 / deviation;
+    comparison.add(0, &batch, &outputs);
+    let measures = comparison.measures();
+    let names: Vec<&str> = measures.iter().map(|measure| measure.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "mean absolute error of x",
+            "root mean squared error of x",
+            "symmetric mean absolute percentage error of x",
+            "mean absolute scaled error of x"
+        ]
+    );
+    let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-5, "{found} {expected}");
+    let found = measures.iter().map(|measure| measure.found).collect::<Vec<_>>();
+    let baseline = measures.iter().map(|measure| measure.baseline.as_ref().unwrap().found).collect::<Vec<_>>();
+    // One stretch of two steps, 10 and 30, forecast as 12 and 26; a season of 3 steps earlier stood 4 and 5.
+    close(found[0], 3.0);
+    close(found[1], 10f64.sqrt());
+    close(found[2], 100.0 * (4.0 / 22.0 + 8.0 / 56.0) / 2.0);
+    // What is 3 steps apart before the test part differs by 3.
+    close(found[3], 1.0);
+    close(baseline[0], 15.5);
+    close(baseline[1], (661.0f64 / 2.0).sqrt());
+    close(baseline[2], 100.0 * (12.0 / 14.0 + 50.0 / 35.0) / 2.0);
+    let of = measures[0].baseline.as_ref().unwrap();
+    assert_eq!((of.name.as_str(), of.verdict), ("seasonal naive, 3 steps", Verdict::Undecided));
+    assert_eq!((measures[0].n, measures[0].cases, measures[0].interval), (1, Cases::Stretches(2), None));
+}
+
+#[test]
+fn a_season_that_no_sequence_has_is_nothing_to_begin_with_and_scored_as_the_last_value() {
+    let file = write_table(&counted_up(120));
+    let open = |season| {
+        let division = Division { validates: false, ..division(0.5) };
+        Forecasting::open(file.path(), &ForecastingConfig { season, division, ..forecasting(&["x"], 5) }).unwrap()
+    };
+    // Rows 90 to 120 are the test part.
+    [0, 1, 89].into_iter().for_each(|season| open(season).expect_to_begin().unwrap());
+    for season in [90, 1000] {
+        let refused = open(season).expect_to_begin().unwrap_err().to_string();
+        let sentence =
+            "is too long: the longest sequence has 90 steps to learn from, expected more than a season; give a shorter one, or 0";
+        assert!(refused.contains(&format!("season = {season} {sentence}")), "{refused}");
+    }
+    // A model that began so is scored.
+    let baseline = |season| {
+        let task = open(season);
+        let mut comparison = task.comparison(Purpose::TestData).unwrap();
+        let batch = task.evaluation(1, 0, Purpose::TestData, 1).unwrap().batch(0).unwrap();
+        comparison.add(0, &batch, &vec![0.0; batch.batch_size * batch.seq_len * 5]);
+        let measure = comparison.measures().swap_remove(0);
+        (measure.n_shown(), measure.baseline.map(|baseline| (baseline.name, baseline.found)))
+    };
+    let ((n, long), (_, last)) = (baseline(1000), baseline(1));
+    assert_eq!((n.as_str(), &long), ("n = 1 stretches of 30 steps", &last));
+    assert_eq!(last.unwrap().0, "last value");
+    assert_eq!(baseline(7).1.unwrap().0, "seasonal naive, 7 steps");
+}
+
+#[test]
+fn a_test_file_that_is_shorter_than_the_horizon_is_told_with_what_is_scored_of_it() {
+    let own = counting(&[20, 20, 20]);
+    let open = |rows: [usize; 3]| {
+        let steps = rows.into_iter().enumerate().flat_map(|(at, n)| (0..n).map(move |step| format!("s{at},{}\n", 10_000 * at + 20 + step)));
+        let test = write_table(&("id,x\n".to_owned() + &steps.collect::<String>()));
+        let division = Division { validates: false, test: Some(test.path().to_owned()), ..division(0.5) };
+        let config = ForecastingConfig { group: Some("id".to_owned()), division, ..forecasting(&["x"], 7) };
+        let task = Forecasting::open(own.path(), &config).unwrap();
+        let mut comparison = task.comparison(Purpose::TestData).unwrap();
+        let batch = task.evaluation(8, 0, Purpose::TestData, 1).unwrap().batch(0).unwrap();
+        comparison.add(0, &batch, &vec![0.0; batch.batch_size * batch.seq_len * 7]);
+        (task.understood().map(str::to_owned), comparison.measures()[0].n_shown())
+    };
+    let behind = "of the 7 steps that are forecast: the steps behind them are not scored";
+    let (told, n) = open([3, 3, 3]);
+    assert_eq!((told.unwrap(), n.as_str()), (format!("the test part has values for at most 3 {behind}"), "n = 3 stretches of 3 steps"));
+    let (told, n) = open([7, 2, 8]);
+    assert_eq!(
+        (told.unwrap(), n.as_str()),
+        (format!("the test part of 1 of 3 sequences has values for 2 {behind}"), "n = 3 stretches of 7 steps")
+    );
+    assert_eq!(open([7, 8, 9]).0, None);
+}
+
+#[test]
+fn every_row_of_the_test_part_may_be_a_surprise_whatever_the_horizon() {
+    // 26 rows, and of those that are scored at a horizon of 18 none is in the last batch.
+    let file = write_table(&counted_up(520));
+    for (horizon, n_scored) in [(1, 26), (18, 9)] {
+        let config = ForecastingConfig {
+            scaling: ScalingChoice::Auto,
+            quantiles: vec![0.1, 0.5, 0.9],
+            division: Division { validates: false, ..division(0.9) },
+            ..forecasting(&["x"], horizon)
+        };
+        let task = Forecasting::open(file.path(), &config).unwrap();
+        let mut comparison = task.comparison(Purpose::TestData).unwrap();
+        let mut set = task.evaluation(1, 0, Purpose::TestData, 1).unwrap();
+        let mut found = 0;
+        assert_eq!(set.n_batches(), 2);
+        for index in 0..set.n_batches() {
+            let batch = set.batch(index).unwrap();
+            found += batch.n_scored();
+            assert!(batch.n_targets() > 0 || comparison.looks_past(index, &batch));
+            comparison.add(index, &batch, &vec![0.0; batch.batch_size * batch.seq_len * 3 * horizon]);
+        }
+        assert_eq!((found, comparison.surprises().len()), (n_scored, 26));
+    }
+}
+
+#[test]
+fn quantiles_are_reported_by_what_they_cover() {
+    let file = write_table(&counted_up(60));
+    let config = ForecastingConfig { scaling: ScalingChoice::Auto, quantiles: vec![0.1, 0.5, 0.9], ..forecasting(&["x"], 2) };
+    let task = Forecasting::open(file.path(), &config).unwrap();
+    let mut comparison = task.comparison(Purpose::TestData).unwrap();
+    let batch = task.evaluation(1, 0, Purpose::TestData, 1).unwrap().batch(0).unwrap();
+    // Every quantile where the value will be, the first of two steps; of the second, all lie below it.
+    let outputs: Vec<f32> =
+        batch.targets.values().as_chunks::<2>().0.iter().flat_map(|[a, b]| [*a, *a + 1e-3, *a - 1e-3, b - 2.0, b - 1.0, b - 3.0]).collect();
+    comparison.add(0, &batch, &outputs);
+    let measures = comparison.measures();
+    let covers = &measures[measures.len() - 2];
+    assert_eq!((covers.name.as_str(), covers.found), ("80 % interval of x: covers", 0.5));
+    assert!(measures[measures.len() - 1].name.ends_with("width") && measures[measures.len() - 1].found > 0.0);
+}
+
+#[test]
+fn a_backtest_forecasts_from_the_last_origins_and_is_scored_by_each() {
+    let forecaster = Forecaster {
+        columns: owned(&["x"]),
+        group: Some("id".to_owned()),
+        target: owned(&["x"]),
+        time: None,
+        horizon: 2,
+        season: 0,
+        normalization: Normalization { mean: vec![0.0], deviation: vec![1.0] },
+        target_normalization: Normalization { mean: vec![0.0], deviation: vec![1.0] },
+        scaling: Scaling::Standard,
+        missing: Missing::Error,
+        layout: Default::default(),
+        categories: Vec::new(),
+        of_table: None,
+        quantiles: Vec::new(),
+    };
+    let file = counting(&[9, 5, 3]);
+    let open = |n, stride| Backtest::open(file.path(), &forecaster, Origins { n, stride });
+    let backtest = open(3, None).unwrap();
+    assert_eq!((backtest.n_forecasts(), backtest.n_sequences()), (4, 2));
+    let short = |name: &str, steps, origins| TooShort { name: name.to_owned(), steps, origins };
+    assert_eq!(backtest.too_short(), [short("s1", 5, 1), short("s2", 3, 0)]);
+
+    let (mut set, mut errors) = (backtest.evaluation(8), backtest.errors());
+    let mut origins = Vec::new();
+    for index in 0..set.n_batches() {
+        let batch = set.batch(index).unwrap();
+        let mut outputs = batch.targets.values().to_vec();
+        for (place, outputs) in outputs.chunks_exact_mut(2).enumerate().filter(|&(place, _)| batch.mask.as_ref().unwrap()[place] > 0.0) {
+            let last = batch.inputs.values()[place];
+            origins.push(last as usize);
+            // The forecast lies off by the step of its origin.
+            outputs.iter_mut().for_each(|x| *x += last % 100.0);
+        }
+        errors.add(index, &batch, &outputs);
+    }
+    origins.sort_unstable();
+    // Sequence and step.
+    assert_eq!(origins, [2, 4, 6, 10_002]);
+    let by_origin = errors.by_origin();
+    let found: Vec<_> = by_origin.iter().map(|origin| (origin.steps_to_end, origin.n, origin.measures[0].found)).collect();
+    assert_eq!(found, [(6, 1, 2.0), (4, 1, 4.0), (2, 2, 4.0)]);
+    // The last value is 1 and 2 off.
+    assert_eq!(by_origin[2].measures[0].baseline.as_ref().unwrap().found, 1.5);
+    // Four stretches of two steps, a case each.
+    let all = &errors.measures()[0];
+    assert_eq!((all.found, all.n, all.cases), (3.5, 4, Cases::Stretches(2)));
+
+    // Nothing behind the last origin is read, though values there may be surprises.
+    let quantiles = Forecaster { quantiles: vec![0.1, 0.5, 0.9], ..forecaster.clone() };
+    let backtest_of_quantiles = Backtest::open(file.path(), &quantiles, Origins { n: 1, stride: None }).unwrap();
+    assert_eq!(backtest_of_quantiles.evaluation(8).batch(0).unwrap().seq_len, 7);
+
+    let strided = open(3, Some(1)).unwrap();
+    assert_eq!((strided.n_forecasts(), strided.too_short()), (5, vec![short("s1", 5, 2), short("s2", 3, 0)]));
+    let refused = Backtest::open(file.path(), &Forecaster { horizon: 8, ..forecaster.clone() }, Origins { n: 1, stride: None });
+    assert!(refused.unwrap_err().to_string().contains("the longest has 9 steps, expected at least 10"));
+    assert!(open(0, None).is_err() && open(1, Some(0)).is_err());
+
+    // The model that it is compared with learned the first half of the rows, or all.
+    let trained = grouped(file.path(), 2).unwrap();
+    let [half, all] = [false, true].map(|learned_all| backtest.n_learned(&trained, learned_all));
+    assert_eq!(all, 4);
+    assert!(half < all, "{half}");
+}

@@ -1,0 +1,165 @@
+//! What is trained on, what is held out, and that the two never meet.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::Error;
+use crate::data::{Batch, SequenceTask};
+use crate::rng::Purpose;
+
+/// Sequence and step of a number of a [`counting`] table as a model sees it.
+fn place(task: &Forecasting, x: f32) -> (usize, usize) {
+    let Some(TableTask::Forecast(forecaster)) = task.description().map(|value| TableTask::from_json(value, 1, horizon_of(task)).unwrap())
+    else {
+        panic!("expected a forecaster")
+    };
+    let x = forecaster.normalization.restore(0, x).round() as usize;
+    (x / 10_000, x % 10_000)
+}
+
+fn horizon_of(task: &Forecasting) -> usize {
+    match task.predicts() {
+        crate::data::IoKind::Values { width } => width,
+        crate::data::IoKind::Tokens { .. } => panic!("expected values"),
+    }
+}
+
+/// Sequence and step.
+type Place = (usize, usize);
+
+/// For each scored step of a batch: what is read there, and what is to be predicted as far as it is not missing.
+fn scored(task: &Forecasting, batch: &Batch) -> Vec<(Place, Vec<Place>)> {
+    let horizon = horizon_of(task);
+    let mask = batch.mask.as_ref().unwrap();
+    let steps = (0..mask.len()).filter(|&at| mask[at] != 0.0);
+    let targets = |at: usize| {
+        let targets = batch.targets.values()[at * horizon..][..horizon].iter();
+        targets.filter(|x| !x.is_nan()).map(|&x| place(task, x)).collect()
+    };
+    steps.map(|at| (place(task, batch.inputs.values()[at]), targets(at))).collect()
+}
+
+fn scored_values(batch: &Batch) -> impl Iterator<Item = f32> {
+    let mask = batch.mask.as_ref().unwrap();
+    batch.targets.values().iter().zip(mask).filter(|(_, mask)| **mask != 0.0).map(|(&x, _)| x)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn nothing_that_is_scored_was_trained_on(lengths in prop::collection::vec(2..40usize, 1..4), horizon in 1..4usize, batch_size in 1..4usize) {
+        let file = counting(&lengths);
+        let Ok(task) = grouped(file.path(), horizon) else { return Ok(()) };
+        let predicted = |purpose| {
+            let mut set = task.evaluation(batch_size, 7, purpose, 1).unwrap();
+            let mut predicted = BTreeSet::new();
+            for index in 0..set.n_batches() {
+                for ((series, step), targets) in scored(&task, &set.batch(index).unwrap()) {
+                    assert_eq!(targets, (1..=horizon).map(|ahead| (series, step + ahead)).collect::<Vec<_>>());
+                    predicted.extend(targets);
+                }
+            }
+            predicted
+        };
+        let (validated, tested) = (predicted(Purpose::ValidationData), predicted(Purpose::TestData));
+        for (series, &length) in lengths.iter().enumerate() {
+            let of = |part: &BTreeSet<Place>| part.iter().filter(|place| place.0 == series).map(|place| place.1).collect::<Vec<_>>();
+            let (validated, tested) = (of(&validated), of(&tested));
+            // Whole stretches at the end, the test part last, each with room for a forecast.
+            let held_out = validated.len() + tested.len();
+            prop_assert_eq!([validated.clone(), tested.clone()].concat(), (length - held_out..length).collect::<Vec<_>>());
+            prop_assert!([&validated, &tested].iter().all(|part| part.is_empty() || part.len() >= horizon));
+            prop_assert!(length < horizon + 2 || !tested.is_empty());
+        }
+        let mut source = task.training(batch_size, 7).unwrap();
+        for iteration in 0..8 {
+            let batch = source.batch(iteration, 0).unwrap();
+            prop_assert!(batch.segments.codes(batch.batch_size, batch.seq_len).is_ok());
+            for ((series, step), targets) in scored(&task, &batch) {
+                prop_assert!(!targets.is_empty());
+                for (ahead, target) in targets.into_iter().enumerate() {
+                    prop_assert_eq!(target, (series, step + 1 + ahead));
+                    prop_assert!(!validated.contains(&target) && !tested.contains(&target));
+                }
+            }
+        }
+        // Learned from all of it, no step is missing.
+        let all = task.all().unwrap();
+        let batch = all.training(256, 7).unwrap().batch(0, 0).unwrap();
+        let last = lengths.iter().copied().enumerate().max_by_key(|&(_, length)| length).unwrap();
+        let seen: BTreeSet<Place> = scored(&task, &batch).into_iter().flat_map(|(_, targets)| targets).collect();
+        prop_assert!(seen.contains(&(last.0, last.1 - 1)));
+    }
+}
+
+#[test]
+fn evaluation_reads_every_sequence_from_its_first_step() {
+    let file = counting(&[1200, 700]);
+    let task = grouped(file.path(), 2).unwrap();
+    let mut set = task.evaluation(8, 7, Purpose::TestData, 1).unwrap();
+    assert!(set.carries_state());
+    let mut next = [0, 0];
+    for index in 0..set.n_batches() {
+        let batch = set.batch(index).unwrap();
+        assert_eq!(batch.batch_size, 2);
+        let lengths = batch.segments.lengths().unwrap();
+        for (row, &length) in lengths.iter().enumerate() {
+            for at in 0..length {
+                let (series, step) = place(&task, batch.inputs.values()[row * batch.seq_len + at]);
+                assert_eq!(step, next[series]);
+                next[series] += 1;
+            }
+        }
+    }
+    // The last steps have nothing to predict.
+    assert_eq!(next, [1198, 698]);
+}
+
+#[test]
+fn files_for_validation_and_test_follow_the_sequences_of_the_same_name() {
+    let [own, validation, test] =
+        ["id,x\na,1\na,2\na,3\nb,1\nb,2\n", "id,x\na,4\na,5\n", "x,id\n6,a\n7,a\n1,c\n2,c\n3,c\n"].map(write_table);
+    let config = ForecastingConfig {
+        group: Some("id".to_owned()),
+        division: Division { validation: Some(validation.path().to_owned()), test: Some(test.path().to_owned()), ..division(0.5) },
+        ..forecasting(&["x"], 1)
+    };
+    let task = Forecasting::open(own.path(), &config).unwrap();
+    let Some(TableTask::Forecast(forecaster)) = task.description().map(|value| TableTask::from_json(value, 1, 1).unwrap()) else {
+        panic!()
+    };
+    let targets = |purpose| {
+        let mut set = task.evaluation(8, 0, purpose, 1).unwrap();
+        let batches = (0..set.n_batches()).map(|index| set.batch(index).unwrap()).collect::<Vec<_>>();
+        let restore = |x: f32| forecaster.target_normalization.restore(0, x).round();
+        batches.iter().flat_map(|batch| scored_values(batch).map(restore)).collect::<Vec<f64>>()
+    };
+    assert_eq!(targets(Purpose::ValidationData), [4.0, 5.0]);
+    // The sequence that is new is scored from its first step on.
+    assert_eq!(targets(Purpose::TestData), [6.0, 7.0, 2.0, 3.0]);
+    assert!((forecaster.normalization.mean[0] - 9.0 / 5.0).abs() < 1e-12);
+    assert!(task.has_test_file() && task.all().is_some_and(|all| all.all().is_none()));
+}
+
+#[test]
+fn what_cannot_be_learned_from_is_a_sentence_with_the_file() {
+    let refusal = |found: crate::Result<()>| match found.unwrap_err() {
+        Error::Malformed { problem, .. } => problem,
+        other => panic!("{other}"),
+    };
+    let classify = |text: &str| refusal(classification(write_table(text).path()).map(drop));
+    assert_eq!(
+        classify("id,class,x\na,u,1\na,v,1\n"),
+        "the sequence 'a' has the class 'u' and, in row 2 of the data, 'v'; expected one value of 'class' in all of its rows"
+    );
+    assert!(classify("id,class,x\na,u,1\na,u,1\nb,v,1\n").starts_with("the sequence 'b' has 1 step, expected at least 2"));
+    assert!(classify("id,class,x\na,u,1\na,u,1\n").contains("expected at least two classes"));
+    assert!(classify("id,class,x\na,u,1\na,u,1\nb,v,1\nb,v,1\n").contains("0 of its 2 sequences are held out"));
+    let forecast = |text: &str, horizon| refusal(Forecasting::open(write_table(text).path(), &forecasting(&["x"], horizon)).map(drop));
+    assert_eq!(forecast("x\n1\n", 1), "it has 1 row, expected a sequence of at least 2");
+    assert!(forecast("x\n1\n2\n3\n", 2).contains("to forecast 2 steps within its validation part: the longest has 3 steps"));
+    assert!(forecast("x\n1\n2\n3\n4\n5\n", 2).contains("within its validation part"));
+}

@@ -1,0 +1,51 @@
+//! What is known of the rows to come.
+
+use super::*;
+use crate::data::SequenceTask;
+
+#[test]
+fn what_the_calendar_tells_is_known_ahead_by_the_times_of_the_rows_to_come() {
+    // The first is a Monday, the 28th a Sunday.
+    let rows = |header: &str, name: &str| {
+        (0..28).fold(format!("{header}\n"), |text, day| text + &format!("{name}2024-01-{:02},{}\n", day + 1, day % 7))
+    };
+    let file = write_table(&rows("store,ds,y", "a,"));
+    let config = ForecastingConfig {
+        calendar: vec![CalendarPart::Weekday],
+        known_ahead: owned(&["ds.weekday"]),
+        group: Some("store".to_owned()),
+        division: Division { time: TimeColumn::Found, validates: false, ..division(0.8) },
+        ..forecasting(&["y"], 2)
+    };
+    let task = Forecasting::open(file.path(), &config).unwrap().table_task().unwrap();
+    assert_eq!(task.columns(), ["y", "ds.weekday", "ds.weekday+1", "ds.weekday+2"]);
+    for future in ["store,ds\na,2024-01-29\na,2024-01-30\n", "note,ds,store\n1,2024-01-29,a\n2,2024-01-30,a\n"] {
+        let read = read_series_to_forecast(&task, file.path(), Some(write_table(future).path())).unwrap();
+        assert_eq!((read[0].len(), read[0].step(27)), (28, &[6.0, 6.0, 0.0, 1.0][..]), "{future}");
+    }
+    // What reads nothing but the calendar needs nothing but times.
+    let blind = ForecastingConfig { columns: owned(&["ds.weekday"]), calendar: Vec::new(), known_ahead: Vec::new(), ..config.clone() };
+    let task = Forecasting::open(file.path(), &blind).unwrap().table_task().unwrap();
+    let read = read_series(&task, write_table("store,ds\na,2024-01-30\na,2024-01-31\n").path()).unwrap();
+    assert_eq!(read[0].values, [1.0, 2.0]);
+    // A wide table has no place for the rows to come; runs that began with one are scored.
+    let division = Division { layout: LayoutChoice::WideColumns, ..config.division.clone() };
+    let wide = ForecastingConfig { group: None, target: Vec::new(), division, ..config };
+    let opened = Forecasting::open(write_table(&rows("ds,a", "")).path(), &wide).unwrap();
+    let refused = opened.expect_to_begin().unwrap_err().to_string();
+    assert!(refused.contains("known_ahead names the column 'ds.weekday', and the rows to come of a wide table"), "{refused}");
+}
+
+#[test]
+fn columns_of_the_table_in_place_of_what_is_known_ahead_are_told() {
+    let open = |header: &str| {
+        let file = write_table(&(0..40).fold(format!("{header}\n"), |text, t| text + &format!("{},{},{}\n", t % 3, t % 5, t % 7)));
+        let division = Division { validates: false, ..division(0.8) };
+        let config = ForecastingConfig { known_ahead: owned(&["offer"]), division, ..forecasting(&["y"], 2) };
+        Forecasting::open(file.path(), &config).unwrap().understood().map(str::to_owned)
+    };
+    let told = "the table has columns that are called as what is known ahead, 'offer+1': they are read in its place; rename them if they are \
+                something else";
+    assert_eq!(open("offer,offer+1,y").as_deref(), Some(told));
+    assert_eq!(open("offer,offer+3,y"), None);
+}

@@ -1,0 +1,117 @@
+//! Which column tells the time, and what times decide.
+
+use super::*;
+use crate::data::SequenceTask;
+
+/// Days of so many weeks, each seven behind the one before.
+fn weeks(n: usize) -> Vec<String> {
+    (0..n).map(|week| Clock::DATE.write(week as f64 * 7.0 * 86_400_000.0)).collect()
+}
+
+#[test]
+fn a_season_that_the_times_tell_is_taken_where_a_sequence_is_longer_and_else_it_is_told() {
+    let open = |n: usize, season: usize| {
+        let rows: String = weeks(n).iter().enumerate().map(|(at, week)| format!("{week},{}\n", at % 5)).collect();
+        let division = Division { time: TimeColumn::Found, validates: false, ..division(0.5) };
+        let config = ForecastingConfig { season, division, ..forecasting(&["x"], 1) };
+        let task = Forecasting::open(write_table(&format!("ds,x\n{rows}")).path(), &config).unwrap();
+        let Some(TableTask::Forecast(found)) = task.table_task() else { panic!("expected a forecaster") };
+        (found.season, task)
+    };
+    // Of 71 weeks 53 are learned from, of 70 one less, which is a season and nothing behind it.
+    let (season, task) = open(71, 0);
+    assert_eq!((season, task.understood()), (52, None));
+    let (season, task) = open(70, 0);
+    let told = "the season that is usual at the pace of the times, 52 steps, is not taken: the longest sequence has 52 steps to learn from, expected \
+                more than a season; forecasts are compared with the last value; give longer sequences, or choose a shorter season";
+    assert_eq!((season, task.understood()), (0, Some(told)));
+    task.expect_to_begin().unwrap();
+    // One that is asked for is another matter.
+    let (season, task) = open(70, 52);
+    assert_eq!((season, task.understood()), (52, None));
+    task.expect_to_begin().unwrap_err();
+    assert_eq!(open(70, 13).0, 13);
+}
+
+#[test]
+fn a_column_that_alone_holds_dates_is_that_of_times() {
+    let rows = |dates: &[String]| dates.iter().enumerate().map(|(i, date)| format!("{date},{}\n", i % 3)).collect::<String>();
+    let weeks = &weeks(90);
+    let open = |text: &str, layout| {
+        let target: &[&str] = if layout == LayoutChoice::WideColumns { &[] } else { &["x"] };
+        let division = Division { time: TimeColumn::Found, layout, validates: false, ..division(0.7) };
+        let config = ForecastingConfig { division, ..forecasting(target, 1) };
+        let file = write_table(text);
+        let task = Forecasting::open(file.path(), &config).unwrap();
+        let Some(TableTask::Forecast(found)) = task.description().map(|value| TableTask::from_json(value, 1, 1).unwrap()) else { panic!() };
+        (found.time, found.season, task.understood().map(str::to_owned))
+    };
+    let (time, season, told) = open(&format!("week,x\n{}", rows(weeks)), LayoutChoice::Auto);
+    assert_eq!((time.as_deref(), season, told.as_deref()), (Some("week"), 52, Some("read with time = week, which holds dates")));
+    let (time, _, told) = open(&format!("week,x\n{}", rows(weeks)), LayoutChoice::WideColumns);
+    assert_eq!((time.as_deref(), told.unwrap().contains("with times in 'week'")), (Some("week"), true));
+    // One that is called so comes first; of two that hold dates neither is taken; numbers are no dates.
+    let other = |row: &str| row.replace(',', ",2001-01-01,");
+    let (time, _, told) = open(&format!("ds,born,x\n{}", other(&rows(weeks))), LayoutChoice::Auto);
+    assert_eq!((time.as_deref(), told), (Some("ds"), None));
+    let (time, _, told) = open(&format!("week,born,x\n{}", other(&rows(weeks))), LayoutChoice::Auto);
+    assert_eq!((time, told), (None, None));
+    let (time, _, told) = open(&format!("week,x\n{}", rows(&owned(&["1", "2", "3", "4", "5", "6", "7", "8"]))), LayoutChoice::Auto);
+    assert_eq!((time, told), (None, None));
+}
+
+#[test]
+fn times_put_rows_in_order_and_go_on() {
+    let file = write_table("ds,id,x\n2024-03,a,3\n2024-01,a,1\n2024-02,a,2\n2024-04,a,4\n2024-05,a,5\n2024-01,b,9\n2024-02,b,8\n");
+    let config = ForecastingConfig {
+        group: Some("id".to_owned()),
+        division: Division { time: TimeColumn::Found, ..division(0.5) },
+        ..forecasting(&["x"], 1)
+    };
+    let task = Forecasting::open(file.path(), &config).unwrap();
+    let Some(TableTask::Forecast(forecaster)) = task.description().map(|value| TableTask::from_json(value, 1, 1).unwrap()) else {
+        panic!()
+    };
+    assert_eq!(forecaster.time.as_deref(), Some("ds"));
+    let task = TableTask::Forecast(forecaster);
+    // A single step goes on as the others do, on its own day.
+    let alone = read_series(&task, write_table("ds,id,x\n2024-01-01,a,3\n2024-02-01,a,1\n2024-04-15,new,7\n").path()).unwrap();
+    assert_eq!((alone[1].len(), alone[1].next_times(2).unwrap()), (1, owned(&["2024-05-15", "2024-06-15"])));
+    // As most rows do, not as the first sequence does.
+    let mixed = "ds,id,x\n2024-01-01,a,3\n2024-02-01,a,1\n2024-04-15,new,7\n2024-03-01,b,1\n2024-03-02,b,1\n2024-03-03,b,1\n";
+    let alone = read_series(&task, write_table(mixed).path()).unwrap();
+    assert_eq!(alone[1].next_times(2).unwrap(), owned(&["2024-04-16", "2024-04-17"]));
+    let alone = read_series(&task, write_table("ds,id,x\n2024-04,new,7\n").path()).unwrap();
+    assert_eq!((alone[0].len(), alone[0].next_times(2)), (1, None));
+    let series = read_series(&task, file.path()).unwrap();
+    assert_eq!(
+        (&series[0].values, series[0].next_times(2).unwrap()),
+        (&vec![1.0, 2.0, 3.0, 4.0, 5.0].into(), owned(&["2024-06", "2024-07"]))
+    );
+    let refused = |text: &str| Forecasting::open(write_table(text).path(), &config).unwrap_err().to_string();
+    assert!(refused("ds,id,x\n2024-01,a,3\n2024-01,a,1\n2024-02,a,2\n").contains("the sequence 'a' has two rows of the time 2024-01"));
+    assert!(refused("ds,id,x\n2024-01,a,3\nlater,a,1\n").contains("the column 'ds' holds 'later'"));
+    // The test file goes on, or is refused.
+    let open = |text: &str| {
+        let test = write_table(text);
+        Forecasting::open(
+            file.path(),
+            &ForecastingConfig {
+                division: Division { test: Some(test.path().to_owned()), validates: false, ..config.division.clone() },
+                ..config.clone()
+            },
+        )
+        .map(drop)
+    };
+    open("id,x,ds\na,7,2024-07\na,6,2024-06\n").unwrap();
+    assert!(open("id,x,ds\na,6,2024-05\n").unwrap_err().to_string().contains("two rows of the time 2024-05"));
+    assert!(open("id,x,ds\na,6,2023-05\n").unwrap_err().to_string().contains("goes on with 2023-05 after 2024-05"));
+    // A column that is asked for is no column of times.
+    let read = ForecastingConfig {
+        columns: owned(&["x", "time"]),
+        division: Division { time: TimeColumn::Found, ..division(0.5) },
+        ..forecasting(&["x"], 1)
+    };
+    let numbers = write_table("time,x\n1,1\n0,2\n1,3\n0,4\n1,5\n0,6\n");
+    assert_eq!(Forecasting::open(numbers.path(), &read).unwrap().reads(), crate::data::IoKind::Values { width: 2 });
+}
