@@ -45,7 +45,7 @@ pub fn measure_scan([batch, seq_len, width]: [usize; 3], plan: Plan, place: &Pla
         false => on_device(shape, plan, &place.device)?,
     };
     let best = turns.iter().copied().min_by(|x, y| x.total().total_cmp(&y.total())).unwrap_or_default();
-    let gb_per_s = |bytes: f64, milliseconds: f64| round(bytes * shape.elements() as f64 / milliseconds / 1e6, 2);
+    let gb_per_s = |bytes: f64, milliseconds: f64| round(bytes * shape.elements() as f64 / milliseconds / 1e6, 5);
     Ok([("forward", FORWARD_BYTES), ("forward+backward", BOTH_BYTES)].map(|(pass, bytes)| {
         let time = |turn: &Turn| if bytes == BOTH_BYTES { turn.forward + turn.backward } else { turn.forward };
         let copy_gb_per_s = gb_per_s(COPY_BYTES, best.copy);

@@ -10,7 +10,20 @@ pub fn quoted(cell: &str) -> String {
     }
 }
 
-/// A cell in which line ends and other control characters are escaped, so that it stays in its line.
+/// A cell in which line ends and other control characters are escaped, so that it stays in its line, and with them `\`, so that it is known what stood
+/// there.
 pub fn in_a_line(text: &str) -> String {
-    quoted(&printable(text))
+    quoted(&printable(&text.replace('\\', "\\\\")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_end_and_a_backslash_with_an_n_are_told_apart() {
+        assert_eq!(in_a_line("\n"), "\\n");
+        assert_eq!(in_a_line("\\n"), "\\\\n");
+        assert_eq!(in_a_line("a\\,\"\t"), "\"a\\\\,\"\"\\t\"");
+    }
 }

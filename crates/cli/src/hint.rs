@@ -59,7 +59,7 @@ fn of_library(error: &Error) -> String {
         }
         .to_owned(),
         Error::Device(problem) => match problem {
-            DeviceProblem::NotBuilt(name) => format!(", for example: cargo install --path crates/cli --features {name}"),
+            DeviceProblem::NotBuilt(name) => format!(", for example: cargo install --locked --path crates/cli --features {name}"),
             DeviceProblem::NoneFound(_) => " (--device cpu)".to_owned(),
             DeviceProblem::TooFew { .. } => "; see minrnn devices".to_owned(),
             _ => String::new(),

@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use minrnn::deployed::{Deployed, InsideFiles, InsideInputs, write_inside};
-use minrnn::output::expect_harmless;
+use minrnn::output::{expect_harmless, expect_writable};
 use minrnn_model::ModelConfig;
 
-use crate::failure::WrongInput;
 use crate::say::say;
 
 #[derive(clap::Args)]
@@ -19,7 +18,10 @@ pub struct InsideArgs {
     #[arg(long, value_name = "FILE", requires = "data")]
     hidden: Option<PathBuf>,
     /// The block of --hidden, counted from 1 [default: the last]
-    #[arg(long, value_name = "BLOCK", requires = "hidden", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long, value_name = "BLOCK", allow_negative_numbers = true, requires = "hidden",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     layer: Option<u32>,
     /// Write one vector for each sequence of --data, the head's input at its last step, to such a file
     #[arg(long, value_name = "FILE", requires = "data")]
@@ -39,10 +41,7 @@ impl InsideArgs {
         let files = InsideFiles { logits: self.logits.clone(), hidden, embeddings: self.embeddings.clone() };
         files.expect_fit(config)?;
         files.paths().try_for_each(|path| expect_harmless(path, inputs.iter().copied()))?;
-        let lacks_folder = |path: &Path| path.parent().is_some_and(|folder| !folder.as_os_str().is_empty() && !folder.is_dir());
-        if let Some(path) = files.paths().find(|path| lacks_folder(path)) {
-            return Err(WrongInput(format!("there is no directory for '{}'; make it first", path.display())).into());
-        }
+        files.paths().try_for_each(expect_writable)?;
         Ok(files)
     }
 }

@@ -15,6 +15,12 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// A flag that is raised by the first Ctrl-C.
 pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
+    raise_at_signal(&flag)?;
+    Ok(flag)
+}
+
+/// Lets the first Ctrl-C raise `flag`; until here one ends the process at once.
+pub fn raise_at_signal(flag: &Arc<AtomicBool>) -> anyhow::Result<()> {
     let raised = flag.clone();
     let mut first: Option<Instant> = None;
     ctrlc::set_handler(move || {
@@ -23,8 +29,7 @@ pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
             std::process::exit(130);
         }
     })
-    .context("could not listen for Ctrl-C")?;
-    Ok(flag)
+    .context("could not listen for Ctrl-C")
 }
 
 /// What `read` gives, which may wait for ever, as at a pipe that nobody writes into; `None` when `stop` was raised before it came back.

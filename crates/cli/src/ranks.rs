@@ -164,7 +164,7 @@ fn together_where(usable: anyhow::Result<()>, work: impl FnOnce(&Together) -> an
     if size > 1 {
         let sentence = format!(
             "{size} processes were started, and this program was built without mpi: each would do the same; build it with the feature mpi (for \
-             example: cargo install --path crates/cli --features mpi), or start it without mpiexec"
+             example: cargo install --locked --path crates/cli --features mpi), or start it without mpiexec"
         );
         return Err(WrongInput(sentence).into());
     }

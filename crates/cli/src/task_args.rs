@@ -78,11 +78,11 @@ pub struct TaskArgs {
     #[arg(long, value_name = "WEIGHTS", value_delimiter = ',')]
     class_weights: Vec<String>,
     /// Forecast this many steps ahead [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     horizon: Option<usize>,
     /// Steps in a season: forecasts are compared with the values one season earlier [default: what is usual for the interval between the times, such
     /// as 12 months or 24 hours; without times, or where no sequence is longer, the last value]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     season: Option<usize>,
     /// Also read these parts of the calendar from the time column: month, quarter, day, weekday, hour
     #[arg(long, value_name = "PARTS", value_delimiter = ',')]
@@ -91,7 +91,7 @@ pub struct TaskArgs {
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     known_ahead: Vec<String>,
     /// Forecast these quantiles of every value, in increasing order and including 0.5 [default: 0.1,0.5,0.9]
-    #[arg(long, value_name = "LEVELS", value_delimiter = ',')]
+    #[arg(long, value_name = "LEVELS", allow_negative_numbers = true, value_delimiter = ',')]
     quantiles: Vec<f64>,
     /// A table to score at the end and never train on; for forecasts, what follows the sequences of --data [default: a part of --data]
     #[arg(long, value_name = "FILE")]

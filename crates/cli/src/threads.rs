@@ -7,6 +7,7 @@ use memmap2::MmapOptions;
 use rayon::ThreadPool;
 
 use crate::failure::WrongInput;
+use crate::printable::printable;
 
 /// More threads than any machine this is meant for.
 const MAX_THREADS: usize = 1024;
@@ -19,7 +20,7 @@ const VARIABLES: [&str; 2] = ["RAYON_NUM_THREADS", "RAYON_RS_NUM_CPUS"];
 #[derive(clap::Args)]
 pub struct Threads {
     /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     threads: Option<usize>,
 }
 
@@ -86,17 +87,20 @@ fn too_many(threads: usize) -> anyhow::Error {
     WrongInput(format!("threads must be at most {MAX_THREADS}, found {threads}")).into()
 }
 
-/// Refuses an environment that asks for more threads than there may be: the pool would try, and not come back.
+/// Refuses an environment that asks for more threads than there may be, which the pool would try and not come back, or for what is no number of them,
+/// which it would pass over.
 ///
 /// # Errors
-/// When it asks for more than 1024.
+/// When the variable that counts is no whole number up to 1024.
 pub fn expect_few() -> Result<(), WrongInput> {
-    match asked_by_environment() {
-        Some((variable, found)) if found > MAX_THREADS => {
-            Err(WrongInput(format!("{variable} must be at most {MAX_THREADS}, with 0 for every core, found {found}")))
-        }
-        _ => Ok(()),
+    let mut given = VARIABLES.into_iter().filter_map(|variable| Some((variable, std::env::var_os(variable)?)));
+    let Some((variable, found)) = given.find(|(_, found)| !found.is_empty()) else { return Ok(()) };
+    let threads = found.to_str().and_then(|found| found.parse::<usize>().ok());
+    if threads.is_some_and(|threads| threads <= MAX_THREADS) {
+        return Ok(());
     }
+    let found = printable(&found.to_string_lossy());
+    Err(WrongInput(format!("{variable} must be a number of threads, at most {MAX_THREADS}, with 0 for every core, found {found}")))
 }
 
 /// The variable that says how many threads there are to be, and its number.

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use common::{Finished, Scratch, assert_untouched, minrnn, shown, snapshot};
 
-const LISTED: [&str; 5] = ["config.json", "model.safetensors", "progress.json", "tokenizer.json", "training.safetensors"];
+static LISTED: [&str; 5] = ["config.json", "model.safetensors", "progress.json", "tokenizer.json", "training.safetensors"];
 
 #[test]
 fn sha256sum_agrees_with_the_digests_of_a_checkpoint() {
@@ -87,4 +87,44 @@ fn checkpoints_without_digests_are_used_as_they_are() {
     Finished::of(&mut minrnn(&["eval", &shown(&old.out)])).ok();
     old.with(&settings).resume().ok();
     old.outcome().assert_equals(&whole.outcome());
+}
+
+#[test]
+fn digests_that_are_cut_at_the_end_of_a_line_are_refused_by_who_reads_what_they_no_longer_name() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &[]);
+    training.run().ok();
+    let (run, packed) = (shown(&training.out), shown(&scratch.path("packed")));
+    let started = scratch.training("started", &[]);
+    // The one checkpoint that both pointers name.
+    let digests = training.checkpoint("best").join("SHA256SUMS");
+    fs::write(training.out.join("checkpoints/last"), fs::read(training.out.join("checkpoints/best")).unwrap()).unwrap();
+    let whole = fs::read_to_string(&digests).unwrap();
+    let of_model = ["config.json", "model.safetensors", "tokenizer.json"];
+    for kept in 1..LISTED.len() {
+        let named = &LISTED[..kept];
+        fs::write(&digests, whole.split_inclusive('\n').take(kept).collect::<String>()).unwrap();
+        let before = snapshot(&training.out);
+        let mut readers = vec![(&LISTED[..], training.command(&["--resume"]))];
+        if of_model.iter().any(|name| !named.contains(name)) {
+            readers.extend([
+                (&of_model[..], minrnn(&["eval", &run])),
+                (&of_model[..], minrnn(&["generate", &run, "--max-tokens", "3"])),
+                (&of_model[..], minrnn(&["pack", &run, "-o", &packed])),
+                (&of_model[..], started.command(&["--from", &run])),
+            ]);
+        }
+        for (reads, mut command) in readers {
+            let _ = fs::remove_dir_all(&started.out);
+            let refused = Finished::of(&mut command);
+            refused.failed(2, &[&shown(&digests), "it does not list ", " beside it, as if it was cut short", "delete SHA256SUMS"]);
+            let is_told = |name: &&str| !named.contains(name) && refused.stderr.contains(&format!("it does not list {name} beside it"));
+            assert!(reads.iter().any(is_told), "{refused:?}");
+        }
+        assert_untouched(&training.out, &before);
+        assert!(!scratch.path("packed").exists());
+    }
+    // Deleted, the digests are no longer asked.
+    fs::remove_file(&digests).unwrap();
+    Finished::of(&mut minrnn(&["generate", &run, "--max-tokens", "3"])).ok();
 }

@@ -77,6 +77,7 @@ fn documents(root: &Path) -> Vec<Page> {
     let mut paths = files(root, ".md", false);
     paths.extend(files(&root.join("docs"), ".md", false));
     paths.extend(["results", "benchmarks", "crates", "fuzz"].iter().flat_map(|folder| files(&root.join(folder), "README.md", true)));
+    paths.extend(["models/README.md", "python/README.md", "web/README.md", "results/details.md"].map(|page| root.join(page)));
     pages(root, paths)
 }
 

@@ -19,6 +19,16 @@ fn measures(args: &[&str]) -> Vec<(String, Value)> {
     lines.map(|line| (line["measure"].as_str().unwrap().to_owned(), line)).collect()
 }
 
+#[test]
+fn a_number_below_0_is_told_as_the_value_that_it_is() {
+    for (option, name) in [("--batches", "N"), ("--threads", "N"), ("--backtest", "K"), ("--by-length", "WIDTH")] {
+        let found = eval(&["run", "--data", "text", option, "-1"]);
+        let told = format!("invalid value '-1' for '{option} ");
+        assert!(found.code == Some(2) && found.stderr.contains(&told) && found.stderr.contains(name), "{found:?}");
+        assert!(!found.stderr.contains("-- -1"), "{found:?}");
+    }
+}
+
 /// What a training of 40 updates scores each of three checkpoints on.
 const BATCHES: &str = "13";
 

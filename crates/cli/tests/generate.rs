@@ -34,6 +34,14 @@ impl Checkpoint {
         checkpoint
     }
 
+    /// One whose vocabulary is that of bytes.
+    fn of_bytes() -> Self {
+        let checkpoint = Self { directory: tempfile::tempdir().unwrap() };
+        std::fs::create_dir(checkpoint.path()).unwrap();
+        write_model(&checkpoint.path(), 0, 256, Some(&Tokenizer::Byte));
+        checkpoint
+    }
+
     fn path(&self) -> PathBuf {
         self.directory.path().join("checkpoint")
     }
@@ -52,7 +60,7 @@ impl Checkpoint {
     }
 
     /// What the library generates.
-    fn expected(&self, prompts: &[&str], sampling: Sampling, max_tokens: usize) -> Vec<String> {
+    fn expected(&self, prompts: &[impl AsRef<[u8]>], sampling: Sampling, max_tokens: usize) -> Vec<String> {
         let loaded = load_model(self.path(), &Device::flex()).unwrap();
         let mut generator =
             TextGenerator::new(Session::new(&loaded.model, prompts.len()), loaded.tokenizer.as_ref().unwrap(), prompts, sampling, &[])
@@ -68,12 +76,17 @@ impl Checkpoint {
 }
 
 fn write_checkpoint(directory: &Path, seed: u64, text: bool) {
-    let config = ModelConfig { vocab_size: ALPHABET.len(), d_model: 16, ..Default::default() };
+    let tokenizer = text.then(|| Tokenizer::characters_of(ALPHABET));
+    write_model(directory, seed, ALPHABET.len(), tokenizer.as_ref());
+}
+
+fn write_model(directory: &Path, seed: u64, vocab_size: usize, tokenizer: Option<&Tokenizer>) {
+    let config = ModelConfig { vocab_size, d_model: 16, ..Default::default() };
     let model = SequenceModel::new(&config, seed, &Device::flex()).unwrap();
     CheckpointConfig::new(config).write(directory).unwrap();
     save_weights(&model, directory.join(WEIGHTS_FILE)).unwrap();
-    if text {
-        Tokenizer::characters_of(ALPHABET).save(directory.join(TOKENIZER_FILE)).unwrap();
+    if let Some(tokenizer) = tokenizer {
+        tokenizer.save(directory.join(TOKENIZER_FILE)).unwrap();
     }
 }
 
@@ -345,9 +358,24 @@ fn prompt_files_that_are_no_text_are_refused() {
 }
 
 #[test]
+fn a_vocabulary_of_bytes_continues_a_file_of_any_bytes() {
+    let checkpoint = Checkpoint::of_bytes();
+    let prompt: &[u8] = b"caf\xe9 au lait\n\xff";
+    let expected = checkpoint.expected(&[prompt], Sampling::greedy(), 40).remove(0);
+    let file = checkpoint.beside("latin1.txt");
+    std::fs::write(&file, prompt).unwrap();
+    let (name, args) = (file.to_str().unwrap(), ["--temperature", "0", "--max-tokens", "40"]);
+    let output = checkpoint.generate(&[&["--prompt-file", name][..], &args].concat());
+    // At the end stands what may be the beginning of a character.
+    assert!(text(&output).starts_with(&expected), "{expected:?}: {output:?}");
+    let two = checkpoint.generate(&[&["--prompt-file", name, "--prompt", "ab"][..], &args].concat());
+    assert!(text(&two).contains("caf\u{fffd} au lait"), "{two:?}");
+}
+
+#[test]
 fn settings_out_of_range_are_named() {
     let checkpoint = Checkpoint::new();
-    let cases: [(&[&str], &str); 11] = [
+    let cases: [(&[&str], &str); 16] = [
         (&["--temperature", "-1"], "temperature must be 0"),
         (&["--temperature", "warm"], "invalid value 'warm'"),
         (&["--top-p", "2"], "top_p must be"),
@@ -358,6 +386,11 @@ fn settings_out_of_range_are_named() {
         (&["--threads", "0"], "--threads must be between 1 and 1024"),
         (&["--stop", ""], "a stop string is empty"),
         (&["--save-session", "none/such/session"], "there is no directory 'none/such'"),
+        (&["--seed", "-1"], "invalid value '-1' for '--seed <N>'"),
+        (&["--top-k", "-1"], "invalid value '-1' for '--top-k <K>'"),
+        (&["--max-tokens", "-5"], "invalid value '-5' for '--max-tokens <N>'"),
+        (&["--batch", "-1"], "invalid value '-1' for '--batch <N>'"),
+        (&["--threads", "-1"], "invalid value '-1' for '--threads <N>'"),
         (&["--wrong-flag"], "unexpected argument '--wrong-flag'"),
     ];
     for (args, expected) in cases {

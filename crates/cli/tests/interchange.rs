@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{Scratch, Training, leftovers, shown, told};
+use minrnn::data::Tokenizer;
 use serde_json::Value;
 
 /// A model of another library, as the library wrote it.
@@ -158,11 +159,17 @@ fn what_does_not_fit_is_a_sentence_and_leaves_nothing() {
     import(&[&file, "--format", "min-gru-pytorch", "--set", "d_model=16"]).refused(&["the file says d_model = 8"]);
     import(&[&file, "--format", "min-gru-pytorch", "--set", "widht=16"]).refused(&["unknown key 'widht'"]);
     import(&[&shown(&scratch.path("none")), "--format", "min-gru-pytorch"]).refused(&["none"]);
-    import(&[&file, "--format", "min-gru-pytorch", "--tokenizer", &file]).refused(&["min_gru_pytorch.safetensors"]);
+    let not_json = ["min_gru_pytorch.safetensors': is not valid json", "take this model's own tokenizer.json"];
+    import(&[&file, "--format", "min-gru-pytorch", "--tokenizer", &file]).refused(&not_json);
+    let large = scratch.path("large.json");
+    Tokenizer::characters_of(&('\u{4e00}'..'\u{6000}').collect::<String>()).save(&large).unwrap();
+    let too_many = ["large.json': has 4608 tokens, but the model knows", "take the tokenizer of this model"];
+    import(&[&file, "--format", "min-gru-pytorch", "--tokenizer", &shown(&large)]).refused(&too_many);
     assert_eq!(import(&[&file, "--format", "min-gruu"]).code, Some(2));
     assert!(!Path::new(&out).exists() && leftovers(&scratch.path("")).is_empty());
 
     told(&["import", &file, "--format", "min-gru-pytorch", "-o", &out]).ok();
+    told(&["generate", &out]).refused(&["has no tokenizer.json: it was imported without a vocabulary", "takes with --tokenizer FILE"]);
     let export = |format: &str, to: &str| told(&["export", &out, "--format", format, "-o", to]);
     let to = shown(&scratch.path("to.safetensors"));
     export("torch-gru", &to).refused(&["mixer = gru, found mixer = min-gru"]);

@@ -72,6 +72,11 @@ fn evaluation_and_generation_are_refused_too() {
     generated.failed(2, &refusal);
     assert_eq!(generated.stdout, "");
     Finished::of(&mut minrnn(&["eval", &run, "--batches", "1", "--memory-limit", "1GiB"])).ok();
+    let (packed, text) = (shown(&scratch.path("packed")), shown(&scratch.path("text.txt")));
+    Finished::of(&mut minrnn(&["pack", &run, "-o", &packed])).ok();
+    let scored = |limit| Finished::of(&mut minrnn(&["eval", &packed, "--data", &text, "--memory-limit", limit]));
+    scored("20MiB").refused(&refusal);
+    scored("1GiB").ok();
     // A resumed training is looked at again.
     let mut resumed = training.with(&["max_iterations=4"]).command(&["--resume", "--memory-limit", "20MiB"]);
     Finished::of(&mut resumed).failed(2, &refusal);
@@ -111,6 +116,10 @@ fn predicting_is_refused_and_the_length_of_sequences_counts() {
     }
     Finished::of(&mut minrnn(&["eval", &run, "--data", &long, "--memory-limit", "70MiB"])).refused(&refusal);
     Finished::of(&mut minrnn(&["predict", &run, "--data", &data, "--memory-limit", "20MiB"])).refused(&refusal);
+    let packed = shown(&scratch.path("packed"));
+    Finished::of(&mut minrnn(&["pack", &run, "-o", &packed])).ok();
+    Finished::of(&mut minrnn(&["eval", &packed, "--data", &data, "--memory-limit", "20MiB"])).refused(&refusal);
+    Finished::of(&mut minrnn(&["eval", &packed, "--data", &data, "--memory-limit", "1GiB"])).ok();
 }
 
 fn inspected(arguments: &[&str]) -> Value {

@@ -168,3 +168,20 @@ fn no_command_writes_over_what_a_model_was_trained_on() {
         told(&["eval", run]).ok();
     }
 }
+
+#[test]
+fn an_output_without_a_folder_is_refused_before_anything_is_read_or_played() {
+    let scratch = Scratch::new();
+    let [nowhere, none] = ["nowhere/out", "none"].map(|name| shown(&scratch.path(name)));
+    let outputs = [
+        &["stream", &none, "--save-state", &nowhere][..],
+        &["score", &none, "--data", &none, "--out", &nowhere],
+        &["predict", &none, "--data", &none, "--out", &nowhere],
+        &["generate", &none, "--save-session", &nowhere],
+        &["rollout", "--behavior", "random", "--episodes", "2", "--record", &nowhere],
+    ];
+    for args in outputs {
+        told(args).refused(&["there is no directory '", "nowhere' for '", "make it first"]);
+    }
+    assert!(snapshot(&scratch.path("")).is_empty());
+}

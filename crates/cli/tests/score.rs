@@ -173,6 +173,8 @@ fn unusual_lines_of_a_text_are_found() {
     assert!(score(&packed, &small, &[]).ok().stderr.contains("none is marked"));
     let usual = shown(&scratch.write("usual.txt", words(2000)));
     assert!(score(&packed, &data, &["--calibrate", &usual]).ok().stderr.contains("lines are marked; the most surprising is line"));
+    let calm = shown(&scratch.write("calm.txt", "the \n"));
+    assert!(score(&packed, &calm, &[]).ok().stderr.contains("0 of 1 line is marked"));
     let odd = shown(&scratch.write("odd.txt", "§\n"));
     assert!(score(&packed, &odd, &["--calibrate", &usual]).ok().stderr.contains("1 of 1 line is marked"));
 }
@@ -265,6 +267,32 @@ fn only_whole_lines_of_the_held_out_text_are_compared_with() {
     assert!(told.contains(&format!(" nats, the highest of {whole} reference rows (too few for 0.999)")), "{whole}: {told}");
     let tokens = score(&shown(&training.out), &shown(&scratch.path("text.txt")), &["--by", "token"]).ok().stderr;
     assert!(tokens.contains(&format!("the highest of {} reference rows", held_out.len() - 1)), "{tokens}");
+}
+
+#[test]
+fn a_held_out_text_that_is_damaged_is_refused_and_one_that_is_gone_is_named() {
+    let scratch = Scratch::new();
+    let training = scratch.training("text", &["max_iterations=2"]);
+    training.run().ok();
+    let (run, data) = (shown(&training.out), shown(&scratch.path("text.txt")));
+    let [tokens, vocabulary] = ["data/text.tokens", "tokenizer.json"].map(|name| training.out.join(name));
+    for path in [&tokens, &vocabulary] {
+        let whole = fs::read(path).unwrap();
+        let mut damaged = whole.clone();
+        // The last number of the tokens, or the brace that ends the vocabulary.
+        let at = damaged.iter().rposition(|byte| !byte.is_ascii_whitespace()).unwrap();
+        damaged[at] ^= 1;
+        fs::write(path, damaged).unwrap();
+        score(&run, &data, &[]).refused(&[&shown(path)]);
+        score(&run, &data, &["--calibrate", &data]).ok();
+        fs::remove_file(path).unwrap();
+        let scored = score(&run, &data, &[]).ok();
+        let told = format!("{}', which is not there, so none is marked by its surprise; put it back", shown(path));
+        assert!(scored.stderr.contains(&told) && scored.stderr.contains("--calibrate FILE"), "{scored:?}");
+        assert!(rows(&scored.stdout).iter().all(|row| row[3].is_empty()));
+        fs::write(path, whole).unwrap();
+    }
+    assert!(score(&run, &data, &[]).ok().stderr.contains("reference rows"));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use common::{Finished, Random, Scratch, Training, minrnn, shown, signal, wait_until, words};
 use minrnn::generate::ModelIdentity;
@@ -212,10 +212,16 @@ fn a_saved_state_goes_on_where_it_was() {
     stream(&[&other, "--load-state", &state], "").refused(&["saved with another model"]);
     stream(&[&model, "--load-state", "nowhere"], "").refused(&["nowhere"]);
     stream(&[&model, "--save-state", &model], "").refused(&["is the input"]);
-    // What cannot be saved is said beside what ended the rows.
+    // No row is answered whose state could not be saved.
     let nowhere = shown(&scratch.path("nowhere/state"));
-    let both = stream(&[&model, "--save-state", &nowhere], &(without_states(&rows[..3]) + "a,none,none\n"));
-    assert!(both.stderr.contains("nowhere") && both.stderr.contains("line 5"), "{both:?}");
+    stream(&[&model, "--save-state", &nowhere], &without_states(&rows)).refused(&["there is no directory '", "nowhere'", "make it first"]);
+    // What cannot be saved in the end is said beside what ended the rows.
+    let (input, full) = (scratch.write("bad.csv", without_states(&rows[..3]) + "a,none,none\n"), shown(&scratch.path("full")));
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_minrnn"), "stream", &model, "--save-state", &full]);
+    let both = Finished::of(limited.stdin(fs::File::open(input).unwrap()));
+    assert!(both.stderr.contains(&full) && both.stderr.contains("line 5"), "{both:?}");
+    assert!(!Path::new(&full).exists());
 }
 
 #[test]
@@ -368,6 +374,10 @@ fn text_is_told_its_surprise_in_pieces_of_any_size() {
     assert_eq!(first.lines().chain(second.lines().skip(1)).collect::<Vec<_>>(), lines);
     // A character that is unknown.
     stream(&[&model], "the é").failed(2, &["line 1: the model does not know the character 'é'"]);
+    let of_windows = [("the\r\n", "'\\r': it is of line ends in CR LF"), ("\u{feff}the\n", "'\\u{feff}': it is a byte-order mark")];
+    for (text, told) in of_windows {
+        stream(&[&model], text).failed(2, &["line 1: the model does not know the character", told]);
+    }
     let passed = stream(&[&model, "--skip-bad-rows"], "the é fox").ok();
     assert_eq!((passed.stdout.lines().count(), passed.stderr.lines().count()), (9, 1));
     for of_tables in [&["--group", "x"][..], &["--one-sequence"], &["--max-groups", "3"]] {
@@ -386,6 +396,10 @@ fn a_vocabulary_of_bytes_goes_on_from_within_a_character() {
     let lines: Vec<&str> = whole.lines().collect();
     assert_eq!(lines.len(), 1 + bytes.len(), "{whole}");
     assert!(lines[2..].iter().all(|line| line.rsplit_once(',').unwrap().1.parse::<f64>().is_ok()), "{whole}");
+    // A line end is told apart from a backslash before an n.
+    let escaped = stream_bytes(&[&model], b"a\n\\n").ok().stdout;
+    let cells: Vec<&str> = escaped.lines().skip(1).map(|line| line.rsplit_once(',').unwrap().0).collect();
+    assert_eq!(cells, ["a", "\\n", "\\\\", "n"]);
     for cut in 1..bytes.len() {
         let first = stream_bytes(&[&model, "--save-state", &state], &bytes[..cut]).ok();
         assert_eq!(first.stderr, "");

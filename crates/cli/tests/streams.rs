@@ -123,6 +123,24 @@ fn a_signal_ends_the_scores_of_a_text_that_does_not_come() {
 }
 
 #[test]
+fn a_signal_ends_what_waits_for_a_key_or_a_state() {
+    let scratch = Scratch::new();
+    let texts = scratch.training("texts", &["max_iterations=2"]);
+    texts.run().ok();
+    let (texts, pipe) = (shown(&texts.out), shown(&fifo(&scratch, "pipe")));
+    let cases: [&[&str]; 2] = [&["serve", &texts, "--port", "0", "--api-key-file", &pipe], &["stream", &texts, "--load-state", &pipe]];
+    for args in cases {
+        let mut child = minrnn(args).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // Nothing tells that it waits; before, a signal ends it as well.
+        std::thread::sleep(Duration::from_millis(300));
+        signal(&child, "TERM");
+        wait_until(&mut child, || false);
+        let finished = Finished::from(child.wait_with_output().unwrap());
+        assert!(finished.code != Some(0) && !finished.stderr.contains("error: "), "{args:?}: {finished:?}");
+    }
+}
+
+#[test]
 fn a_signal_ends_the_cutting_of_a_long_text_into_tokens() {
     let scratch = Scratch::new();
     let pieces = scratch.training("pieces", &["tokenizer=bpe", "bpe_vocab_size=280", "max_iterations=2"]);
@@ -229,7 +247,10 @@ fn surroundings_that_ask_for_what_there_is_not_are_refused() {
         let asked = |threads: &str| Finished::of(minrnn(&["experiments"]).env(variable, threads));
         asked("100000").refused(&[variable, "at most 1024", "found 100000"]);
         asked("2").ok();
-        asked("many").ok();
+        asked("").ok();
+        for found in ["many", "-1", "2.5", "99999999999999999999999"] {
+            asked(found).refused(&[variable, "must be a number of threads, at most 1024", &format!("found {found}")]);
+        }
     }
     let asked = |instructions: &str| Finished::of(minrnn(&["experiments"]).env("MINRNN_SIMD", instructions));
     asked("fast").refused(&["MINRNN_SIMD must be one of plain", "found 'fast'"]);

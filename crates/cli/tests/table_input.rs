@@ -63,6 +63,8 @@ fn what_cannot_be_learned_from_is_refused_by_name() {
     refused("id,ds,x\na,monday,1\na,tuesday,2\n", &FORECAST, &["the column 'ds' holds no times: found 'monday'"]);
     refused("id,x\na,1\na,2\n", &[&FORECAST[..], &["--time", "when"]].concat(), &["there is no column 'when'"]);
     refused("id,x\na,1\na,2\n", &[&FORECAST[..], &["--quantiles", "0.1,0.9"]].concat(), &["quantiles must increase", "include 0.5"]);
+    let levels = ["--quantiles", "0.5,0.99999999"];
+    refused("id,x\na,1\na,2\n", &[&FORECAST[..], &levels].concat(), &["quantiles must increase between 0 and 1, also rounded to 32 bits"]);
     refused("id,x\na,1\na,2\n", &[&FORECAST[..], &["--test", "nowhere.csv"]].concat(), &["nowhere.csv"]);
     refused("id,x\na,1\na,2\n", &[&FORECAST[..], &["--set", "patience=3"]].concat(), &["keep = best"]);
 }

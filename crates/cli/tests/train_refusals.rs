@@ -7,16 +7,30 @@ use std::path::Path;
 
 use common::{Finished, Scratch, Training, assert_untouched, minrnn, shown, snapshot, words};
 
+#[cfg(target_os = "linux")]
+#[test]
+fn data_whose_name_is_not_utf_8_are_refused_by_it() {
+    use std::os::unix::ffi::OsStrExt;
+    let scratch = Scratch::new();
+    let path = scratch.path("text.txt").with_file_name(std::ffi::OsStr::from_bytes(b"te\xffxt.txt"));
+    fs::copy(scratch.text("text.txt"), &path).unwrap();
+    let out = scratch.path("run");
+    let refused = Finished::of(minrnn(&["train", "--out", &shown(&out), "--data"]).arg(&path));
+    refused.refused(&["te\u{fffd}xt.txt': its name or that of a folder it is in is not UTF-8", "rename that"]);
+    assert!(!out.exists());
+}
+
 #[test]
 fn settings_that_do_not_fit_are_named() {
     let scratch = Scratch::new();
-    let cases: [(&str, &[&str]); 26] = [
+    let cases: [(&str, &[&str]); 31] = [
         ("d_modle=3", &["unknown key 'd_modle'", "did you mean 'd_model'?"]),
         ("model.lr=3", &["unknown key 'lr' in section [model]"]),
         ("modle.d_model=3", &["unknown section [modle]", "'model'"]),
         ("d_model", &["expected a setting of the form key=value", "'d_model'"]),
         ("mixer=min-gur", &["model.mixer", "'min-gur'", "'min-gru'"]),
         ("vocab_size=7", &["vocab_size follows from the data, whatever is set; leave it out"]),
+        ("bpe_vocab_size=300", &["bpe_vocab_size is read by the tokenizer bpe alone, and this one is char", "leave it out"]),
         ("path=other", &["the data are given twice", "leave one of them out"]),
         ("refit=true", &["train.refit = true learns a table anew, and task = text reads none"]),
         ("mixer=mambo", &["model.mixer: there is no 'mambo'; did you mean 'mamba'?"]),
@@ -32,6 +46,10 @@ fn settings_that_do_not_fit_are_named() {
         ("n_layers=0", &["n_layers must be"]),
         ("expansion=0.3", &["expansion · d_model must be a whole number", "0.3 · 16"]),
         ("dropout=1", &["dropout", "found 1"]),
+        ("dropout=0.99999999", &["dropout must be at least 0 and below 1, also rounded to 32 bits, found 0.99999999"]),
+        ("betas=0.9,0.99999999", &["betas must be two numbers of at least 0 and below 1, also rounded to 32 bits"]),
+        ("lr=1e-60", &["lr must be above 0, also rounded to 32 bits"]),
+        ("solved_at=0.12", &["solved_at is an accuracy", "selective-copying", "alone, and this one is text, scored by its loss"]),
         ("seq_len=0", &["seq_len must be between 1"]),
         ("batch_size=1000000 seq_len=1000", &["batch_size · seq_len must be at most", "1000000 · 1000"]),
         ("d_model=1000000000", &["d_model"]),

@@ -197,6 +197,21 @@ fn settings_that_would_make_another_run_are_refused() {
 }
 
 #[test]
+fn a_run_of_a_text_goes_on_with_the_accuracy_of_before_that_nothing_reaches_and_takes_no_new_one() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &[]);
+    training.run().ok();
+    let file = training.out.join("experiment.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    // As it was taken from the command before.
+    assert!(text.contains("solved_at = 0.0\n"), "{text}");
+    std::fs::write(&file, text.replace("solved_at = 0.0\n", "solved_at = 0.12\n")).unwrap();
+    training.with(&["max_iterations=22"]).resume().ok();
+    training.with(&["max_iterations=24", "solved_at=0.12"]).resume().ok();
+    training.with(&["solved_at=0.3"]).resume().refused(&["solved_at is an accuracy", "this one is text"]);
+}
+
+#[test]
 fn a_log_that_is_deleted_while_it_is_written_is_put_back() {
     let scratch = Scratch::new();
     let settings = ["max_iterations=200", "eval_every=100"];

@@ -17,7 +17,7 @@
 //! ```
 //!
 //! A reset restores x = 0. Departures from the loop over single numbers: a vector holds one state of as many channels as it has lanes,
-//! so that sums over n need no horizontal step; without g and f two states at a time walk through all steps of a row, in registers; with them
+//! so that sums over n need no horizontal step; without g and f two states at a time walk through a block of steps, in registers; with them
 //! the states live in the nearest cache meanwhile; backward keeps states at the borders of blocks of steps only and makes those between
 //! again, so nothing of size `[B, T, N, D]` exists.
 

@@ -4,7 +4,8 @@
 //! that lasts for some hours. Neither a day ago nor a week ago tells the next day: the temperature has moved.
 //!
 //! ```text
-//! cargo run --release --workspace --example load_table > load.csv
+//! cargo build --release --workspace --example load_table
+//! target/release/examples/load_table > load.csv
 //! minrnn train --task forecast --data load.csv --group building --columns load,temperature,hour_sin,hour_cos,is_weekend --target load --horizon 24 --season 24
 //! ```
 

@@ -9,7 +9,7 @@
 //! | `surprise.json` | how surprising held-out rows were, where the model tells it; written when training has ended |
 //! | `training.safetensors` | moments of the optimiser and the carried state, for resuming |
 //! | `progress.json` | counters, for resuming |
-//! | `SHA256SUMS` | the digest of each of them, compared when it is read; checkpoints without it are read as they are |
+//! | `SHA256SUMS` | the digest of each of them, compared when it is read; what it does not name is refused, checkpoints without it are read as they are |
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use minrnn_model::{CheckpointConfig, WEIGHTS_FILE, names_of};
+use minrnn_model::{CheckpointConfig, WEIGHTS_FILE, names_of, temporary_beside};
 use serde_json::Value;
 
 use crate::train::{EXPERIMENT_FILE, find_checkpoint};
@@ -38,6 +38,19 @@ pub fn expect_harmless<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a P
         }
     }
     expect_outside_runs(output)
+}
+
+/// Refuses `output`, a file to be written when the work is done, where that could not be: before the work, which would be lost.
+///
+/// # Errors
+/// When its folder is not there or cannot be written.
+pub fn expect_writable(output: &Path) -> Result<()> {
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(missing) = folder.filter(|folder| !folder.is_dir()) {
+        let (missing, shown) = (missing.display(), output.display());
+        return Err(Error::Config(format!("there is no directory '{missing}' for '{shown}'; make it first")));
+    }
+    temporary_beside(output).map(drop).map_err(|source| Error::io("write", output, source))
 }
 
 /// The files that the model of `run` was trained on, as far as it is a run or a checkpoint and says so.
@@ -155,6 +168,27 @@ mod tests {
             assert!(expect_harmless(&alone, [model.as_path()]).is_ok(), "nothing is lost where nothing is");
         }
         assert!(expect_harmless(&table, [folder.path()]).is_ok(), "a folder is no model");
+    }
+
+    #[test]
+    fn an_output_is_refused_where_its_folder_is_not_there_and_looking_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = expect_writable(&folder.path().join("none/such")).unwrap_err().to_string();
+        assert!(refused.contains("there is no directory '") && refused.contains("none' for '"), "{refused}");
+        let there = folder.path().join("there");
+        fs::write(&there, "before").unwrap();
+        for output in [&there, &folder.path().join("new")] {
+            expect_writable(output).unwrap();
+        }
+        assert!(expect_writable(&there.join("below a file")).is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        assert_eq!(fs::read_to_string(there).unwrap(), "before");
+        #[cfg(unix)]
+        {
+            let link = folder.path().join("link");
+            std::os::unix::fs::symlink("nowhere/such", &link).unwrap();
+            assert!(expect_writable(&link).unwrap_err().to_string().contains("could not write '"), "the link leads into no folder");
+        }
     }
 
     #[test]

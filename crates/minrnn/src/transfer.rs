@@ -85,7 +85,7 @@ impl Import {
         let file = file.file_name().map(|name| name.to_string_lossy());
         let source = serde_json::json!({"format": format.name(), "file": file, "form": form});
         config.sections.insert(IMPORTED.to_owned(), source);
-        let given = self.tokenizer.as_ref().map(Tokenizer::load).transpose()?;
+        let given = self.tokenizer.as_deref().map(|file| vocabulary(file, config.model.vocab_size)).transpose()?;
         if let Some(kept) = kept {
             let loaded = kept.make_checkpoint(output, &config, tensors, given)?;
             return Ok(Imported { loaded, unused: None });
@@ -182,14 +182,18 @@ fn form(sections: &Map<String, Value>, format: Format, checkpoint: &Path) -> Res
 
 /// The vocabulary that lies in the folder of a model that knows `most` tokens, or why there is none: other libraries have kinds that we have not.
 fn of_folder(file: Option<&Path>, most: usize) -> (Option<Tokenizer>, Option<String>) {
-    let read = |file: &Path| -> minrnn_model::Result<Tokenizer> {
-        let tokenizer = Tokenizer::load(file)?;
-        tokenizer.expect_known(most)?;
-        Ok(tokenizer)
-    };
-    match file.map(read).transpose() {
+    match file.map(|file| vocabulary(file, most)).transpose() {
         Ok(tokenizer) => (tokenizer, None),
         Err(why) => (None, Some(why.to_string())),
+    }
+}
+
+/// The vocabulary in `file`, for a model that knows `most` tokens.
+fn vocabulary(file: &Path, most: usize) -> minrnn_model::Result<Tokenizer> {
+    let tokenizer = Tokenizer::load(file)?;
+    match tokenizer.expect_known(most) {
+        Err(minrnn_model::Error::Tokenizer(problem)) => Err(minrnn_model::Error::malformed(file, problem)),
+        known => known.map(|()| tokenizer),
     }
 }
 

@@ -1,7 +1,8 @@
 //! The files of a checkpoint directory, each compared with its digest as it is read.
 //!
 //! `SHA256SUMS` has a line for each file, as `sha256sum` writes and checks them: 64 hexadecimal digits, a space, a space or `*`, the
-//! file's name. It is written last. A directory without it (made by hand, or before there were digests) is read as it is.
+//! file's name. It is written last. A directory without it (made by hand, or before there were digests) is read as it is; where it is there, nothing
+//! is read that it does not list, as it would be unchecked.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::files::{read_limited, utf8};
-use crate::{Error, Result, Weights, hex, read_text, write_atomic};
+use crate::{Error, Result, SURPRISE_FILE, Weights, hex, read_text, write_atomic};
 
 /// Name of the configuration in a checkpoint directory.
 pub const CONFIG_FILE: &str = "config.json";
@@ -19,6 +20,8 @@ pub const CONFIG_FILE: &str = "config.json";
 pub const WEIGHTS_FILE: &str = "model.safetensors";
 /// Name of the digests in a checkpoint directory.
 pub const DIGESTS_FILE: &str = "SHA256SUMS";
+/// Files that [`CheckpointFiles::add`] brings into a complete checkpoint: for a moment, or for good where it was killed then, they are not listed.
+const ADDED_LATER: [&str; 1] = [SURPRISE_FILE];
 const MAX_DIGESTS_BYTES: u64 = 1 << 16;
 const BLOCK: usize = 1 << 16;
 
@@ -76,14 +79,15 @@ impl CheckpointFiles {
     }
 
     /// Adds the file `name` with the content `bytes` to the complete checkpoint in `directory`, or puts it in place of the one that is there. Whoever
-    /// reads the directory meanwhile finds a complete checkpoint.
+    /// reads the directory meanwhile finds a complete checkpoint; other files than [`SURPRISE_FILE`] are refused in the moment when they are not listed.
     ///
     /// # Errors
     /// When the digests are damaged, or a file cannot be written.
     pub fn add(directory: impl AsRef<Path>, name: &str, bytes: &[u8]) -> Result<()> {
         let files = Self::open(directory)?;
         let path = files.path(name);
-        if std::fs::read(&path).is_ok_and(|found| found == bytes) && files.expect_digest(name, bytes).is_ok() {
+        let is_listed = files.digests.as_ref().is_none_or(|digests| digests.contains_key(name));
+        if is_listed && std::fs::read(&path).is_ok_and(|found| found == bytes) && files.expect_digest(name, bytes).is_ok() {
             return Ok(());
         }
         let Some(mut digests) = files.digests else { return write_atomic(path, bytes) };
@@ -91,7 +95,7 @@ impl CheckpointFiles {
             let text: String = digests.iter().map(|(name, digest)| format!("{digest}  {name}\n")).collect();
             write_atomic(files.directory.join(DIGESTS_FILE), text.as_bytes())
         };
-        // A file that is not listed may have anything.
+        // Its digest is neither that of before nor yet the new one.
         if digests.remove(name).is_some() {
             listed(&digests)?;
         }
@@ -108,7 +112,7 @@ impl CheckpointFiles {
     /// The content of a file of at most `limit` bytes.
     ///
     /// # Errors
-    /// When it cannot be read, is larger, or has another digest.
+    /// When it cannot be read, is larger, has another digest, or has none where other files have one.
     pub fn bytes(&self, name: &str, limit: u64) -> Result<Vec<u8>> {
         let bytes = read_limited(&self.path(name), limit)?;
         self.expect_digest(name, &bytes)?;
@@ -142,9 +146,17 @@ impl CheckpointFiles {
         Weights::read_checked_by(&self.path(name), |bytes| self.expect_digest(name, bytes))
     }
 
-    /// Whether `bytes` are what the file `name` had in it when it was written. A file that is not listed may have anything.
+    /// Whether `bytes` are what the file `name` had in it when it was written.
     fn expect_digest(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        let Some(expected) = self.digests.as_ref().and_then(|digests| digests.get(name)) else { return Ok(()) };
+        let Some(digests) = &self.digests else { return Ok(()) };
+        let Some(expected) = digests.get(name) else {
+            if ADDED_LATER.contains(&name) {
+                return Ok(());
+            }
+            let problem =
+                format!("it does not list {name} beside it, as if it was cut short, so that file is unchecked; {}", self.remedy());
+            return Err(Error::malformed(self.path(DIGESTS_FILE), problem));
+        };
         if hex(Sha256::digest(bytes).as_slice()) == *expected {
             return Ok(());
         }
@@ -153,7 +165,7 @@ impl CheckpointFiles {
         Err(Error::malformed(self.path(name), problem))
     }
 
-    /// What to do about a file that is not as it was written.
+    /// What to do about a file that is not as it was written, or not listed.
     fn remedy(&self) -> String {
         let another = match self.sibling() {
             Some(path) => format!(
@@ -288,18 +300,55 @@ mod tests {
     }
 
     #[test]
-    fn a_listed_file_that_is_missing_is_refused_and_one_that_is_not_listed_is_read() {
+    fn a_listed_file_that_is_missing_is_refused_and_so_is_one_that_is_not_listed() {
         let (_parent, directory) = checkpoint();
         std::fs::write(directory.join("notes"), "mine").unwrap();
         let files = CheckpointFiles::open(&directory).unwrap();
-        assert_eq!(files.find("notes", 10).unwrap().unwrap(), b"mine");
+        let refused = refusal(files.find("notes", 10));
+        assert!(
+            refused.contains("SHA256SUMS") && refused.contains("does not list notes") && refused.contains("delete SHA256SUMS"),
+            "{refused}"
+        );
         assert_eq!(files.find("none", 10).unwrap(), None);
         std::fs::remove_file(directory.join("empty")).unwrap();
         assert!(refusal(CheckpointFiles::open(&directory)).contains("lists this file, but it is missing"));
         // Without digests it is read as it is.
         std::fs::remove_file(directory.join(DIGESTS_FILE)).unwrap();
         std::fs::write(directory.join(CONFIG_FILE), "[]").unwrap();
-        assert_eq!(CheckpointFiles::open(&directory).unwrap().text(CONFIG_FILE, 10).unwrap(), "[]");
+        let files = CheckpointFiles::open(&directory).unwrap();
+        assert_eq!(files.text(CONFIG_FILE, 10).unwrap(), "[]");
+        assert_eq!(files.find("notes", 10).unwrap().unwrap(), b"mine");
+    }
+
+    #[test]
+    fn a_file_that_was_about_to_be_added_is_read_and_listed_the_next_time() {
+        let (_parent, directory) = checkpoint();
+        // Killed between the file and the digests.
+        std::fs::write(directory.join(SURPRISE_FILE), "rows").unwrap();
+        assert_eq!(CheckpointFiles::open(&directory).unwrap().text(SURPRISE_FILE, 10).unwrap(), "rows");
+        CheckpointFiles::add(&directory, SURPRISE_FILE, b"rows").unwrap();
+        let text = std::fs::read_to_string(directory.join(DIGESTS_FILE)).unwrap();
+        assert!(text.lines().any(|line| line.ends_with("  surprise.json")), "{text}");
+    }
+
+    #[test]
+    fn digests_that_end_early_are_refused_for_every_file_behind_the_cut() {
+        let (_parent, directory) = checkpoint();
+        let whole = std::fs::read_to_string(directory.join(DIGESTS_FILE)).unwrap();
+        // Sorted by name: the configuration, the empty file, the weights.
+        for kept in 1..FILES.len() {
+            let cut: String = whole.split_inclusive('\n').take(kept).collect();
+            std::fs::write(directory.join(DIGESTS_FILE), &cut).unwrap();
+            let files = CheckpointFiles::open(&directory).unwrap();
+            for (name, content) in FILES {
+                match cut.contains(&format!("  {name}\n")) {
+                    true => assert_eq!(files.text(name, 10).unwrap(), content),
+                    false => {
+                        assert!(refusal(files.bytes(name, 10)).contains(&format!("does not list {name} beside it, as if it was cut short")))
+                    }
+                }
+            }
+        }
     }
 
     /// A link to itself cannot be opened, whoever asks; permissions would not stop root.

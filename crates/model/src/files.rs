@@ -108,7 +108,10 @@ pub fn read_text(path: impl AsRef<Path>, limit: u64) -> Result<String> {
 }
 
 /// The content of a file of at most `limit` bytes.
-pub(crate) fn read_limited(path: &Path, limit: u64) -> Result<Vec<u8>> {
+///
+/// # Errors
+/// When the file cannot be read, or is larger than `limit`.
+pub fn read_limited(path: &Path, limit: u64) -> Result<Vec<u8>> {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;

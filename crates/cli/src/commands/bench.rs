@@ -54,13 +54,16 @@ enum BenchArgs {
 #[derive(clap::Args, Clone)]
 struct RunArgs {
     /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
     threads: Option<usize>,
     /// Number of timed iterations
-    #[arg(long, value_name = "N", value_parser = size())]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = size())]
     iterations: Option<usize>,
     /// Number of warm-up iterations
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = RangedU64ValueParser::<usize>::new().range(0..=MAX_SIZE))]
+    #[arg(
+        long, value_name = "N", allow_negative_numbers = true, default_value_t = 2,
+        value_parser = RangedU64ValueParser::<usize>::new().range(0..=MAX_SIZE)
+    )]
     warmup: usize,
     /// One JSON object per line instead of a table
     #[arg(long)]
@@ -73,13 +76,13 @@ struct RunArgs {
 #[derive(clap::Args)]
 struct ScanArgs {
     /// Batch size; with this or another size only one shape is measured
-    #[arg(long, value_name = "B", value_parser = size())]
+    #[arg(long, value_name = "B", allow_negative_numbers = true, value_parser = size())]
     batch_size: Option<usize>,
     /// Length of the sequences
-    #[arg(long, value_name = "T", value_parser = size())]
+    #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = size())]
     seq_len: Option<usize>,
     /// Width of the recurrence
-    #[arg(long, value_name = "E", value_parser = size())]
+    #[arg(long, value_name = "E", allow_negative_numbers = true, value_parser = size())]
     d_hidden: Option<usize>,
     #[command(flatten)]
     run: RunArgs,
@@ -92,16 +95,16 @@ struct CaseArgs {
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "min-gru", value_parser = mixer_names())]
     mixer: Vec<String>,
     /// Width of the model
-    #[arg(long, value_name = "D", value_parser = size())]
+    #[arg(long, value_name = "D", allow_negative_numbers = true, value_parser = size())]
     d_model: Option<usize>,
     /// Width of the recurrence
-    #[arg(long, value_name = "E", value_parser = size())]
+    #[arg(long, value_name = "E", allow_negative_numbers = true, value_parser = size())]
     d_hidden: Option<usize>,
     /// Lengths of the sequences, separated by commas
-    #[arg(long, value_name = "T", value_delimiter = ',', value_parser = size())]
+    #[arg(long, value_name = "T", allow_negative_numbers = true, value_delimiter = ',', value_parser = size())]
     seq_len: Option<Vec<usize>>,
     /// Batch size
-    #[arg(long, value_name = "B", value_parser = size())]
+    #[arg(long, value_name = "B", allow_negative_numbers = true, value_parser = size())]
     batch_size: Option<usize>,
     /// Number format: of matrix products in training (f32, bf16), of weights in inference (all four)
     #[arg(long, value_name = "FORMAT", default_value = "f32", value_parser = precisions())]
@@ -119,7 +122,7 @@ struct LayerArgs {
     #[command(flatten)]
     shape: CaseArgs,
     /// Tokens per iteration: the batch is N divided by the length
-    #[arg(long, value_name = "N", value_parser = size(), conflicts_with = "batch_size")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = size(), conflicts_with = "batch_size")]
     tokens: Option<usize>,
 }
 

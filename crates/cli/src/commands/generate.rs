@@ -2,19 +2,19 @@
 
 use std::io::{ErrorKind, IsTerminal};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use anyhow::Context;
 use minrnn::checkpoint::{LoadedModel, TOKENIZER_FILE, load_model};
-use minrnn::data::Tokenizer;
+use minrnn::data::{Tokenizer, TokenizerKind};
 use minrnn::deployed::Deployed;
 use minrnn::generate::{ModelIdentity, RuntimeSession, Session, TextGenerator, TokenSession};
 use minrnn::memory::{Sizes, inference};
-use minrnn::output::expect_harmless;
+use minrnn::output::{expect_harmless, expect_writable};
 use minrnn::train::counted;
-use minrnn_model::read_text;
+use minrnn_model::{read_limited, read_text};
 use minrnn_stream::{Model, Sampling};
 
 use crate::device::DeviceArg;
@@ -39,14 +39,14 @@ pub struct Args {
     /// Text to continue; may be given several times, each result then has a title [default: start from a line break]
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Vec<String>,
-    /// File whose whole content is the text to continue; - for standard input
+    /// File whose whole content is the text to continue, any bytes where the vocabulary is one of bytes; - for standard input
     #[arg(long, value_name = "FILE")]
     prompt_file: Vec<PathBuf>,
     /// Number of continuations of each text
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     batch: Option<usize>,
     /// Number of tokens to generate for each text
-    #[arg(long, value_name = "N", default_value_t = 500)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 500)]
     max_tokens: usize,
     #[command(flatten)]
     sampling: SamplingArgs,
@@ -73,7 +73,7 @@ struct SamplingArgs {
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     temperature: Option<f64>,
     /// Consider only the K likeliest tokens; 0 for all [default: 0]
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
     top_k: Option<usize>,
     /// Consider only the likeliest tokens that together have this probability [default: 1]
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
@@ -85,7 +85,7 @@ struct SamplingArgs {
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     repetition_penalty: Option<f64>,
     /// Seed of the sampling; the same seed gives the same text [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<u64>,
 }
 
@@ -112,12 +112,19 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn generate(args: &Args) -> anyhow::Result<ExitCode> {
     check(args)?;
-    let prompts = prompts(args)?;
     let deployed = Deployed::load(&args.run)?;
     let Some(tokenizer) = &deployed.tokenizer else {
-        let problem = "was trained on a task, not on text, so there is nothing to continue; see minrnn eval";
-        return Err(WrongInput(format!("the model in '{}' has no {TOKENIZER_FILE}: it {problem}", deployed.path.display())).into());
+        // Of tokens alone it is not known whether they stand for text.
+        let problem = match deployed.model.config().is_language_model() {
+            true => {
+                "it was imported without a vocabulary, which minrnn import takes with --tokenizer FILE, or trained on a task, not on text, which \
+                 minrnn eval scores"
+            }
+            false => "it was trained on a task, not on text, so there is nothing to continue; see minrnn eval",
+        };
+        return Err(WrongInput(format!("the model in '{}' has no {TOKENIZER_FILE}: {problem}", deployed.path.display())).into());
     };
+    let prompts = prompts(args, tokenizer)?;
     let wants_identity = args.save_session.is_some() || args.load_session.is_some();
     let identity = wants_identity.then(|| deployed.identity()).transpose()?;
     let model = &deployed.model;
@@ -136,8 +143,8 @@ fn generate(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Whether the states of all texts fit into memory. A prompt is read in pieces; caches grow with it and the tokens after it.
-fn expect_room(args: &Args, prompts: &[String], model: &Model) -> anyhow::Result<()> {
-    let longest = prompts.iter().map(String::len).max().unwrap_or(0);
+fn expect_room(args: &Args, prompts: &[Vec<u8>], model: &Model) -> anyhow::Result<()> {
+    let longest = prompts.iter().map(Vec::len).max().unwrap_or(0);
     let batch_size = prompts.len().max(1).saturating_mul(args.batch.unwrap_or(1));
     let config = model.config();
     let seq_len = match config.cost().map_err(minrnn::Error::from)?.past.is_empty() {
@@ -152,7 +159,7 @@ fn expect_room(args: &Args, prompts: &[String], model: &Model) -> anyhow::Result
 /// What is to be generated, whoever computes it.
 struct Job<'a> {
     args: &'a Args,
-    prompts: &'a [String],
+    prompts: &'a [Vec<u8>],
     tokenizer: &'a Tokenizer,
     identity: Option<&'a ModelIdentity>,
 }
@@ -222,14 +229,14 @@ fn check(args: &Args) -> anyhow::Result<()> {
     if let Some(batch) = args.batch.filter(|batch| !(1..=MAX_BATCH).contains(batch)) {
         return Err(WrongInput(format!("--batch must be between 1 and {MAX_BATCH}, found {batch}")).into());
     }
+    if args.prompt_file.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
+        return Err(WrongInput("--prompt-file - is given twice, and standard input can be read once; save it to a file".to_owned()).into());
+    }
     if let Some(path) = &args.save_session {
         // The session that is gone on with may be replaced by where it ends.
         let inputs = args.prompt_file.iter().chain([&args.run]).map(PathBuf::as_path);
         expect_harmless(path, inputs)?;
-    }
-    let directory = args.save_session.as_deref().and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty());
-    if let Some(missing) = directory.filter(|parent| !parent.is_dir()) {
-        return Err(WrongInput(format!("there is no directory '{}' to save the session in; make it first", missing.display())).into());
+        expect_writable(path)?;
     }
     if let Some(sampling) = args.sampling.over(&Sampling::default()) {
         sampling.validate().map_err(minrnn::Error::from)?;
@@ -237,14 +244,15 @@ fn check(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The texts of `--prompt`, then those of `--prompt-file`.
-fn prompts(args: &Args) -> anyhow::Result<Vec<String>> {
-    let mut prompts = args.prompt.clone();
-    if args.prompt_file.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
-        return Err(WrongInput("--prompt-file - is given twice, and standard input can be read once; save it to a file".to_owned()).into());
-    }
-    for path in &args.prompt_file {
-        prompts.push(read_text(input::path(path), MAX_PROMPT_FILE).map_err(minrnn::Error::from)?);
+/// The texts of `--prompt`, then those of `--prompt-file`, as `tokenizer` takes them.
+fn prompts(args: &Args, tokenizer: &Tokenizer) -> anyhow::Result<Vec<Vec<u8>>> {
+    let mut prompts: Vec<Vec<u8>> = args.prompt.iter().map(|prompt| prompt.clone().into_bytes()).collect();
+    for path in args.prompt_file.iter().map(|path| input::path(path)) {
+        let read = match tokenizer.kind() {
+            TokenizerKind::Byte => read_limited(&path, MAX_PROMPT_FILE),
+            TokenizerKind::Character | TokenizerKind::Bpe => read_text(&path, MAX_PROMPT_FILE).map(String::into_bytes),
+        };
+        prompts.push(read.map_err(minrnn::Error::from)?);
     }
     Ok(prompts)
 }
@@ -259,11 +267,11 @@ struct Start<'m, S: TokenSession> {
 
 fn started<'m, S: TokenSession>(
     args: &Args,
-    prompts: &[String],
+    prompts: &[Vec<u8>],
     new: impl Fn(usize) -> minrnn::Result<S>,
     tokenizer: &'m Tokenizer,
 ) -> anyhow::Result<Start<'m, S>> {
-    let empty = [String::new()];
+    let empty: [Vec<u8>; 1] = [Vec::new()];
     let prompts = if prompts.is_empty() { &empty } else { prompts };
     let copies = args.batch.unwrap_or(1);
     let sampling = args.sampling.over(&Sampling::default()).unwrap_or_default();
@@ -277,7 +285,7 @@ fn started<'m, S: TokenSession>(
     Ok(Start { generator, titles: titles(&names, copies), held: Vec::new() })
 }
 
-fn continued<'m, S: TokenSession>(args: &Args, prompts: &[String], mut generator: TextGenerator<'m, S>) -> anyhow::Result<Start<'m, S>> {
+fn continued<'m, S: TokenSession>(args: &Args, prompts: &[Vec<u8>], mut generator: TextGenerator<'m, S>) -> anyhow::Result<Start<'m, S>> {
     let rows = generator.batch_size();
     if prompts.len() > 1 && prompts.len() != rows {
         let found = prompts.len();
@@ -301,7 +309,7 @@ fn continued<'m, S: TokenSession>(args: &Args, prompts: &[String], mut generator
     }
     let of_row = |row: usize| if prompts.len() == 1 { &prompts[0] } else { &prompts[row] };
     if !prompts.is_empty() {
-        let texts: Vec<&String> = repeated(rows, copies).into_iter().map(of_row).collect();
+        let texts: Vec<&Vec<u8>> = repeated(rows, copies).into_iter().map(of_row).collect();
         hold(generator.prompt(&texts)?);
     }
     let names: Vec<String> = match prompts {
@@ -325,7 +333,8 @@ fn titles(names: &[String], copies: usize) -> Vec<String> {
 }
 
 /// On one line, and not too long.
-fn shortened(prompt: &str) -> String {
+fn shortened(prompt: &[u8]) -> String {
+    let prompt = String::from_utf8_lossy(prompt);
     match prompt.char_indices().nth(TITLE_CHARACTERS) {
         Some((end, _)) => format!("{:?}…", &prompt[..end]),
         None => format!("{prompt:?}"),

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use minrnn::checkpoint::{LoadedModel, load_model, load_table_task};
 use minrnn::data::table::{Prediction, Series, TableTask, notes, read_series_and_unseen};
 use minrnn::deployed::{self, Deployed, InsideInputs};
-use minrnn::output::{expect_harmless, is_same_place};
+use minrnn::output::{expect_harmless, expect_writable, is_same_place};
 use minrnn::predict::{predict, prediction_memory};
 use minrnn::train::find_checkpoint;
 use minrnn_model::{ModelConfig, write_atomic};
@@ -26,7 +26,7 @@ pub struct Args {
     /// Run directory (its best checkpoint is taken), checkpoint directory or packed model, trained with --task classify, regress or forecast
     #[arg(value_name = "RUN|FILE")]
     run: PathBuf,
-    /// The table with the sequences, CSV, Parquet, JSON Lines or .ts, in the columns that were trained on; - for standard input
+    /// The table with the sequences, CSV, Parquet, Arrow, JSON Lines or .ts, in the columns that were trained on; - for standard input
     #[arg(long, value_name = "FILE")]
     data: PathBuf,
     /// The rows to come of every sequence, with the columns that are known ahead, for a model trained with --known-ahead
@@ -54,6 +54,7 @@ fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode>
     if let Some(out) = &args.out {
         let read = [input::path(&args.data), args.run.clone()];
         expect_harmless(out, read.iter().map(PathBuf::as_path).chain(args.future.as_deref()))?;
+        expect_writable(out)?;
     }
     let model = Predictor::load(args)?;
     let Some(task) = model.task() else {

@@ -39,7 +39,7 @@ pub struct Args {
     #[arg(long, default_value = "cpu", value_parser = scales())]
     scale: Scale,
     /// Runs of each kind, with seeds 1 to N [default: as each table or figure says]
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<u64>::new().range(1..=1000))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = RangedU64ValueParser::<u64>::new().range(1..=1000))]
     seeds: Option<u64>,
     /// Make only this row (repeat for more rows); the page keeps what it has of the others
     #[arg(long = "row", value_name = "LABEL")]
@@ -54,7 +54,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
     /// Number of runs to train side by side, each with --threads threads (then 1 by default)
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..=64))]
+    #[arg(
+        long, value_name = "N", allow_negative_numbers = true, default_value_t = 1,
+        value_parser = RangedU64ValueParser::<usize>::new().range(1..=64)
+    )]
     jobs: usize,
     /// Only continue runs that have begun, here or in unfinished/ of the results folder; start no new ones
     #[arg(long)]
@@ -81,7 +84,7 @@ pub struct Args {
     #[arg(long)]
     keep_models: bool,
     /// Number of threads [default: all cores; with several jobs, 1 each]
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
     threads: Option<usize>,
     #[command(flatten)]
     device: DeviceArg,

@@ -6,7 +6,7 @@ use std::time::Instant;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use minrnn::data::offline_rl::{Behavior, Environment, LeftPadding, PointMass, Trajectories};
 use minrnn::deployed::{Deployed, DeployedPolicy};
-use minrnn::output::expect_harmless;
+use minrnn::output::{expect_harmless, expect_writable};
 use minrnn::rng::Purpose;
 use minrnn::rollout::{Actor, Memory, Rollout, normalized_score};
 use minrnn::train::counted;
@@ -33,19 +33,22 @@ pub struct Args {
     #[arg(long, value_name = "WHO", value_parser = behaviors(), conflicts_with_all = ["model", "target_return", "window", "left_padding"])]
     behavior: Option<Behavior>,
     /// Number of episodes
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=MAX_EPISODES))]
+    #[arg(
+        long, value_name = "N", allow_negative_numbers = true, default_value_t = 100,
+        value_parser = clap::value_parser!(u32).range(1..=MAX_EPISODES)
+    )]
     episodes: u32,
     /// The return to ask the policy for [default: that of the best episode it was trained on]
     #[arg(long, value_name = "RETURN", allow_negative_numbers = true)]
     target_return: Option<f64>,
     /// Show the policy the last N steps each time, instead of carrying its state
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_WINDOW))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=MAX_WINDOW))]
     window: Option<u32>,
     /// What the policy does with the rows before an episode in the first windows: cut (it begins after them) or seen (it reads them)
     #[arg(long, value_name = "HOW", value_parser = paddings(), requires = "window", default_value = "cut")]
     left_padding: LeftPadding,
     /// Seed of the episodes' first states
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 0)]
     seed: u64,
     /// Write the episodes to this file, which minrnn train --task policy reads
     #[arg(long, value_name = "FILE")]
@@ -72,6 +75,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn play(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.record {
         expect_harmless(path, args.model.as_deref())?;
+        expect_writable(path)?;
     }
     let started = Instant::now();
     let (played, actor, asked_for) = match (&args.model, args.behavior) {

@@ -38,45 +38,46 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS", default_value_t = Settings::default().address.ip().to_string())]
     host: String,
     /// Port to listen on; 0 takes a free one
-    #[arg(long, value_name = "N", default_value_t = 8080)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 8080)]
     port: u16,
     /// File with the key that clients have to send (Authorization: Bearer KEY) [default: no key is needed]
     #[arg(long, value_name = "FILE")]
     api_key_file: Option<PathBuf>,
     /// Maximum number of texts that a model reads or continues at once
-    #[arg(long, value_name = "N", default_value_t = Settings::default().sessions)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = Settings::default().sessions)]
     sessions: usize,
     /// Maximum number of prompts or tables that wait for a model; more are refused
-    #[arg(long, value_name = "N", default_value_t = Settings::default().queue)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = Settings::default().queue)]
     queue: usize,
     /// Maximum number of tokens to generate for one text
-    #[arg(long, value_name = "N", default_value_t = Settings::default().max_tokens)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = Settings::default().max_tokens)]
     max_tokens: usize,
     /// Maximum size of a request in MiB
-    #[arg(long, value_name = "N", default_value_t = Settings::default().max_request / MIB)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = Settings::default().max_request / MIB)]
     max_request: usize,
     /// Maximum memory for all sessions of a model in MiB, each at its full length; prompts wait for room
-    #[arg(long, value_name = "N", default_value_t = Settings::default().session_bytes as usize / MIB)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = Settings::default().session_bytes as usize / MIB)]
     session_memory: usize,
     /// Memory for the states of earlier texts in MiB, for prompts that begin like them; 0 keeps none
-    #[arg(long, value_name = "N", default_value_t = Settings::default().cache_bytes / MIB)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = Settings::default().cache_bytes / MIB)]
     cache: usize,
     /// Seed of the first request without one; it goes up by one with each such request
-    #[arg(long, value_name = "N", default_value_t = Settings::default().seed)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = Settings::default().seed)]
     seed: u64,
     /// Seconds that a client may take to send a request or leave an answer unread, and that a connection may be idle
-    #[arg(long, value_name = "N", default_value_t = Settings::default().patience.as_secs())]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = Settings::default().patience.as_secs())]
     patience: u64,
     /// Seconds that open requests may take after Ctrl-C or SIGTERM; a second signal ends them
-    #[arg(long, value_name = "N", default_value_t = Settings::default().drain.as_secs())]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = Settings::default().drain.as_secs())]
     drain: u64,
     #[command(flatten)]
     threads: Threads,
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let stop = interrupt::stop_flag()?;
     let settings = settings(&args)?;
+    // Until here, where the file of a key may be a pipe that nobody writes into, a signal ends the process at once.
+    let stop = interrupt::stop_flag()?;
     let (mut models, mut tables, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
     for given in &args.models {
         let (name, deployed) = load(given)?;

@@ -23,7 +23,7 @@ use crate::{corpus, input, interrupt, memory, ranks, shell};
 pub struct Args {
     /// A built-in experiment (see `minrnn experiments`) or a TOML file [default: selective-copying; with --data text; with --task the task's own]
     experiment: Option<String>,
-    /// Text to train on, or the folder with a task's files (listops, retrieval, image); with --task a table (CSV, Parquet, JSON Lines or .ts)
+    /// Text to train on, or the folder with a task's files (listops, retrieval, image); with --task a table (CSV, Parquet, Arrow, JSON Lines or .ts)
     /// with one row for each time step, in order of time; with --task policy a file of recorded episodes
     #[arg(long, value_name = "FILE|FOLDER")]
     data: Option<PathBuf>,
@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(long)]
     resume: bool,
     /// Start from the weights of this run or checkpoint, with its model, vocabulary and normalisation; without an experiment or --task, with
-    /// its data and training settings too
+    /// its settings of data and training too; the text or table is given by --data
     #[arg(long, value_name = "RUN|CHECKPOINT", conflicts_with = "resume")]
     from: Option<PathBuf>,
     /// Set a configuration key, for example train.lr=0.001 or d_model=64

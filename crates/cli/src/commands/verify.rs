@@ -20,10 +20,10 @@ pub struct Args {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Allowed error relative to each expected value
-    #[arg(long, value_name = "X", default_value_t = Tolerance::default().rtol, value_parser = not_negative)]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, default_value_t = Tolerance::default().rtol, value_parser = not_negative)]
     rtol: f64,
     /// Allowed absolute error
-    #[arg(long, value_name = "X", default_value_t = Tolerance::default().atol, value_parser = not_negative)]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, default_value_t = Tolerance::default().atol, value_parser = not_negative)]
     atol: f64,
     #[command(flatten)]
     device: DeviceArg,

@@ -156,10 +156,7 @@ struct Row<'a, S: Simd, const P: usize, T> {
 
 /// What is wanted of a row beside its last state: nothing, if nothing else is said.
 trait Take<S: Simd> {
-    #[inline(always)]
-    fn y(&self, simd: S, _t: usize) -> S::f32s {
-        simd.splat_f32s(0.0)
-    }
+    const WANTS_Y: bool = false;
 
     #[inline(always)]
     fn set_y(&mut self, _t: usize, _y: S::f32s) {}
@@ -171,6 +168,8 @@ trait Take<S: Simd> {
 impl<S: Simd> Take<S> for () {}
 
 impl<S: Simd, const P: usize, T: Take<S>> Sequence<S> for Row<'_, S, P, T> {
+    const WANTS_Y: bool = T::WANTS_Y;
+
     #[inline(always)]
     fn parameter(&self, plane: usize, n: usize) -> S::f32s {
         self.lanes.parameters[n][plane]
@@ -184,11 +183,6 @@ impl<S: Simd, const P: usize, T: Take<S>> Sequence<S> for Row<'_, S, P, T> {
     #[inline(always)]
     fn u(&self, t: usize) -> S::f32s {
         self.lanes.u(self.b, t)
-    }
-
-    #[inline(always)]
-    fn y(&self, t: usize) -> S::f32s {
-        self.take.y(self.lanes.simd, t)
     }
 
     #[inline(always)]
@@ -220,13 +214,7 @@ struct Outputs<'a, S: Simd, const P: usize> {
 }
 
 impl<S: Simd, const P: usize> Take<S> for Outputs<'_, S, P> {
-    #[inline(always)]
-    fn y(&self, simd: S, t: usize) -> S::f32s {
-        let (lanes, width) = (self.lanes, self.lanes.inputs.shape.width);
-        let at = (self.b * lanes.inputs.shape.seq_len + t) * width + lanes.channels.start;
-        // SAFETY: tasks have rows and channels of their own; y was set before.
-        simd::load(simd, unsafe { self.y.slice(at, lanes.channels.len()).assume_init_ref() }, 0)
-    }
+    const WANTS_Y: bool = true;
 
     #[inline(always)]
     fn set_y(&mut self, t: usize, y: S::f32s) {

@@ -1,8 +1,8 @@
 //! The steps of one sequence forwards, of as many channels as a vector has lanes. The formulas stand in [`super`].
 //!
-//! Without a rank-one part the states of a channel do not meet before the sum of y. So two of them walk through all steps, then the next two:
-//! they and their parameters stay in registers, and only y is in memory between. With a rank-one part every step needs all states, and a single
-//! step repays nothing of this.
+//! Without a rank-one part the states of a channel do not meet before the sum of y. So some of them walk through a block of steps, then the next ones:
+//! they and their parameters stay in registers, and only the u and y of the block are in memory between. With a rank-one part every step needs all
+//! states, and a single step repays nothing of this.
 
 use super::{A, B, C, F, Form, G, RANK_ONE};
 use crate::simd::{Simd, mul_add, neg};
@@ -13,9 +13,14 @@ pub type Pair<S> = [<S as Simd>::f32s; 2];
 
 /// States that walk together.
 const TOGETHER: usize = 2;
+/// Steps of a block.
+const BLOCK: usize = 32;
 
 /// Where the numbers of a sequence are.
 pub trait Sequence<S: Simd> {
+    /// Whether anybody asks for y.
+    const WANTS_Y: bool = true;
+
     /// State `n` of plane `plane` of the parameters.
     fn parameter(&self, plane: usize, n: usize) -> S::f32s;
 
@@ -25,10 +30,7 @@ pub trait Sequence<S: Simd> {
     /// u of step `t`.
     fn u(&self, t: usize) -> S::f32s;
 
-    /// What [`set_y`](Self::set_y) left for step `t`.
-    fn y(&self, t: usize) -> S::f32s;
-
-    /// Sets y of step `t`, more than once, at last to its value.
+    /// Sets y of step `t`, where it is wanted.
     fn set_y(&mut self, t: usize, y: S::f32s);
 
     /// State `n`.
@@ -44,7 +46,7 @@ pub trait Sequence<S: Simd> {
 
 /// Walks through `steps`, from the states that stand there to those after the last step.
 #[inline(always)]
-pub fn walk<S: Simd>(simd: S, form: Form, steps: Range<usize>, sequence: &mut impl Sequence<S>) {
+pub fn walk<S: Simd, Q: Sequence<S>>(simd: S, form: Form, steps: Range<usize>, sequence: &mut Q) {
     let n = form.states;
     if form.planes == RANK_ONE || steps.len() == 1 || n == 0 {
         for t in steps {
@@ -52,38 +54,55 @@ pub fn walk<S: Simd>(simd: S, form: Form, steps: Range<usize>, sequence: &mut im
         }
         return;
     }
-    let mut first = 0;
-    while first < n {
-        let end = n.min(first + TOGETHER);
-        let begins_or_ends = [first == 0, end == n];
-        match end - first {
-            TOGETHER => pass::<S, TOGETHER>(simd, first, begins_or_ends, steps.clone(), sequence),
-            _ => pass::<S, 1>(simd, first, begins_or_ends, steps.clone(), sequence),
+    let skip = sequence.skip();
+    for start in steps.clone().step_by(BLOCK) {
+        let block = start..steps.end.min(start + BLOCK);
+        let (mut u, mut sums) = ([simd.splat_f32s(0.0); BLOCK], [simd.splat_f32s(0.0); BLOCK]);
+        for (u, t) in u.iter_mut().zip(block.clone()) {
+            *u = sequence.u(t);
         }
-        first = end;
+        let (inputs, sums_so_far) = (&u[..block.len()], &mut sums[..block.len()]);
+        let mut first = 0;
+        while first < n {
+            match n - first {
+                1 => pass::<S, Q, 1>(simd, first, start, inputs, sums_so_far, sequence),
+                _ => pass::<S, Q, TOGETHER>(simd, first, start, inputs, sums_so_far, sequence),
+            }
+            first += TOGETHER;
+        }
+        if Q::WANTS_Y {
+            for ((&u, &sum), t) in u.iter().zip(&sums).zip(block) {
+                sequence.set_y(t, mul_add(simd, skip, u, simd.add_f32s(sum, sum)));
+            }
+        }
     }
 }
 
-/// Walks through all steps with the states `first..first + K`; `begins` when these are the first of all, `ends` when the last.
+/// Walks with the states `first..first + K` through the steps from `start` on, whose u stand in `u`; adds their part of y / 2 to `sums`.
 #[inline(always)]
-fn pass<S: Simd, const K: usize>(simd: S, first: usize, [begins, ends]: [bool; 2], steps: Range<usize>, sequence: &mut impl Sequence<S>) {
+fn pass<S: Simd, Q: Sequence<S>, const K: usize>(
+    simd: S,
+    first: usize,
+    start: usize,
+    u: &[S::f32s],
+    sums: &mut [S::f32s],
+    sequence: &mut Q,
+) {
     let zero = simd.splat_f32s(0.0);
     let (mut parameters, mut states) = ([[[zero; 2]; 3]; K], [[zero; 2]; K]);
     for k in 0..K {
         parameters[k] = [pair(sequence, A, first + k), pair(sequence, B, first + k), pair(sequence, C, first + k)];
         states[k] = sequence.x(first + k);
     }
-    let skip = sequence.skip();
-    for t in steps {
-        let u = sequence.u(t);
-        let mut sum = if begins { zero } else { sequence.y(t) };
+    for ((&u, sum), t) in u.iter().zip(sums).zip(start..) {
         for k in 0..K {
             let [a, b, c] = parameters[k];
             states[k] = next(simd, a, b, states[k], u);
-            sum = add_product(simd, c, states[k], sum);
+            if Q::WANTS_Y {
+                *sum = add_product(simd, c, states[k], *sum);
+            }
             sequence.passed(t, first + k, states[k]);
         }
-        sequence.set_y(t, if ends { mul_add(simd, skip, u, simd.add_f32s(sum, sum)) } else { sum });
     }
     for (k, &state) in states.iter().enumerate() {
         sequence.set_x(first + k, state);

@@ -2,13 +2,29 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use minrnn_model::ModelConfig;
 use minrnn_stream::{Model, State, Workspace};
 
 use crate::Result;
 use crate::data::table::Comparison;
 use crate::data::{Batch, EvaluationSet, Sequences};
+use crate::memory::{Estimate, Sizes, inference};
 use crate::ops::pinball_sum;
 use crate::train::{Evaluation, is_right, loss_of};
+
+/// Steps of a sequence of a table that come in one batch, at most.
+const PIECE: usize = 512;
+
+/// The most memory that [`evaluate`] needs with a model of `config` on a table, in batches of `batch_size` sequences, the longest of `longest` steps.
+///
+/// # Errors
+/// When the configuration is not valid.
+pub fn evaluate_memory(config: &ModelConfig, batch_size: usize, longest: usize) -> Result<Estimate> {
+    let seq_len = longest.clamp(1, PIECE);
+    // Sequences are read one after the other; what is predicted for all of them is held.
+    let scored = batch_size as u128 * seq_len as u128;
+    inference("evaluation", config, Sizes { batch_size: 1, seq_len, scored, threads: rayon::current_num_threads() })
+}
 
 /// Scores `model` on every batch of `set`, and `comparison` sees everything that is predicted; `None` when `stop` was raised before the end.
 ///

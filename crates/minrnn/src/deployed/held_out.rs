@@ -1,7 +1,10 @@
 //! The text that a run held out, as far as it takes to know what is usual.
 
-use crate::Result;
-use crate::train::{Data, Experiment, run_of};
+use std::path::PathBuf;
+
+use crate::checkpoint::TOKENIZER_FILE;
+use crate::train::{Data, Experiment, TOKENS_FILE, Task, run_of};
+use crate::{Error, Result};
 use minrnn_model::{CheckpointFiles, incomplete_tail};
 
 use super::Deployed;
@@ -9,25 +12,45 @@ use super::Deployed;
 /// Most tokens.
 const ENOUGH: u64 = 1 << 17;
 
-/// The beginning of the part of its text that the run of `deployed` did not learn from; none of a packed model, a checkpoint outside its run, and one
-/// whose text is no longer as it was.
+/// What is known of the text that a model did not learn from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HeldOut {
+    /// The beginning of it.
+    Text(Vec<u8>),
+    /// This file of the run, without which it cannot be read, is not there.
+    Gone(PathBuf),
+    /// Nothing: the model is packed, lies outside its run, or learned no text.
+    Unknown,
+}
+
+/// The beginning of the part of its text that the run of `deployed` did not learn from.
 ///
 /// # Errors
-/// When the run's tokens cannot be read.
-pub fn held_out_text(deployed: &Deployed) -> Result<Option<Vec<u8>>> {
+/// When the run's vocabulary or tokens are damaged or cannot be read.
+pub fn held_out_text(deployed: &Deployed) -> Result<HeldOut> {
     if deployed.is_packed() {
-        return Ok(None);
+        return Ok(HeldOut::Unknown);
     }
-    let Ok(run) = run_of(&deployed.path) else { return Ok(None) };
+    let Ok(run) = run_of(&deployed.path) else { return Ok(HeldOut::Unknown) };
     let config = CheckpointFiles::open(&deployed.path)?.config()?;
     let experiment = Experiment::of_checkpoint(&config, &deployed.path)?;
-    let Ok(Data::Text { text, tokenizer }) = Data::open(&experiment, &run) else { return Ok(None) };
+    if experiment.data.task != Task::Text {
+        return Ok(HeldOut::Unknown);
+    }
+    for name in [TOKENIZER_FILE, TOKENS_FILE] {
+        let path = run.join(name);
+        // What cannot be looked at may be there, and is not called missing.
+        if !path.try_exists().map_err(|source| Error::io("read", &path, source))? {
+            return Ok(HeldOut::Gone(path));
+        }
+    }
+    let Data::Text { text, tokenizer } = Data::open(&experiment, &run)? else { return Ok(HeldOut::Unknown) };
     let part = text.test();
     let mut tokens = vec![0; part.len().min(ENOUGH) as usize];
     part.read(0, &mut tokens)?;
     let mut bytes = Vec::new();
     tokens.into_iter().try_for_each(|token| tokenizer.append_bytes(token, &mut bytes))?;
-    Ok(Some(whole_characters(bytes)))
+    Ok(HeldOut::Text(whole_characters(bytes)))
 }
 
 /// `bytes` without the parts of a character at both ends, which a cut between tokens may have left there.

@@ -18,14 +18,14 @@ mod surprise;
 mod text_rows;
 
 pub use acting::DeployedPolicy;
-pub use evaluation::evaluate;
+pub use evaluation::{evaluate, evaluate_memory};
 pub use groups::Groups;
-pub use held_out::held_out_text;
+pub use held_out::{HeldOut, held_out_text};
 pub use inside::{InsideFiles, InsideInputs, write_inside};
 pub use packing::{Packed, pack};
 pub use predictions::predict;
 pub use row_surprise::score_rows;
-pub use score::{Score, score};
+pub use score::{Score, score, score_memory};
 pub use surprise::{Listener, Surprise};
 pub use text_rows::{RowUnit, TextRow, TextRows};
 

@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use minrnn_model::likeliest;
+use minrnn_model::{ModelConfig, likeliest};
 use minrnn_stream::{Model, State, Workspace};
 
 use crate::Result;
+use crate::memory::{Estimate, Sizes, inference};
 use crate::train::{Evaluation, loss_of};
 
 /// Tokens between two looks at `stop`.
@@ -18,6 +19,15 @@ pub struct Score {
     pub evaluation: Evaluation,
     /// Share of positions at which both models hold the same token for the likeliest.
     pub agreement: Option<f64>,
+}
+
+/// The most memory that [`score`] needs with a model of `config` on `n_tokens` tokens.
+///
+/// # Errors
+/// When the configuration is not valid.
+pub fn score_memory(config: &ModelConfig, n_tokens: usize) -> Result<Estimate> {
+    let seq_len = n_tokens.clamp(1, PASS);
+    inference("evaluation", config, Sizes { batch_size: 1, seq_len, scored: seq_len as u128, threads: rayon::current_num_threads() })
 }
 
 /// Predicts every token of `tokens` but the first from all before it; `None` when `stop` was raised.

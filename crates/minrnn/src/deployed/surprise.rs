@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use minrnn_model::Characters;
 use minrnn_stream::{Model, SavedSessions, State, Workspace};
 
 use super::saved::{read, write};
@@ -126,7 +127,8 @@ impl<'m> Surprise<'m> {
                 Err(_) => {
                     self.score(&std::mem::take(&mut tokens), listener)?;
                     let shown = character.escape_debug();
-                    let flaw = format!("line {}: the model does not know the character '{shown}'", self.line);
+                    let origin = Characters::origin(character);
+                    let flaw = format!("line {}: the model does not know the character '{shown}'{origin}", self.line);
                     listener.flaw(self.line, Error::Data(flaw))?;
                 }
             }

@@ -34,15 +34,15 @@ pub struct Piece {
 
 impl<'t, S: TokenSession> TextGenerator<'t, S> {
     /// Reads the prompts into the rows of `session`, one for each; an empty prompt starts from [`Tokenizer::start_token`]. Rows end before the
-    /// first of `stops`.
+    /// first of `stops`. A vocabulary of bytes takes prompts of any bytes, the others need UTF-8.
     ///
     /// # Errors
     /// When the session has not one row for each prompt, a setting is out of range, a stop string is empty, a character of a prompt is
-    /// not in the vocabulary, or the tokenizer has more tokens than the model.
+    /// not in the vocabulary or no UTF-8, or the tokenizer has more tokens than the model.
     pub fn new(
         mut session: S,
         tokenizer: &'t Tokenizer,
-        prompts: &[impl AsRef<str>],
+        prompts: &[impl AsRef<[u8]>],
         sampling: Sampling,
         stops: &[String],
     ) -> Result<Self> {
@@ -55,7 +55,8 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
         let mut read = Vec::with_capacity(prompts.len());
         let mut rows = Vec::with_capacity(prompts.len());
         for (row, prompt) in prompts.iter().enumerate() {
-            let mut tokens = tokenizer.encode(prompt.as_ref())?;
+            let mut tokens = Vec::new();
+            tokenizer.encode_bytes_into(prompt.as_ref(), 0, &mut tokens)?;
             if tokens.is_empty() {
                 tokens.push(tokenizer.start_token());
             }
@@ -107,12 +108,18 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
     /// Lets every row go on with a text of its own, also a row that had stopped; gives the text of each that was held back.
     ///
     /// # Errors
-    /// When there is not one text for each row, or one has a character outside the vocabulary; nothing is then changed.
-    pub fn prompt(&mut self, texts: &[impl AsRef<str>]) -> Result<Vec<String>> {
+    /// When there is not one text for each row, or one has a character outside the vocabulary or bytes that are no UTF-8 where it needs that;
+    /// nothing is then changed.
+    pub fn prompt(&mut self, texts: &[impl AsRef<[u8]>]) -> Result<Vec<String>> {
         if texts.len() != self.batch_size() {
             return Err(Error::Shape(format!("expected a text for each of {} rows, found {}", self.batch_size(), texts.len())));
         }
-        let tokens = texts.iter().map(|text| self.tokenizer.encode(text.as_ref())).collect::<Result<Vec<_>, _>>()?;
+        let encoded = |text: &[u8]| -> Result<Vec<u32>> {
+            let mut tokens = Vec::new();
+            self.tokenizer.encode_bytes_into(text, 0, &mut tokens)?;
+            Ok(tokens)
+        };
+        let tokens = texts.iter().map(|text| encoded(text.as_ref())).collect::<Result<Vec<_>>>()?;
         let mut read = Vec::with_capacity(texts.len());
         for (row, mut tokens) in self.text.rows.iter_mut().zip(tokens) {
             tokens.insert(0, row.unread());

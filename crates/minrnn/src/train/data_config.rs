@@ -97,6 +97,8 @@ pub(super) struct TaskSpec {
     pub assumed_io: Option<Io>,
     /// What the loss is, with its unit.
     pub loss: fn(&DataConfig) -> &'static str,
+    /// Whether it is scored by accuracy and not by loss: where it predicts classes, and not the next token of a text.
+    pub by_accuracy: bool,
     /// Bytes of its data that are held in memory.
     pub held: fn(&DataConfig) -> u128,
     /// The task of the run in that directory; none for plain text.
@@ -121,6 +123,7 @@ impl TaskSpec {
         io: None,
         assumed_io: None,
         loss: |_| "loss (nats per answer)",
+        by_accuracy: true,
         held: |_| 0,
         open: None,
     };
@@ -150,6 +153,11 @@ impl Task {
     /// Whether its data are a file that it reads whenever it is opened, which `path` names.
     pub fn reads_a_file(self) -> bool {
         matches!(self.spec().source, Source::Table | Source::Trajectories)
+    }
+
+    /// Whether it is scored by accuracy and not by loss.
+    pub fn is_scored_by_accuracy(self) -> bool {
+        self.spec().by_accuracy
     }
 
     /// Whether it reads a table.

@@ -37,19 +37,35 @@ pub fn find_data<E: From<Error>>(
 /// The absolute path of a text or table, so that a run can be resumed from elsewhere.
 ///
 /// # Errors
-/// When it cannot be read, or only once, as a pipe.
+/// When it cannot be read, or only once, as a pipe, or has a name that no experiment can hold.
 pub fn readable(path: &Path) -> Result<PathBuf> {
     expect_lasting(path)?;
-    std::fs::File::open(path).and_then(|_| path.canonicalize()).map_err(|source| Error::io("read", path, source))
+    let found = std::fs::File::open(path).and_then(|_| path.canonicalize()).map_err(|source| Error::io("read", path, source))?;
+    expect_writable_name(&found)?;
+    Ok(found)
+}
+
+/// Refuses a path that an experiment, which is UTF-8, cannot hold.
+///
+/// # Errors
+/// When it is not UTF-8.
+pub(super) fn expect_writable_name(path: &Path) -> Result<()> {
+    match path.to_str() {
+        Some(_) => Ok(()),
+        None => {
+            Err(Error::malformed(path, "its name or that of a folder it is in is not UTF-8, and an experiment cannot hold it; rename that"))
+        }
+    }
 }
 
 /// The absolute path of a folder with the files of a task.
 ///
 /// # Errors
-/// When it is not there, or no folder.
+/// When it is not there, or no folder, or has a name that no experiment can hold.
 pub fn readable_folder(path: &Path) -> Result<PathBuf> {
     let folder = path.canonicalize().map_err(|source| Error::io("read the folder", path, source))?;
     if folder.is_dir() {
+        expect_writable_name(&folder)?;
         return Ok(folder);
     }
     Err(Error::malformed(path, "expected the folder with the files of the task, found a file; give the folder it is in"))

@@ -80,6 +80,7 @@ pub use request::{Asked, Request};
 pub use rounds::Told;
 pub use run_dir::{EXPERIMENT_FILE, RunDir, run_of};
 pub use schedule::Schedule;
+pub(crate) use task::TOKENS_FILE;
 pub use task::{Data, FINAL_BATCHES, full_pass};
 pub use tensorboard::EventsFile;
 pub use train_config::{DecayGroups, Keep, ScheduleKind, TrainConfig};

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use minrnn_model::{CheckpointConfig, ModelConfig};
+use minrnn_model::{CheckpointConfig, ModelConfig, TokenizerKind};
 
 use super::config::{Experiment, SHAPED};
 use super::data_config::{DataConfig, Task};
-use super::files::{readable, readable_folder};
+use super::files::{expect_writable_name, readable, readable_folder};
 use super::pointer::{Pointer, find_checkpoint};
 use super::run_dir::{EXPERIMENT_FILE, RunDir};
 use crate::data::table::is_named_as_table;
@@ -101,8 +101,8 @@ impl Request {
         };
         self.put_into(&mut experiment, adjust)?;
         self.expect_text(&experiment)?;
-        self.expect_read(experiment.data.task)?;
-        if self.from.is_some() && self.set().any(|(key, _)| key == "scaling") {
+        self.expect_read(&experiment.data)?;
+        if self.from.is_some() && self.sets("scaling") {
             let sentence =
                 "scaling comes with the model that is started from, which sees its numbers so; leave it out, or train a new model";
             return Err(Error::Config(sentence.to_owned()).into());
@@ -112,7 +112,16 @@ impl Request {
             let sentence = format!("train.refit = true learns a table anew, and task = {task} reads none; leave it out");
             return Err(Error::Config(sentence).into());
         }
+        // What a run that is started from had without a use is not this one's fault.
+        if self.from.is_none() || self.experiment.is_some() || self.sets("solved_at") {
+            expect_accuracy(&experiment)?;
+        }
         Ok(experiment)
+    }
+
+    /// Whether `key` is set.
+    fn sets(&self, key: &str) -> bool {
+        self.set().any(|(set, _)| set == key)
     }
 
     /// The keys that are set, without their sections, and to what.
@@ -121,8 +130,9 @@ impl Request {
         pairs.map(|(key, value)| (key.rsplit('.').next().unwrap_or(key).trim(), value.trim()))
     }
 
-    /// Refuses a setting that the data decide, or that `task` does not read.
-    fn expect_read(&self, task: Task) -> Result<()> {
+    /// Refuses a setting that the data decide, or that the task or the tokenizer of `data` does not read.
+    fn expect_read(&self, data: &DataConfig) -> Result<()> {
+        let (task, tokenizer) = (data.task, data.text.tokenizer);
         for (key, _) in self.set() {
             if SHAPED.contains(&key) {
                 return Err(Error::Config(format!("{key} follows from the data, whatever is set; leave it out")));
@@ -132,6 +142,12 @@ impl Request {
                 let readers: Vec<&str> = readers.into_iter().map(Task::name).collect();
                 let (of, plural) = (readers.join(", "), if readers.len() == 1 { "task" } else { "tasks" });
                 return Err(Error::Config(format!("{key} is read by the {plural} {of} alone, and this one is {task}; leave it out")));
+            }
+            if key == "bpe_vocab_size" && tokenizer != TokenizerKind::Bpe {
+                let found = if tokenizer == TokenizerKind::Byte { "byte" } else { "char" };
+                let sentence =
+                    format!("{key} is read by the tokenizer bpe alone, and this one is {found}; set tokenizer=bpe too, or leave it out");
+                return Err(Error::Config(sentence));
             }
         }
         Ok(())
@@ -186,6 +202,11 @@ impl Request {
         let mut experiment = Experiment::load_file(&stored, &self.settings)?;
         experiment.data.find_kept(run.path());
         self.expect_own(&experiment, run.path())?;
+        // Runs from before this was refused have it in their file, and go on as they did.
+        if self.sets("solved_at") && experiment.train.solved_at.to_bits() != Experiment::load_file(&stored, &[])?.train.solved_at.to_bits()
+        {
+            expect_accuracy(&experiment)?;
+        }
         self.put_into(&mut experiment, adjust)?;
         Ok(Some(experiment))
     }
@@ -210,6 +231,7 @@ impl Request {
     /// The experiment that starts from the model at `from`.
     fn continued(&self, from: &Path) -> Result<Experiment> {
         let checkpoint = find_checkpoint(from)?.canonicalize().map_err(|source| Error::io("read", from, source))?;
+        expect_writable_name(&checkpoint)?;
         let config = CheckpointConfig::read(&checkpoint)?;
         let named = self.experiment.clone().or(self.usual.map(|name| Asked::Named(name.to_owned())));
         let mut experiment = match named {
@@ -251,6 +273,20 @@ impl Request {
         data.path = Some(readable(path)?);
         Ok(())
     }
+}
+
+/// Refuses to wait for an accuracy where a task is scored by its loss.
+fn expect_accuracy(experiment: &Experiment) -> Result<()> {
+    let task = experiment.data.task;
+    if experiment.train.solved_at == 0.0 || task.is_scored_by_accuracy() {
+        return Ok(());
+    }
+    let readers: Vec<&str> = Task::ALL.iter().copied().filter(|task| task.is_scored_by_accuracy()).map(Task::name).collect();
+    let readers = readers.join(", ");
+    Err(Error::Config(format!(
+        "solved_at is an accuracy, which is read by the tasks {readers} alone, and this one is {task}, scored by its loss; leave it out, or end a training \
+         that no longer gains by patience"
+    )))
 }
 
 #[cfg(test)]
@@ -331,10 +367,44 @@ mod tests {
         assert!(refused("forecast", "data.tokenizer=byte").unwrap().starts_with("tokenizer is read by the task text alone"));
         assert!(refused("forecast", "class_weights=balanced").unwrap().contains("classify alone"));
         assert!(refused("text", "missing=mask").unwrap().contains("the tasks classify, regress, forecast alone"));
+        assert_eq!(
+            refused("text", "data.bpe_vocab_size=300").unwrap(),
+            "bpe_vocab_size is read by the tokenizer bpe alone, and this one is char; set tokenizer=bpe too, or leave it out"
+        );
         for (task, setting) in
             [("forecast", "horizon=9"), ("classify", "class_weights=balanced"), ("text", "train_fraction=0.5"), ("text", "lr=0.1")]
         {
             assert_eq!(refused(task, setting), None, "{task} {setting}");
+        }
+    }
+
+    #[test]
+    fn an_accuracy_is_waited_for_only_where_a_task_is_scored_by_it() {
+        let told = |usual: Option<&'static str>, experiment: Option<&str>, settings: &[&str]| {
+            let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
+            let experiment = experiment.map(|text| Asked::Written(text.to_owned()));
+            let request = Request { usual, experiment, data: Some("Cargo.toml".into()), settings, ..Request::default() };
+            request.experiment(unchanged).err().map(|error| error.to_string())
+        };
+        for setting in ["solved_at=0.12", "train.solved_at = 1"] {
+            let refused = told(Some("text"), None, &[setting]).unwrap();
+            assert!(refused.starts_with("solved_at is an accuracy, which is read by the tasks selective-copying,"), "{refused}");
+            assert!(refused.contains(" alone, and this one is text, scored by its loss; leave it out"), "{refused}");
+        }
+        let of_file = "[train]\nsolved_at = 0.5\nkeep = \"best\"\n[data]\ntask = \"regress\"\ntarget = [\"x\"]\n";
+        assert!(told(None, Some(of_file), &[]).unwrap().contains("this one is regress"));
+        for (usual, setting) in [("text", "solved_at=0"), ("classify", "solved_at=0.9")] {
+            assert_eq!(told(Some(usual), None, &[setting, "keep=best"]), None, "{usual} {setting}");
+        }
+    }
+
+    #[test]
+    fn tasks_are_scored_by_accuracy_where_they_predict_classes() {
+        for &task in Task::ALL {
+            let data = DataConfig { task, ..DataConfig::default() };
+            let spec = task.spec();
+            let Some(io) = spec.io.or(spec.assumed_io) else { continue };
+            assert_eq!(task.is_scored_by_accuracy(), matches!(io(&data).1, crate::data::IoKind::Tokens { .. }), "{task}");
         }
     }
 

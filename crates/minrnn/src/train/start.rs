@@ -4,7 +4,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use minrnn_model::{
-    CONFIG_FILE, CheckpointConfig, CheckpointFiles, ModelConfig, TableTask, WEIGHTS_FILE, create_directories, read_checkpoint,
+    CONFIG_FILE, CheckpointConfig, CheckpointFiles, MAX_TASK_BYTES, ModelConfig, TableTask, WEIGHTS_FILE, create_directories,
+    read_checkpoint,
 };
 
 use super::pointer::{DATA_FOLDER, find_checkpoint};
@@ -39,6 +40,9 @@ impl Start {
         let source = find_checkpoint(from)?;
         // What is damaged is told before anything is copied.
         read_checkpoint(&source)?;
+        let files = CheckpointFiles::open(&source)?;
+        files.tokenizer()?;
+        files.find(TASK_FILE, MAX_TASK_BYTES)?;
         let io = |error| Error::io("copy the model to start from to", &folder, error);
         create_directories(run.join(DATA_FOLDER)).map_err(io)?;
         make_directory(&folder, |unfinished| {

@@ -19,7 +19,7 @@ use crate::rng::Purpose;
 use crate::{Error, Needed, Result, RunProblem};
 
 /// Tokens of a run's text, in its directory.
-pub(super) const TOKENS_FILE: &str = "data/text.tokens";
+pub(crate) const TOKENS_FILE: &str = "data/text.tokens";
 /// SHA-256 of a run's table, in its directory.
 pub(super) const TABLE_FILE: &str = "data/table.sha256";
 /// Most bytes of that file.

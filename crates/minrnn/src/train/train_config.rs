@@ -98,7 +98,8 @@ pub struct TrainConfig {
     pub refit: bool,
     /// Evaluations without a better test loss after which training stops; 0 turns this off. Default 0.
     pub patience: u64,
-    /// Accuracy in an evaluation, 0 to 1, at which a task counts as solved and training stops; 0 turns this off. Default 0.
+    /// Accuracy in an evaluation, 0 to 1, at which a task counts as solved and training stops; 0 turns this off, as it must be where a task is scored by its
+    /// loss (`text`, `nearest-neighbour`, `regress`, `forecast`, `policy`). Default 0.
     pub solved_at: f64,
     /// The number format. Default `f32`.
     pub precision: Precision,
@@ -192,15 +193,18 @@ impl TrainConfig {
         require(self.batch_size * self.seq_len <= MAX_BATCH_TOKENS, || {
             format!("batch_size · seq_len must be at most {MAX_BATCH_TOKENS} tokens, found {} · {}", self.batch_size, self.seq_len)
         })?;
-        require(self.lr > 0.0 && self.lr <= 100.0, || format!("lr must be above 0 and at most 100, found {}", short(self.lr)))?;
+        // The optimiser computes with these as f32.
+        require(self.lr as f32 > 0.0 && self.lr <= 100.0, || {
+            format!("lr must be above 0, also rounded to 32 bits, and at most 100, found {}", short(self.lr))
+        })?;
         require(self.min_lr >= 0.0 && (self.min_lr <= self.lr || self.schedule == ScheduleKind::Constant), || {
             format!("min_lr must be between 0 and lr = {}, found {}", short(self.lr), short(self.min_lr))
         })?;
         require((0.0..=10.0).contains(&self.weight_decay), || {
             format!("weight_decay must be between 0 and 10, found {}", short(self.weight_decay))
         })?;
-        require(self.betas.iter().all(|beta| (0.0..1.0).contains(beta)), || {
-            format!("betas must be two numbers of at least 0 and below 1, found {:?}", self.betas)
+        require(self.betas.iter().all(|beta| (0.0..1.0).contains(beta) && (*beta as f32) < 1.0), || {
+            format!("betas must be two numbers of at least 0 and below 1, also rounded to 32 bits, found {:?}", self.betas)
         })?;
         require(self.clip_norm >= 0.0 && self.clip_norm.is_finite(), || {
             format!("clip_norm must be 0 (off) or above, found {}", short(self.clip_norm))

@@ -363,6 +363,8 @@ mod tests {
         assert!(refusal(|c| c.rms_eps = -1e-5).contains("rms_eps"));
         assert!(refusal(|c| c.dropout = 1.0).contains("dropout"));
         assert!(refusal(|c| c.dropout = f64::NAN).contains("dropout"));
+        assert!(refusal(|c| c.dropout = 0.999_999_99).contains("below 1, also rounded to 32 bits, found 0.99999999"));
+        ModelConfig { dropout: 0.999_999_9, ..valid() }.validate().unwrap();
         assert!(refusal(|c| c.dropout_sites = vec![DropoutSite::Mixer; 2]).contains("'mixer' twice"));
         assert!(refusal(|c| c.forget_bias = f64::INFINITY).contains("forget_bias"));
         assert!(refusal(|c| (c.d_model, c.n_layers) = (1 << 16, 1 << 10)).contains("weights, expected at most"));

@@ -58,8 +58,9 @@ impl ModelConfig {
         if !(0.0..=1.0).contains(&self.rms_eps) {
             return wrong(format!("rms_eps must be between 0 and 1, found {}", self.rms_eps));
         }
-        if !(0.0..1.0).contains(&self.dropout) {
-            return wrong(format!("dropout must be at least 0 and below 1, found {}", self.dropout));
+        // The kernels have it as an f32, which is 1 from a little below it on.
+        if !((0.0..1.0).contains(&self.dropout) && (self.dropout as f32) < 1.0) {
+            return wrong(format!("dropout must be at least 0 and below 1, also rounded to 32 bits, found {}", self.dropout));
         }
         if let Some((_, site)) = self.dropout_sites.iter().enumerate().find(|(i, site)| self.dropout_sites[..*i].contains(site)) {
             return wrong(format!("dropout_sites lists '{site}' twice; list each site once"));

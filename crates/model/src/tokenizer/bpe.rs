@@ -36,10 +36,9 @@ impl Bpe {
         for key in ["truncation", "padding", "post_processor"] {
             value[key] = Value::Null;
         }
-        let tokenizer = value
-            .to_string()
-            .parse()
-            .map_err(|e| format!("is not a usable BPE tokenizer ({e}); restore it from another checkpoint of the run"))?;
+        let tokenizer = value.to_string().parse().map_err(|e| {
+            format!("is not a usable BPE tokenizer ({e}); take this model's own tokenizer.json, as its other checkpoints have it")
+        })?;
         Self::new(tokenizer)
     }
 

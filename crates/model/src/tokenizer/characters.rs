@@ -20,11 +20,14 @@ impl Characters {
     pub(super) fn from_sorted(characters: &str) -> Result<Self, String> {
         let sorted: Vec<char> = characters.chars().collect();
         if sorted.is_empty() {
-            return Err("is a character tokenizer with no character in it; restore it from another checkpoint of the run".into());
+            return Err(
+                "is a character tokenizer with no character in it; take this model's own tokenizer.json, as its other checkpoints have it"
+                    .into(),
+            );
         }
         if let Some(pair) = sorted.windows(2).find(|pair| pair[0] >= pair[1]) {
             return Err(format!(
-                "lists its characters out of order ({:?} before {:?}), so ids would not mean what the model learned; restore it from another checkpoint of the run",
+                "lists its characters out of order ({:?} before {:?}), so ids would not mean what the model learned; take this model's own tokenizer.json, as its other checkpoints have it",
                 pair[0], pair[1]
             ));
         }
@@ -58,16 +61,26 @@ impl Characters {
         }
     }
 
+    /// Where a character comes from that editors write without showing it, to be put behind what says that it is not known; of others nothing.
+    pub fn origin(character: char) -> &'static str {
+        match character {
+            '\u{feff}' => ": it is a byte-order mark, with which a text begins that was saved as UTF-8 with BOM; save it without",
+            '\r' => ": it is of line ends in CR LF, as on Windows; save the text with line ends in LF",
+            _ => "",
+        }
+    }
+
     pub(super) fn encode_into(&self, text: &str, chars_before: u64, ids: &mut Vec<u32>) -> Result<()> {
         for (i, c) in text.chars().enumerate() {
             match self.id_of(c) {
                 Some(id) => ids.push(id),
                 None => {
                     return Err(Error::Text(format!(
-                        "character {} of the text is {c:?} (U+{:04X}), which is not among the {} characters this vocabulary was made from; leave it out, or train with tokenizer = \"byte\" or \"bpe\", which take any text",
+                        "character {} of the text is {c:?} (U+{:04X}), which is not among the {} characters this vocabulary was made from{}; leave it out, or train with tokenizer = \"byte\" or \"bpe\", which take any text",
                         chars_before + i as u64 + 1,
                         c as u32,
-                        self.sorted.len()
+                        self.sorted.len(),
+                        Self::origin(c)
                     )));
                 }
             }
@@ -123,6 +136,15 @@ mod tests {
         assert_eq!(tokenizer.vocab_size(), 9);
         assert_eq!(tokenizer.encode("\n abez").unwrap(), [0, 1, 2, 3, 4, 6]);
         assert_eq!(tokenizer.encode("é日").unwrap(), [7, 8]);
+    }
+
+    #[test]
+    fn characters_that_editors_do_not_show_are_told_by_what_they_are() {
+        let tokenizer = Tokenizer::characters_of("ab\n");
+        let refused = |text: &str| tokenizer.encode(text).unwrap_err().to_string();
+        assert!(refused("\u{feff}ab").contains("made from: it is a byte-order mark"), "{}", refused("\u{feff}ab"));
+        assert!(refused("ab\r\nab\r\n").contains("made from: it is of line ends in CR LF"), "{}", refused("ab\r\n"));
+        assert!(refused("abc").contains("made from; leave it out"), "{}", refused("abc"));
     }
 
     #[test]

@@ -222,13 +222,13 @@ impl Tokenizer {
     }
 
     fn parse(json: &[u8]) -> Result<Self, String> {
-        let value: serde_json::Value =
-            serde_json::from_slice(json).map_err(|e| format!("is not valid json ({e}); restore it from another checkpoint of the run"))?;
+        let value: serde_json::Value = serde_json::from_slice(json)
+            .map_err(|e| format!("is not valid json ({e}); take this model's own tokenizer.json, as its other checkpoints have it"))?;
         if value.get("model").is_some() {
             return Self::of_pieces(value);
         }
         let file: OwnFile = serde_json::from_value(value).map_err(|e| {
-            format!("is neither a minrnn tokenizer nor one in the Hugging Face format ({e}); restore it from another checkpoint of the run")
+            format!("is neither a minrnn tokenizer nor one in the Hugging Face format ({e}); take this model's own tokenizer.json, as its other checkpoints have it")
         })?;
         if file.format != FORMAT || file.version != 1 {
             return Err(format!(
@@ -238,10 +238,13 @@ impl Tokenizer {
         }
         match (file.kind, file.characters) {
             (OwnKind::Byte, None) => Ok(Self::Byte),
-            (OwnKind::Byte, Some(_)) => Err("lists characters for a byte tokenizer; restore it from another checkpoint of the run".into()),
-            (OwnKind::Character, None) => {
-                Err("is a character tokenizer without its characters; restore it from another checkpoint of the run".into())
+            (OwnKind::Byte, Some(_)) => {
+                Err("lists characters for a byte tokenizer; take this model's own tokenizer.json, as its other checkpoints have it".into())
             }
+            (OwnKind::Character, None) => Err(
+                "is a character tokenizer without its characters; take this model's own tokenizer.json, as its other checkpoints have it"
+                    .into(),
+            ),
             (OwnKind::Character, Some(characters)) => Ok(Self::Character(Characters::from_sorted(&characters)?)),
         }
     }

@@ -114,7 +114,8 @@ pub(super) async fn predict(
     let table = app.table(model.as_deref())?;
     let body = app.body(request).await?;
     let counts = table.counts.clone();
-    if counts.held.load(Relaxed) >= app.settings.queue as u64 {
+    // One of those that are held has its turn, or is about to, and waits no more.
+    if counts.held.load(Relaxed) > app.settings.queue as u64 {
         add(&counts.refused, 1);
         return Err(ApiError::busy("tables"));
     }

@@ -7,12 +7,13 @@
 //! ```
 //!
 //! The model reads the value itself and gives a probability for each kind of movement. A stream has no end, so its head sees the last step and not the
-//! mean of all (`pooling = last`). It was made by
+//! mean of all (`pooling = last`). It was made by an earlier version with what are these settings now:
 //!
 //! ```text
 //! cargo run --release -p minrnn-stream --example sensors -- table sensors.csv
-//! minrnn train --task classify --data sensors.csv --group recording --target movement --out run --set d_model=24 --set n_layers=2 \
-//!     --set expansion=1 --set ff_mult=2 --set pooling=last --set batch_size=32 --set lr=3e-3 --set min_lr=1e-4 --set max_iterations=3000
+//! minrnn train --task classify --data sensors.csv --group recording --target movement --out run --set mixer=min-gru --set d_model=24 --set n_layers=2 \
+//!     --set expansion=1 --set ff_mult=2 --set pooling=last --set dropout=0.1 --set train_fraction=0.7 --set keep=best --set refit=false \
+//!     --set batch_size=32 --set lr=3e-3 --set min_lr=1e-4 --set max_iterations=3000
 //! minrnn pack run --weights int8 -o model.minrnn
 //! ```
 

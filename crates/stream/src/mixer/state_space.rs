@@ -137,11 +137,6 @@ impl<'u, 'y, S: Simd, U: Fn(usize) -> &'u [f32], Y: Fn(usize) -> &'y mut [f32]> 
     }
 
     #[inline(always)]
-    fn y(&self, row: usize) -> S::f32s {
-        simd::load(self.simd, (self.forward.y)(row), self.at)
-    }
-
-    #[inline(always)]
     fn set_y(&mut self, row: usize, y: S::f32s) {
         simd::put(self.simd, (self.forward.y)(row), self.at, y);
     }

@@ -22,13 +22,15 @@ use crate::{input, interrupt};
 pub struct Args {
     /// Score the forecasts from this many last origins of every sequence of --data, a horizon apart, each made from the history before it
     #[arg(
-        long, value_name = "K", requires = "data", conflicts_with_all = ["against", "batches", "by_frequency", "by_length"],
+        long, value_name = "K", allow_negative_numbers = true, requires = "data",
+        conflicts_with_all = ["against", "batches", "by_frequency", "by_length"],
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     backtest: Option<u32>,
     /// Steps from one origin of --backtest to the next [default: the horizon]
     #[arg(
-        long, value_name = "STEPS", requires = "backtest", conflicts_with_all = ["against", "batches", "by_frequency", "by_length"],
+        long, value_name = "STEPS", allow_negative_numbers = true, requires = "backtest",
+        conflicts_with_all = ["against", "batches", "by_frequency", "by_length"],
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     stride: Option<u32>,
@@ -59,6 +61,8 @@ pub fn score(args: &super::Args, origins: Origins, stop: &AtomicBool) -> anyhow:
         return Err(WrongInput(format!("'{}': {sentence}", args.run.display())).into());
     };
     let inside = wanted_inside(args, deployed.model.config())?;
+    // Sequences come in pieces, however long they are.
+    deployed::evaluate_memory(deployed.model.config(), BATCH_SIZE, usize::MAX)?.expect_room(args.memory.given())?;
     let path = input::path(args.data.as_deref().context("the table to forecast is given")?);
     let (table, reads) = (path.clone(), forecaster.clone());
     let open = move || Backtest::open(&table, &reads, origins);

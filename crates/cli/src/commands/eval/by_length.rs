@@ -15,17 +15,20 @@ use crate::failure::{NO_STDOUT, WrongInput};
 pub struct Args {
     /// Accuracy at each length of a formal language's strings, or at so many neighbouring lengths together
     #[arg(
-        long, value_name = "WIDTH", num_args = 0..=1, default_missing_value = "1",
+        long, value_name = "WIDTH", allow_negative_numbers = true, num_args = 0..=1, default_missing_value = "1",
         conflicts_with_all = ["data", "batches", "against", "logits", "hidden", "layer", "embeddings"], value_parser = clap::value_parser!(u64).range(1..)
     )]
     by_length: Option<u64>,
     /// Longest strings of --by-length [default: the longest that the run is scored on]
     // What conflicts with a flag does away with the demand for it, so that each of those has to be named here too.
-    #[arg(long, value_name = "N", requires = "by_length", conflicts_with_all = ["data", "batches", "by_frequency", "backtest"])]
+    #[arg(
+        long, value_name = "N", allow_negative_numbers = true, requires = "by_length",
+        conflicts_with_all = ["data", "batches", "by_frequency", "backtest"]
+    )]
     max_length: Option<usize>,
     /// Strings of each length of --by-length
     #[arg(
-        long, value_name = "N", default_value_t = 512, requires = "by_length",
+        long, value_name = "N", allow_negative_numbers = true, default_value_t = 512, requires = "by_length",
         conflicts_with_all = ["data", "batches", "by_frequency", "backtest"], value_parser = clap::value_parser!(u64).range(1..)
     )]
     strings: u64,

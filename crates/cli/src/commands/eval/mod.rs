@@ -46,14 +46,14 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
     /// Number of fixed random batches of a text or a task's own data; a packed model makes none [default: 200]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     batches: Option<u64>,
     /// Top-1 agreement with this model: a run, a checkpoint or a packed model (for a packed model of text)
     #[arg(long, value_name = "RUN|FILE", requires = "data")]
     against: Option<PathBuf>,
     /// Loss and accuracy by how often the token occurs in the training text, in this many bins of equal width in its logarithm
     #[arg(
-        long, value_name = "BINS", num_args = 0..=1, default_missing_value = "6",
+        long, value_name = "BINS", allow_negative_numbers = true, num_args = 0..=1, default_missing_value = "6",
         conflicts_with_all = ["data", "batches", "by_length", "against", "logits", "hidden", "layer", "embeddings"], value_parser = clap::value_parser!(u32).range(1..=100)
     )]
     by_frequency: Option<u32>,
@@ -359,6 +359,7 @@ fn score_packed_table(
     let (table, reads) = (input::path(path), task.clone());
     let read = move || Data::unseen_table(&table, &reads);
     let Some(Data::Task(data)) = interrupt::unless_stopped(stop, read).transpose()? else { return Ok(stopped()) };
+    deployed::evaluate_memory(deployed.model.config(), BATCH_SIZE, data.longest())?.expect_room(args.memory.given())?;
     let mut set = data.evaluation(BATCH_SIZE, 0, Purpose::TestData, 1)?;
     let mut comparison = data.comparison(Purpose::TestData);
     let Some(evaluation) = deployed::evaluate(&deployed.model, &mut *set, comparison.as_deref_mut(), stop)? else { return Ok(stopped()) };
@@ -400,6 +401,9 @@ fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         tokens::expect_comparable(tokenizer, against.tokenizer.as_ref())?;
     }
     let (model, other) = (&deployed.model, against.as_ref().map(|other| &other.model));
+    for model in std::iter::once(model).chain(other) {
+        deployed::score_memory(model.config(), tokens.len())?.expect_room(args.memory.given())?;
+    }
     if other.is_some_and(|other| other.vocab_size() != model.vocab_size()) {
         return Err(WrongInput("the models have vocabularies of different sizes, so their tokens cannot be compared".to_owned()).into());
     }

@@ -4,12 +4,12 @@ mod rows;
 mod tally;
 mod text;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use minrnn::data::table::TableTask;
 use minrnn::deployed::{Deployed, RowUnit};
-use minrnn::output::expect_harmless;
+use minrnn::output::{expect_harmless, expect_writable};
 use minrnn_model::Calibration;
 
 use crate::exit::ExitCode;
@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Mark rows that are more surprising than this share of rows that the model was not trained on
-    #[arg(long, value_name = "SHARE", default_value_t = SHARE)]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true, default_value_t = SHARE)]
     threshold: f64,
     /// Compare with the rows of this table or text, which should hold nothing unusual, instead of the part held out in training
     #[arg(long, value_name = "FILE")]
@@ -70,6 +70,7 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     }
     if let Some(out) = &args.out {
         expect_harmless(out, [data.as_path(), &args.model].into_iter().chain(usual.as_deref()))?;
+        expect_writable(out)?;
     }
     let deployed = Deployed::load(&args.model)?;
     let refused = |sentence: &str| Err(WrongInput(format!("'{}': {sentence}", args.model.display())).into());
@@ -94,12 +95,20 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(FAILED))
 }
 
-/// What rows are compared with, of held-out rows that were so surprising; none where there is nothing to compare with.
-fn threshold(args: &Args, calibration: Option<&Calibration>) -> anyhow::Result<Option<f64>> {
+/// What rows are compared with, of held-out rows that were so surprising; none where there is nothing to compare with, as where the file `gone` of a run
+/// is not there.
+fn threshold(args: &Args, calibration: Option<&Calibration>, gone: Option<&Path>) -> anyhow::Result<Option<f64>> {
     let Some(calibration) = calibration else {
-        say(
-            "the model does not say how surprising held-out rows were, so none is marked by its surprise; give rows with nothing unusual with --calibrate FILE",
-        );
+        match gone {
+            Some(file) => say(format_args!(
+                "the text that the run held out cannot be read without '{}', which is not there, so none is marked by its surprise; put it back, or give \
+                 a text with nothing unusual with --calibrate FILE",
+                file.display()
+            )),
+            None => say(
+                "the model does not say how surprising held-out rows were, so none is marked by its surprise; give rows with nothing unusual with --calibrate FILE",
+            ),
+        }
         return Ok(None);
     };
     let share = args.threshold;

@@ -40,7 +40,7 @@ pub fn score(args: &Args, deployed: &Deployed, forecaster: &Forecaster, stop: &A
             rows.known_ahead()
         ));
     }
-    let threshold = threshold(args, calibration.as_ref())?;
+    let threshold = threshold(args, calibration.as_ref(), None)?;
     let mut sink = Sink::open(args.out.as_deref())?;
     sink.write(&header(forecaster, rows.series()))?;
     let (mut tally, mut line) = (Tally::default(), String::new());

@@ -42,7 +42,7 @@ impl Tally {
             .most
             .as_ref()
             .map_or(String::new(), |(surprise, name)| format!("; the most surprising is {name}, with {surprise:.3} nats"));
-        let are = if marked == 1 { "is" } else { "are" };
+        let are = if marked == 1 || rows == 1 { "is" } else { "are" };
         say(format_args!("{marked} of {} {are} marked{most}", counted(rows, what)));
         if self.unknown > 0 {
             say(format_args!("{} of them contain something that is not in the vocabulary", self.unknown));

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use minrnn::data::{FOREIGN_LEN, Tokenizer, TokenizerKind, foreign};
-use minrnn::deployed::{Deployed, RowUnit, Surprise, TextRow, TextRows, held_out_text};
+use minrnn::deployed::{Deployed, HeldOut, RowUnit, Surprise, TextRow, TextRows, held_out_text};
 use minrnn::train::counted;
 use minrnn_model::Calibration;
 
@@ -32,6 +32,7 @@ pub fn score(args: &Args, deployed: &Deployed, tokenizer: &Tokenizer, stop: &Ato
         Ok(())
     };
     let text = Text { deployed, tokenizer, unit, stop };
+    let mut gone = None;
     let calibration = match &args.calibrate {
         Some(path) => {
             if !text.read_file(path, &mut see)? {
@@ -41,7 +42,7 @@ pub fn score(args: &Args, deployed: &Deployed, tokenizer: &Tokenizer, stop: &Ato
             Some(Calibration::of(surprises.into_iter().flatten()))
         }
         None => match held_out_text(deployed)? {
-            Some(held_out) => {
+            HeldOut::Text(held_out) => {
                 if !text.read(Cursor::new(held_out), false, Path::new("the held-out text"), &mut see)? {
                     return Ok(false);
                 }
@@ -52,10 +53,14 @@ pub fn score(args: &Args, deployed: &Deployed, tokenizer: &Tokenizer, stop: &Ato
                 }
                 Some(Calibration::of(surprises.into_iter().flatten()))
             }
-            None => None,
+            HeldOut::Gone(file) => {
+                gone = Some(file);
+                None
+            }
+            HeldOut::Unknown => None,
         },
     };
-    let threshold = threshold(args, calibration.as_ref())?;
+    let threshold = threshold(args, calibration.as_ref(), gone.as_deref())?;
     let header = if unit == RowUnit::Line { "line,tokens,surprise,anomaly,text\n" } else { "line,surprise,anomaly,text\n" };
     let mut sink = Sink::open(args.out.as_deref())?;
     let (mut tally, mut is_empty, mut without_text) = (Tally::default(), true, 0_u64);

@@ -13,14 +13,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use minrnn::deployed::Deployed;
-use minrnn::output::expect_harmless;
+use minrnn::output::{expect_harmless, expect_writable};
 
 use self::arriving::{Arriving, Out};
 use crate::exit::ExitCode;
 use crate::failure::WrongInput;
+use crate::input;
 use crate::say::say;
 use crate::threads::Threads;
-use crate::{input, interrupt};
 
 /// Sequences that are remembered unless told otherwise.
 const MAX_GROUPS: usize = 65_536;
@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long)]
     one_sequence: bool,
     /// Remember as many sequences; for one more the one that has been silent for the longest time is forgotten [default: 65536]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     max_groups: Option<usize>,
     /// Tell what is wrong with a row and go on, instead of ending there
     #[arg(long)]
@@ -56,17 +56,19 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let stop = interrupt::stop_flag()?;
-    args.threads.install(|| answer(&args, stop.clone()))
+    args.threads.install(|| answer(&args))
 }
 
-fn answer(args: &Args, stop: Arc<AtomicBool>) -> anyhow::Result<ExitCode> {
+fn answer(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.save_state {
         // A state may take the place of the one that it goes on from.
         expect_harmless(path, [args.model.as_path(), &input::path(Path::new("-"))])?;
+        expect_writable(path)?;
     }
     let deployed = Deployed::load(&args.model)?;
     let out: Out = Rc::new(RefCell::new(BufWriter::with_capacity(1 << 16, io::stdout())));
+    // Raised once all is read that rows or text go on from, which may be a pipe that nobody writes into.
+    let stop = Arc::new(AtomicBool::new(false));
     let input = Arriving::new(out.clone(), stop.clone());
     match (&deployed.table, &deployed.tokenizer) {
         (Some(task), _) => rows::answer(args, &deployed, task, input, &out, &stop)?,

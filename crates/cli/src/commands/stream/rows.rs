@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use minrnn::data::table::{Row, Rows, TableTask, number_names};
@@ -15,10 +16,18 @@ use super::order::Order;
 use super::{Args, finish, goes_on};
 use crate::csv::quoted;
 use crate::failure::WrongInput;
+use crate::interrupt;
 use crate::say::say;
 
 /// Predicts after every row that `input` gives.
-pub fn answer(args: &Args, deployed: &Deployed, task: &TableTask, input: Arriving, out: &Out, stop: &AtomicBool) -> anyhow::Result<()> {
+pub fn answer(
+    args: &Args,
+    deployed: &Deployed,
+    task: &TableTask,
+    input: Arriving,
+    out: &Out,
+    stop: &Arc<AtomicBool>,
+) -> anyhow::Result<()> {
     let identity = deployed.identity()?;
     let mut groups = match &args.load_state {
         Some(path) => Groups::load(path, &deployed.model, task, &identity, args.max_groups())?,
@@ -32,6 +41,7 @@ pub fn answer(args: &Args, deployed: &Deployed, task: &TableTask, input: Arrivin
     if let (Some(path), None) = (&args.load_state, group) {
         expect_alone(path, &groups)?;
     }
+    interrupt::raise_at_signal(stop)?;
     let answered = Answers { args, task, group, out, stop }.write(&mut groups, input);
     // What was read until now is kept, whatever ended it.
     let saved = args.save_state.as_ref().map_or(Ok(()), |path| groups.save(path, &identity));

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use minrnn::Error;
@@ -13,6 +14,7 @@ use super::rows::in_json;
 use super::{Args, finish, goes_on};
 use crate::csv::in_a_line;
 use crate::failure::WrongInput;
+use crate::interrupt;
 use crate::say::say;
 
 /// Bytes between two looks whether a stop was asked for.
@@ -25,7 +27,7 @@ pub fn answer(
     tokenizer: &Tokenizer,
     input: Arriving,
     out: &Out,
-    stop: &AtomicBool,
+    stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<()> {
     if args.group.is_some() || args.one_sequence || args.max_groups.is_some() {
         let sentence = "the model reads text, which is one sequence without columns; leave --group, --one-sequence and --max-groups out";
@@ -36,6 +38,7 @@ pub fn answer(
         Some(path) => Surprise::load(path, &deployed.model, tokenizer, &identity)?,
         None => Surprise::new(&deployed.model, tokenizer)?,
     };
+    interrupt::raise_at_signal(stop)?;
     let answered = read(args, tokenizer, &mut text, input, out, stop);
     let saved = args.save_state.as_ref().map_or(Ok(()), |path| text.save(path, &identity));
     finish(answered, saved, out)

@@ -24,9 +24,11 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
         require((1..=MAX_HORIZON).contains(&horizon), || {
             format!("horizon must be between 1 and {MAX_HORIZON} steps ahead, found {horizon}")
         })?;
-        let is_rising = quantiles.windows(2).all(|pair| pair[0] < pair[1]) && quantiles.iter().all(|level| *level > 0.0 && *level < 1.0);
+        // The loss has them as f32, of which 0 and 1 are no levels.
+        let is_level = |level: &f64| *level as f32 > 0.0 && (*level as f32) < 1.0;
+        let is_rising = quantiles.windows(2).all(|pair| pair[0] < pair[1]) && quantiles.iter().all(is_level);
         require(quantiles.is_empty() || is_rising && quantiles.contains(&0.5), || {
-            format!("quantiles must increase between 0 and 1 and include 0.5, found {quantiles:?}")
+            format!("quantiles must increase between 0 and 1, also rounded to 32 bits, and include 0.5, found {quantiles:?}")
         })?;
         let leads = data.forecast.known_ahead.len().saturating_mul(horizon);
         require(leads <= MAX_LEADS, || {
@@ -38,6 +40,7 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
     },
     steps: |_, train, _| [train.seq_len; 2],
     loss: |data| if data.forecast.quantiles.is_empty() { SQUARED_ERROR } else { "pinball loss" },
+    by_accuracy: false,
     assumed_io: Some(|data| (data.table.values(), IoKind::Values { width: data.table.target.len().max(1) })),
     open: Some(|data, train, run| {
         let like = match table_task_of_start(train, run)? {

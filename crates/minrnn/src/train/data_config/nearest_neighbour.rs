@@ -8,5 +8,6 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
     length: |data, _| Ok(("neighbour_length", data.nearest_neighbour.max_length)),
     open: Some(|data, _, _| Ok(Box::new(NearestNeighbour { n_examples: data.train_examples, ..data.nearest_neighbour.clone() }))),
     loss: |_| SQUARED_ERROR,
+    by_accuracy: false,
     ..TaskSpec::MADE
 };

@@ -24,6 +24,7 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
     steps: |_, train, _| [train.seq_len.saturating_mul(POLICY_PLACES); 2],
     scored: |_, places| places / POLICY_PLACES,
     loss: |_| SQUARED_ERROR,
+    by_accuracy: false,
     assumed_io: Some(|_| (IoKind::Values { width: ASSUMED[0] + ASSUMED[1] + 2 }, IoKind::Values { width: ASSUMED[1] })),
     // As it is read, and a table of returns beside it.
     held: DataConfig::file_bytes,

@@ -13,6 +13,7 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
     steps: |_, _, longest| [longest.unwrap_or(1); 2],
     scored: |_, _| 1,
     loss: |_| SQUARED_ERROR,
+    by_accuracy: false,
     assumed_io: Some(|data| (data.table.values(), IoKind::Values { width: 1 })),
     open: Some(|data, train, run| data.open_labelling(Label::Number, train, run)),
     held: DataConfig::numbers_of_tables,

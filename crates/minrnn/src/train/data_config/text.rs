@@ -16,6 +16,7 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
     length: |_, train| Ok(("seq_len", train.seq_len)),
     steps: |_, train, _| [train.seq_len; 2],
     loss: |_| "loss (nats per token)",
+    by_accuracy: false,
     ..TaskSpec::MADE
 };
 
