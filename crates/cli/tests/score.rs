@@ -293,6 +293,11 @@ fn a_held_out_text_that_is_damaged_is_refused_and_one_that_is_gone_is_named() {
         fs::write(path, whole).unwrap();
     }
     assert!(score(&run, &data, &[]).ok().stderr.contains("reference rows"));
+    // A log goes on.
+    let mut grown = fs::read(scratch.path("text.txt")).unwrap();
+    grown.extend_from_slice(b"to be\n");
+    fs::write(scratch.path("text.txt"), grown).unwrap();
+    assert!(score(&run, &data, &[]).ok().stderr.contains("reference rows"));
 }
 
 #[test]

@@ -374,7 +374,7 @@ fn text_is_told_its_surprise_in_pieces_of_any_size() {
     assert_eq!(first.lines().chain(second.lines().skip(1)).collect::<Vec<_>>(), lines);
     // A character that is unknown.
     stream(&[&model], "the é").failed(2, &["line 1: the model does not know the character 'é'"]);
-    let of_windows = [("the\r\n", "'\\r': it is of line ends in CR LF"), ("\u{feff}the\n", "'\\u{feff}': it is a byte-order mark")];
+    let of_windows = [("the\r\n", "'\\r': it is a carriage return"), ("\u{feff}the\n", "'\\u{feff}': it is a byte-order mark")];
     for (text, told) in of_windows {
         stream(&[&model], text).failed(2, &["line 1: the model does not know the character", told]);
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use burn::tensor::{Tensor, TensorData};
 use minrnn_model::ModelConfig;
 
-use crate::data::table::{Prediction, Series, TableTask, WholeSeries};
+use crate::data::table::{CHUNK_LEN, Prediction, Series, TableTask, WholeSeries};
 use crate::memory::{Estimate, Sizes, inference};
 use crate::model::SequenceModel;
 use crate::nn::{Mixer, Mode, State};
@@ -13,19 +13,15 @@ use crate::{Result, expect_output};
 
 /// Sequences read at once.
 const BATCH_SIZE: usize = 32;
-/// Long sequences that a thread of the runtime reads at once.
-pub(crate) const MOST_OF_THREAD: usize = 8;
-/// Steps read at once.
-const CHUNK_LEN: usize = 512;
 
-/// What predicting for `series` with a model of `config` needs, by the library or by the runtime.
+/// What [`predict`] needs for `series` with a model of `config`.
 ///
 /// # Errors
 /// When the configuration is not valid.
 pub fn prediction_memory(config: &ModelConfig, series: &[Series]) -> Result<Estimate> {
     let longest = series.iter().map(Series::len).max().unwrap_or(0);
     let threads = rayon::current_num_threads();
-    let (batch_size, seq_len) = (series.len().min(BATCH_SIZE.max(MOST_OF_THREAD * threads)), longest.min(CHUNK_LEN));
+    let (batch_size, seq_len) = (series.len().min(BATCH_SIZE), longest.min(CHUNK_LEN));
     let sizes = Sizes { batch_size, seq_len, scored: (batch_size * seq_len) as u128, threads };
     inference("prediction", config, sizes)
 }

@@ -79,15 +79,14 @@ impl CheckpointFiles {
     }
 
     /// Adds the file `name` with the content `bytes` to the complete checkpoint in `directory`, or puts it in place of the one that is there. Whoever
-    /// reads the directory meanwhile finds a complete checkpoint; other files than [`SURPRISE_FILE`] are refused in the moment when they are not listed.
+    /// reads the directory meanwhile finds a complete checkpoint, where it is [`SURPRISE_FILE`]; any other file is refused as long as it is not listed.
     ///
     /// # Errors
     /// When the digests are damaged, or a file cannot be written.
     pub fn add(directory: impl AsRef<Path>, name: &str, bytes: &[u8]) -> Result<()> {
         let files = Self::open(directory)?;
         let path = files.path(name);
-        let is_listed = files.digests.as_ref().is_none_or(|digests| digests.contains_key(name));
-        if is_listed && std::fs::read(&path).is_ok_and(|found| found == bytes) && files.expect_digest(name, bytes).is_ok() {
+        if files.lists(name) && std::fs::read(&path).is_ok_and(|found| found == bytes) && files.expect_digest(name, bytes).is_ok() {
             return Ok(());
         }
         let Some(mut digests) = files.digests else { return write_atomic(path, bytes) };
@@ -102,6 +101,11 @@ impl CheckpointFiles {
         write_atomic(path, bytes)?;
         digests.insert(name.to_owned(), hex(Sha256::digest(bytes).as_slice()));
         listed(&digests)
+    }
+
+    /// Whether the file `name` belongs to the checkpoint: it is listed, or nothing is.
+    pub fn lists(&self, name: &str) -> bool {
+        self.digests.as_ref().is_none_or(|digests| digests.contains_key(name))
     }
 
     /// The path of a file of the checkpoint.

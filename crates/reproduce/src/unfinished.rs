@@ -178,8 +178,8 @@ fn named(checkpoint: &Path) -> u64 {
 /// Copies the files of the checkpoint `from` that `wanted` names into the folder `to`, each compared with its digest.
 fn take(from: &Path, to: &Path, wanted: impl Fn(&str) -> bool) -> minrnn::Result<()> {
     let files = CheckpointFiles::open(from)?;
-    // What other programs leave there is hidden.
-    for name in names(from)?.iter().filter(|name| *name != DIGESTS_FILE && !name.starts_with('.') && wanted(name)) {
+    // What other programs leave there is not listed.
+    for name in names(from)?.iter().filter(|name| *name != DIGESTS_FILE && files.lists(name) && wanted(name)) {
         write_atomic(to.join(name), &files.bytes(name, MAX_FILE_BYTES)?)?;
     }
     Ok(())

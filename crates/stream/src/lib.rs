@@ -75,6 +75,8 @@ pub use sessions::Sessions;
 pub use state::State;
 pub use stop::StopStrings;
 pub use table_sessions::{TableSessions, expect_numbers};
+#[cfg(feature = "std")]
+pub use workers::team::ambient_threads;
 pub use workspace::Workspace;
 
 use minrnn_model::{

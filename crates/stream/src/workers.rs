@@ -106,9 +106,9 @@ pub(crate) mod team {
 
     type Task = dyn Fn(usize) + Sync;
 
-    /// Threads of the ambient pool, 1 where there is none: the system may refuse to start them, and those of a process are not there in its
+    /// Threads of the ambient pool of rayon, 1 where there is none: the system may refuse to start them, and those of a process are not there in its
     /// children, where a pass would wait for them for ever.
-    pub(crate) fn ambient_threads() -> usize {
+    pub fn ambient_threads() -> usize {
         /// The threads of the global pool, and the process that they are of.
         static GLOBAL: OnceLock<Option<(usize, u32)>> = OnceLock::new();
         if rayon::current_thread_index().is_some() {

@@ -75,6 +75,33 @@ fn cuts_batches_and_threads_change_no_bit_in_any_format() {
 }
 
 #[test]
+fn narrow_models_are_cut_over_threads_without_a_change() {
+    for mixer in [MixerKind::S4d, MixerKind::S4, MixerKind::H3, MixerKind::Hyena, MixerKind::MinLstm] {
+        let config = ModelConfig {
+            d_model: 64,
+            conv: true,
+            ..configs().swap_remove(MixerKind::ALL.iter().position(|&kind| kind == mixer).unwrap())
+        };
+        for format in [WeightFormat::F32, WeightFormat::Bf16, WeightFormat::Int8] {
+            let model = drawn_model(&config, format);
+            // As few rows as are not cut by rows, and more.
+            for len in [40, 63, 64, 150] {
+                let values = numbers(2 * len, len as u64);
+                let read = || {
+                    let mut all = vec![f32::NAN; 3 * len];
+                    model.forward_values(&values, &mut model.init_state(1).unwrap(), &mut all, &mut Workspace::new()).unwrap();
+                    all
+                };
+                let expected = on(1, read);
+                for threads in [2, 4] {
+                    assert_same(&on(threads, read), &expected, &format!("{format}, {threads} threads, {len} steps, {config:?}"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn sessions_that_take_turns_do_not_touch_each_other() {
     for config in &configs() {
         let model = drawn_model(config, WeightFormat::F32);

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use minrnn::checkpoint::{LoadedModel, load_model, load_table_task};
 use minrnn::data::table::{Prediction, Series, TableTask, notes, read_series_and_unseen};
 use minrnn::deployed::{self, Deployed, InsideInputs};
+use minrnn::memory::Estimate;
 use minrnn::output::{expect_harmless, expect_writable, is_same_place};
 use minrnn::predict::{predict, prediction_memory};
 use minrnn::train::find_checkpoint;
@@ -77,7 +78,7 @@ fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode>
     let read = move || read_series_and_unseen(&reads, &data, future.as_deref());
     let Some((series, unseen)) = interrupt::unless_stopped(stop, read).transpose()? else { return stopped() };
     if args.device.is_cpu()? {
-        prediction_memory(model.config(), &series)?.expect_room(args.memory.given())?;
+        model.memory(&series)?.expect_room(args.memory.given())?;
     }
     let Some(predictions) = model.predict(task, &series, stop)? else { return stopped() };
     notes(task, &series, &unseen).iter().for_each(say);
@@ -139,6 +140,13 @@ impl Predictor {
         match self {
             Self::Packed(deployed) => deployed.model.config(),
             Self::Trained(trained) => &trained.0.config.model,
+        }
+    }
+
+    fn memory(&self, series: &[Series]) -> minrnn::Result<Estimate> {
+        match self {
+            Self::Packed(deployed) => deployed::prediction_memory(deployed.model.config(), series),
+            Self::Trained(trained) => prediction_memory(&trained.0.config.model, series),
         }
     }
 

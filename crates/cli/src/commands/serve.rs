@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use minrnn::data::table::{TableTask, notes, read_series_and_unseen};
 use minrnn::deployed::{self, Deployed};
-use minrnn::predict::prediction_memory;
 use minrnn::{Error, Needed};
 use minrnn_model::read_text;
 use minrnn_serve::{Predictions, Predictor, ServedModel, ServedTable, Server, Settings, Unpredicted};
@@ -213,7 +212,7 @@ impl Tables {
         if stop.load(Ordering::Relaxed) {
             return Err(nobody_waits());
         }
-        prediction_memory(model.config(), &series).and_then(|needed| needed.expect_room(None)).map_err(told)?;
+        deployed::prediction_memory(model.config(), &series).and_then(|needed| needed.expect_room(None)).map_err(told)?;
         let predictions = deployed::predict(model, task, &series, stop).map_err(told)?;
         let predictions = predictions.ok_or_else(nobody_waits)?;
         Ok((Predicted::of(task, &series, &predictions), notes(task, &series, &unseen)))

@@ -6,24 +6,20 @@ use minrnn_model::ModelConfig;
 use minrnn_stream::{Model, State, Workspace};
 
 use crate::Result;
-use crate::data::table::Comparison;
+use crate::data::table::{CHUNK_LEN, Comparison};
 use crate::data::{Batch, EvaluationSet, Sequences};
-use crate::memory::{Estimate, Sizes, inference};
+use crate::memory::{Estimate, Run, running};
 use crate::ops::pinball_sum;
 use crate::train::{Evaluation, is_right, loss_of};
 
-/// Steps of a sequence of a table that come in one batch, at most.
-const PIECE: usize = 512;
-
-/// The most memory that [`evaluate`] needs with a model of `config` on a table, in batches of `batch_size` sequences, the longest of `longest` steps.
+/// The most memory that [`evaluate`] needs with a model of `config`, which is there already, on a table, in batches of `batch_size` sequences, the longest of `longest` steps.
 ///
 /// # Errors
 /// When the configuration is not valid.
 pub fn evaluate_memory(config: &ModelConfig, batch_size: usize, longest: usize) -> Result<Estimate> {
-    let seq_len = longest.clamp(1, PIECE);
-    // Sequences are read one after the other; what is predicted for all of them is held.
-    let scored = batch_size as u128 * seq_len as u128;
-    inference("evaluation", config, Sizes { batch_size: 1, seq_len, scored, threads: rayon::current_num_threads() })
+    // Sequences are read one after the other; the states of all, and what is predicted for all of them, are held.
+    let steps = batch_size.saturating_mul(longest.min(CHUNK_LEN));
+    running("evaluation", config, Run { sessions: batch_size, steps: longest, threads: 1, read: steps, predicted: steps })
 }
 
 /// Scores `model` on every batch of `set`, and `comparison` sees everything that is predicted; `None` when `stop` was raised before the end.
@@ -107,4 +103,31 @@ fn predicted(model: &Model, batch: &Batch, sessions: &mut [State], workspace: &m
         }
     }
     Ok(outputs)
+}
+
+#[cfg(test)]
+mod tests {
+    use minrnn_model::MixerKind;
+
+    use super::*;
+
+    #[test]
+    fn the_states_of_all_sequences_count_and_the_model_does_not() {
+        for mixer in [MixerKind::Attention, MixerKind::MLstm] {
+            let config = ModelConfig {
+                mixer,
+                vocab_size: 0,
+                input_width: 1,
+                n_outputs: 1,
+                d_model: 256,
+                max_seq_len: 4096,
+                ..ModelConfig::default()
+            };
+            let of = |sessions: usize, longest: usize| evaluate_memory(&config, sessions, longest).unwrap().total();
+            let cost = config.cost().unwrap();
+            let more = of(32, 4096) - of(1, 4096);
+            assert!(more > 31 * 4 * cost.carried(4096), "{mixer}: {more}");
+            assert!(of(1, 8) < 4 * cost.parameters + crate::memory::PROGRAM + (1 << 20), "{mixer}");
+        }
+    }
 }

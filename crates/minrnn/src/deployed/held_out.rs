@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use crate::checkpoint::TOKENIZER_FILE;
-use crate::train::{Data, Experiment, TOKENS_FILE, Task, run_of};
+use crate::data::{TextData, TokenFile, Tokenizer};
+use crate::train::{Experiment, TOKENS_FILE, Task, run_of};
 use crate::{Error, Result};
 use minrnn_model::{CheckpointFiles, incomplete_tail};
 
@@ -44,7 +45,10 @@ pub fn held_out_text(deployed: &Deployed) -> Result<HeldOut> {
             return Ok(HeldOut::Gone(path));
         }
     }
-    let Data::Text { text, tokenizer } = Data::open(&experiment, &run)? else { return Ok(HeldOut::Unknown) };
+    // What the run keeps is enough: the text itself may have grown since, as a log does.
+    let (tokenizer, tokens) = (Tokenizer::load(run.join(TOKENIZER_FILE))?, TokenFile::open(run.join(TOKENS_FILE))?);
+    tokens.verify()?;
+    let text = TextData::new(tokens, experiment.data.train_fraction)?;
     let part = text.test();
     let mut tokens = vec![0; part.len().min(ENOUGH) as usize];
     part.read(0, &mut tokens)?;

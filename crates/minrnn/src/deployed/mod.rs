@@ -23,7 +23,7 @@ pub use groups::Groups;
 pub use held_out::{HeldOut, held_out_text};
 pub use inside::{InsideFiles, InsideInputs, write_inside};
 pub use packing::{Packed, pack};
-pub use predictions::predict;
+pub use predictions::{predict, prediction_memory};
 pub use row_surprise::score_rows;
 pub use score::{Score, score, score_memory};
 pub use surprise::{Listener, Surprise};

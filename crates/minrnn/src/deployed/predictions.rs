@@ -1,44 +1,66 @@
 //! Predictions of a deployed model for the sequences of a table.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use minrnn_model::{Prediction, TableTask};
-use minrnn_stream::{Model, Workspace};
+use minrnn_model::{ModelConfig, Prediction, TableTask};
+use minrnn_stream::{Model, Workspace, ambient_threads};
 use rayon::prelude::*;
 
 use crate::Result;
 use crate::data::table::Series;
-use crate::predict::{MOST_OF_THREAD, finite};
+use crate::memory::{Estimate, Run, running};
+use crate::predict::finite;
 
 /// Steps of each sequence between two looks at `stop`.
-const CHUNK_LEN: usize = 1 << 14;
+const CHUNK_LEN: usize = 2048;
+/// Sequences of a bunch that has enough steps.
+const ENOUGH: usize = 8;
 /// Steps of the sequences of a bunch that keep the arithmetic busy.
 const ENOUGH_STEPS: usize = 512;
 /// Most sequences of a bunch that has fewer steps.
-const MOST_SHORT: usize = 32;
+const MOST: usize = 32;
 
-/// What `model` says at the last step of each of `series`, each read from its first step on; `None` when `stop` was raised before the end. Called within
-/// a pool of threads, these read different sequences.
+/// What [`predict`] needs for `series` with a model of `config`, which is there already.
 ///
 /// # Errors
-/// When the model does not read the columns of `task`, or what is predicted for a sequence is no number.
+/// When the configuration is not valid.
+pub fn prediction_memory(config: &ModelConfig, series: &[Series]) -> Result<Estimate> {
+    let threads = ambient_threads();
+    let steps = series.iter().map(Series::len).max().unwrap_or(0);
+    let largest = bunches(series).iter().map(|bunch| bunch.len()).max().unwrap_or(0);
+    let sessions = series.len().min(largest.saturating_mul(threads));
+    running(
+        "prediction",
+        config,
+        Run { sessions, steps, threads, read: sessions.saturating_mul(steps.min(CHUNK_LEN)), predicted: sessions },
+    )
+}
+
+/// What `model` says at the last step of each of `series`, each read from its first step on; `None` when `stop` was raised before the end. The threads of
+/// the ambient pool read different sequences.
+///
+/// # Errors
+/// When the model does not read the columns of `task`, or what is predicted for a sequence is no number: for the first of those where this is so.
 pub fn predict(model: &Model, task: &TableTask, series: &[Series], stop: &AtomicBool) -> Result<Option<Vec<Prediction>>> {
-    let bunches = bunches(series);
-    let read = |workspace: &mut Workspace, bunch: &&[Series]| of_bunch(model, task, bunch, workspace, stop);
-    // Outside a pool one is not asked for: the process may be the child of one whose threads it does not have.
-    let found: Vec<Option<Vec<Prediction>>> = match rayon::current_thread_index() {
-        Some(_) if bunches.len() > 1 => {
-            let workspace = || {
-                let mut workspace = Workspace::new();
-                workspace.set_threads((rayon::current_num_threads() / bunches.len()).max(1));
-                workspace
-            };
-            bunches.par_iter().map_init(workspace, read).collect::<Result<_>>()?
-        }
-        _ => {
+    let (bunches, threads) = (bunches(series), ambient_threads());
+    let read = |workspace: &mut Workspace, bunch: &[Series]| of_bunch(model, task, bunch, workspace, stop);
+    let found: Vec<Option<Vec<Prediction>>> = if threads > 1 && bunches.len() > 1 {
+        let workspace = || {
             let mut workspace = Workspace::new();
-            bunches.iter().map(|bunch| read(&mut workspace, bunch)).collect::<Result<_>>()?
-        }
+            workspace.set_threads((threads / bunches.len()).max(1));
+            workspace
+        };
+        // Behind a bunch that is at fault nothing needs to be read, before it everything: another one may be the first.
+        let at_fault = AtomicUsize::new(usize::MAX);
+        let read = |workspace: &mut Workspace, (at, bunch): (usize, &&[Series])| match at_fault.load(Ordering::Relaxed) < at {
+            true => Ok(None),
+            false => read(workspace, bunch).inspect_err(|_| _ = at_fault.fetch_min(at, Ordering::Relaxed)),
+        };
+        let found: Vec<Result<_>> = bunches.par_iter().enumerate().map_init(workspace, read).collect();
+        found.into_iter().collect::<Result<_>>()?
+    } else {
+        let mut workspace = Workspace::new();
+        bunches.iter().map(|bunch| read(&mut workspace, bunch)).collect::<Result<_>>()?
     };
     Ok(found.into_iter().collect::<Option<Vec<_>>>().map(|found| found.into_iter().flatten().collect()))
 }
@@ -48,7 +70,7 @@ fn bunches(mut series: &[Series]) -> Vec<&[Series]> {
     let mut bunches = Vec::new();
     while !series.is_empty() {
         let (mut n, mut steps) = (0, 0);
-        while n < series.len().min(MOST_SHORT) && (n < MOST_OF_THREAD || steps < ENOUGH_STEPS) {
+        while n < series.len().min(MOST) && (n < ENOUGH || steps < ENOUGH_STEPS) {
             steps += series[n].len();
             n += 1;
         }

@@ -6,7 +6,7 @@ use minrnn_model::{ModelConfig, likeliest};
 use minrnn_stream::{Model, State, Workspace};
 
 use crate::Result;
-use crate::memory::{Estimate, Sizes, inference};
+use crate::memory::{Estimate, Run, running};
 use crate::train::{Evaluation, loss_of};
 
 /// Tokens between two looks at `stop`.
@@ -21,13 +21,13 @@ pub struct Score {
     pub agreement: Option<f64>,
 }
 
-/// The most memory that [`score`] needs with a model of `config` on `n_tokens` tokens.
+/// The most memory that [`score`] needs with a model of `config`, which is there already, on `n_tokens` tokens.
 ///
 /// # Errors
 /// When the configuration is not valid.
 pub fn score_memory(config: &ModelConfig, n_tokens: usize) -> Result<Estimate> {
-    let seq_len = n_tokens.clamp(1, PASS);
-    inference("evaluation", config, Sizes { batch_size: 1, seq_len, scored: seq_len as u128, threads: rayon::current_num_threads() })
+    let read = n_tokens.min(PASS);
+    running("evaluation", config, Run { sessions: 1, steps: n_tokens, threads: 1, read, predicted: read })
 }
 
 /// Predicts every token of `tokens` but the first from all before it; `None` when `stop` was raised.

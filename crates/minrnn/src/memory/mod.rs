@@ -11,6 +11,7 @@ mod size;
 pub(crate) mod tape;
 
 use minrnn_model::{ModelConfig, WeightFormat};
+use minrnn_stream::PASS_STEPS;
 
 pub use activations::Sizes;
 pub use room::{Room, Source};
@@ -140,6 +141,36 @@ pub fn inference(purpose: &'static str, config: &ModelConfig, sizes: Sizes) -> R
     };
     let moving = moving.max(2 * weights);
     Ok(Estimate::new(purpose, parts.into_iter().chain([("program", PROGRAM, NOTHING)])).with_gaps(gaps(moving, logits, Long::default())))
+}
+
+/// What the runtime does with a model that it has read.
+pub(crate) struct Run {
+    /// Sequences whose states it holds at a time.
+    pub sessions: usize,
+    /// Steps of the longest.
+    pub steps: usize,
+    /// Threads that read sequences of their own.
+    pub threads: usize,
+    /// Steps that stand ready to be read.
+    pub read: usize,
+    /// Steps whose predictions are held.
+    pub predicted: usize,
+}
+
+/// What `purpose`, `run` with a model of `config`, needs besides the model, which is there already.
+///
+/// # Errors
+/// When the configuration is not valid.
+pub(crate) fn running(purpose: &'static str, config: &ModelConfig, run: Run) -> Result<Estimate> {
+    let config = &config.checked()?;
+    let (seq_len, threads) = (run.steps.clamp(1, PASS_STEPS), run.threads as u128);
+    let pass = Pass::of(config, Sizes { batch_size: 1, seq_len, scored: 0, threads: 1 });
+    let states = (run.sessions as u128).saturating_mul(config.cost().carried(run.steps));
+    let inputs = (run.read as u128).saturating_mul(config.input_width as u128);
+    let outputs = (run.predicted as u128).saturating_mul(config.outputs() as u128);
+    let [states, moving] = [states, (pass.forward.saturating_mul(threads)).saturating_add(inputs).saturating_add(outputs)]
+        .map(|numbers| numbers.saturating_mul(F32));
+    Ok(Estimate::new(purpose, [("states", states, ROWS), ("activations", moving, ROWS), ("program", PROGRAM, NOTHING)]))
 }
 
 /// What packing weights from a file of `bytes` bytes as `format` needs: they are there as the bytes of the file and as numbers, and as f32

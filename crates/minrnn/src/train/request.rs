@@ -112,10 +112,7 @@ impl Request {
             let sentence = format!("train.refit = true learns a table anew, and task = {task} reads none; leave it out");
             return Err(Error::Config(sentence).into());
         }
-        // What a run that is started from had without a use is not this one's fault.
-        if self.from.is_none() || self.experiment.is_some() || self.sets("solved_at") {
-            expect_accuracy(&experiment)?;
-        }
+        expect_accuracy(&experiment)?;
         Ok(experiment)
     }
 
@@ -241,6 +238,10 @@ impl Request {
                 // What it learned from is not what this one does.
                 (own.data.path, own.data.corpus, own.data.table.validation, own.data.table.test) = (None, None, None, None);
                 own.description = format!("From {}", from.display());
+                // It may have been there without a use.
+                if !own.data.task.is_scored_by_accuracy() {
+                    own.train.solved_at = 0.0;
+                }
                 own
             }
         };

@@ -360,15 +360,24 @@ fn begun_task(experiment: &Experiment, run: &Path) -> Result<Option<Box<dyn Sequ
     let task = sequence_task(experiment, run)?;
     let found = task.as_ref().and_then(|task| task.table_task());
     let (Some(TableTask::Forecast(found)), 0) = (found, experiment.data.forecast.season) else { return Ok(task) };
-    let Some(last) = checkpoint(run, Pointer::Last)? else { return Ok(task) };
-    let config = CheckpointFiles::open(&last)?.config()?;
-    match load_table_task(&last, &config.model)? {
-        Some(TableTask::Forecast(begun)) if begun.season != found.season => {
-            let mut experiment = experiment.clone();
-            experiment.data.forecast.season = begun.season;
-            sequence_task(&experiment, run)
-        }
-        _ => Ok(task),
+    let Some(begun) = begun_season(run) else { return Ok(task) };
+    // 0 would ask the times again, and 1 is the last value too.
+    let [begun, found] = [begun, found.season].map(|season| season.max(1));
+    if begun == found {
+        return Ok(task);
+    }
+    let mut experiment = experiment.clone();
+    experiment.data.forecast.season = begun;
+    sequence_task(&experiment, run)
+}
+
+/// The season of the run's last checkpoint. One that is damaged tells none: whoever needs it will say so, and others of the run can be used.
+fn begun_season(run: &Path) -> Option<usize> {
+    let last = checkpoint(run, Pointer::Last).ok()??;
+    let config = CheckpointFiles::open(&last).ok()?.config().ok()?;
+    match load_table_task(&last, &config.model).ok()?? {
+        TableTask::Forecast(begun) => Some(begun.season),
+        _ => None,
     }
 }
 

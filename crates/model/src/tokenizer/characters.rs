@@ -64,8 +64,8 @@ impl Characters {
     /// Where a character comes from that editors write without showing it, to be put behind what says that it is not known; of others nothing.
     pub fn origin(character: char) -> &'static str {
         match character {
-            '\u{feff}' => ": it is a byte-order mark, with which a text begins that was saved as UTF-8 with BOM; save it without",
-            '\r' => ": it is of line ends in CR LF, as on Windows; save the text with line ends in LF",
+            '\u{feff}' => ": it is a byte-order mark, with which texts begin that were saved as UTF-8 with BOM; save it without",
+            '\r' => ": it is a carriage return, mostly of line ends in CR LF, as on Windows; save the text with line ends in LF",
             _ => "",
         }
     }
@@ -143,7 +143,7 @@ mod tests {
         let tokenizer = Tokenizer::characters_of("ab\n");
         let refused = |text: &str| tokenizer.encode(text).unwrap_err().to_string();
         assert!(refused("\u{feff}ab").contains("made from: it is a byte-order mark"), "{}", refused("\u{feff}ab"));
-        assert!(refused("ab\r\nab\r\n").contains("made from: it is of line ends in CR LF"), "{}", refused("ab\r\n"));
+        assert!(refused("ab\r\nab\r\n").contains("made from: it is a carriage return"), "{}", refused("ab\r\n"));
         assert!(refused("abc").contains("made from; leave it out"), "{}", refused("abc"));
     }
 

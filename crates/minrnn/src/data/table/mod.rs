@@ -78,6 +78,7 @@ pub use self::table_task::{read_series, read_series_and_unseen, read_series_from
 pub use self::times::{Clock, Step};
 pub use self::unseen_names::UnseenNames;
 pub use self::values::Values;
+pub(crate) use self::whole_series::CHUNK_LEN;
 pub use self::whole_series::{Chunk, WholeSeries};
 use crate::{Error, Result};
 pub use minrnn_model::{

@@ -6,6 +6,9 @@ use std::ops::Range;
 
 use crate::Segments;
 
+/// Steps of each sequence that come in one evaluation batch, at most.
+pub(crate) const CHUNK_LEN: usize = 512;
+
 /// How sequences of some lengths are read.
 #[derive(Debug, Clone)]
 pub struct WholeSeries {

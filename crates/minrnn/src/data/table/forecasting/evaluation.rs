@@ -3,15 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::super::WholeSeries;
+use super::super::{CHUNK_LEN, WholeSeries};
 use super::parts::Part;
 use super::table::Table;
 use crate::Result;
 use crate::data::batch::expect_index;
 use crate::data::{Batch, EvaluationSet};
-
-/// Steps of an evaluation batch.
-pub(super) const CHUNK_LEN: usize = 512;
 
 /// Every sequence of which `wanted` has steps, from its first step to the last of these: those that are scored, or that tell how surprising a value is;
 /// nothing after them has to be read.

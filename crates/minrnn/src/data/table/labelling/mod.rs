@@ -31,7 +31,8 @@ use super::roles::{Roles, Understood, together};
 use super::series::{Series, labels};
 use super::unseen_names::UnseenNames;
 use super::{
-    Chunk, Division, Frame, Names, Opened, TableSource, Texts, TimeColumn, Wanted, WholeSeries, normalization, other_columns, read_table,
+    CHUNK_LEN, Chunk, Division, Frame, Names, Opened, TableSource, Texts, TimeColumn, Wanted, WholeSeries, normalization, other_columns,
+    read_table,
 };
 use crate::data::batch::{check_shape, expect_index};
 use crate::data::{Batch, BatchSource, EvaluationSet, Extent, IoKind, SequenceTask, Sequences};
@@ -522,8 +523,6 @@ impl SequenceTask for Labelling {
     }
 }
 
-/// Steps of an evaluation batch.
-const CHUNK_LEN: usize = 512;
 /// Updates that a few dozen sequences need.
 const LEAST_UPDATES: u64 = 600;
 
