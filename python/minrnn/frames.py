@@ -35,8 +35,7 @@ class SequenceNames:
     def __init__(self, task: dict[str, Any], table: Any) -> None:
         group = task.get("group")
         has_names = group and not isinstance(table, (str, os.PathLike)) and _has_names(table)
-        # The library knows the columns by their texts.
-        key = next((key for key in _names(table) if str(key) == group), None) if has_names else None
+        key = key_of(table, group) if has_names else None
         self._column = None if key is None else table[key]
         self._names = [] if key is None else names_of(table, key)
         # Where a sequence has a row, by the text of its name.
@@ -50,7 +49,12 @@ class SequenceNames:
         """The same as a column of the library and the type that the table has it of; None where the table does not have them."""
         if self._column is None or not all(text in self._rows for text in texts):
             return None
-        return taken(self._column, [self._rows[text] for text in texts])
+        return taken(self._column, [self._rows[text] for text in texts], library_of(self._column))
+
+
+def key_of(table: Any, name: str) -> Any:
+    """The column that the library, which knows columns by their texts, calls ``name``; None where there is none."""
+    return next((key for key in _names(table) if str(key) == name), None)
 
 
 def library_of(table: Any) -> str:
@@ -58,9 +62,8 @@ def library_of(table: Any) -> str:
     return type(table).__module__.split(".")[0]
 
 
-def taken(column: Any, rows: list[int]) -> Any:
-    """A column with the values at ``rows``, of the type that it has: that of pandas or polars, of all others an array."""
-    library = library_of(column)
+def taken(column: Any, rows: list[int], library: str) -> Any:
+    """A column with the values at ``rows``, of the type that it has: one of ``library``, pandas or polars, and an array for all others."""
     if library == "pandas":
         return column.iloc[rows].reset_index(drop=True)
     return column[rows] if library == "polars" else _values({"": column}, "")[rows]
@@ -156,11 +159,12 @@ class Predictions:
         return [*own, (step, np.tile(np.arange(1, horizon + 1), n)), *values]
 
     def _columns_of(self, library: str) -> dict[str, Any]:
-        """The same, with names of the type that the table has them of where that is one of ``library``."""
+        """The same, with names of the type that the table has them of where that is one of ``library``, or an array is wanted."""
         columns, group = self.columns(), self._task.get("group")
-        if self._column is not None and group in columns and library_of(self._column) == library:
+        is_array = library not in ("pandas", "polars")
+        if self._column is not None and group in columns and (is_array or library_of(self._column) == library):
             each = len(columns[group]) // max(len(self), 1)
-            columns[group] = taken(self._column, [row for row in range(len(self)) for _ in range(each)])
+            columns[group] = taken(self._column, [row for row in range(len(self)) for _ in range(each)], library)
         return columns
 
     def to_pandas(self) -> Any:
@@ -228,7 +232,9 @@ def _values(table, name):
     """A column as an array."""
     column = table[name]
     if hasattr(column, "to_numpy"):
-        column = column.to_numpy()
+        # What does not lie in memory as NumPy has it is copied by all but pyarrow, whose tables do as they are asked.
+        is_arrow = library_of(column) == "pyarrow" and not hasattr(column, "chunks")
+        column = column.to_numpy(zero_copy_only=False) if is_arrow else column.to_numpy()
     column = np.asarray(column) if not isinstance(column, (list, tuple)) else _listed(column)
     if column.ndim != 1:
         raise InputError(f"the column '{name}' has the shape {list(column.shape)}, expected one value for each row")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .frames import Predictions, _has_names, _is_missing, _names, _values, library_of
+from .frames import Predictions, _has_names, _is_missing, _values, key_of, library_of
 from .handed import is_path, zone_of
 
 # What an array of texts becomes first, by the kind of the column.
@@ -20,9 +20,10 @@ def like(table: Any, predicted: Predictions) -> Any:
     library = "" if is_path(table) else library_of(table)
     columns = predicted._columns_of(library if library in ("pandas", "polars") else "numpy")
     time = predicted._task.get("time")
-    if time in columns and not is_path(table) and _has_names(table) and time in _names(table):
+    key = key_of(table, time) if time in columns and not is_path(table) and _has_names(table) else None
+    if key is not None:
         texts = [str(value) for value in columns[time]]
-        columns[time] = {"pandas": _of_pandas, "polars": _of_polars}.get(library, _of_numpy)(texts, table[time], _values(table, time))
+        columns[time] = {"pandas": _of_pandas, "polars": _of_polars}.get(library, _of_numpy)(texts, table[key], _values(table, key))
     if library == "pandas":
         import pandas  # type: ignore[import-untyped]
 

@@ -624,3 +624,17 @@ def test_aeon_arrays_are_taken():
     X, y = datasets.load_gunpoint(split="train")
     model = SequenceClassifier(**FAST).fit(X, y)
     assert model.predict(X).dtype == y.dtype and model.n_features_in_ == 1
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_names_of_series_in_a_dictionary_keep_their_type(library):
+    module = pytest.importorskip(library)
+    names = np.repeat([7, 1000], 40).astype(np.int16)
+    forecast = Forecaster(5, **FAST).fit({**two_series(names), "unique_id": module.Series(names)}).predict()
+    assert forecast["unique_id"].dtype == np.int16 and forecast["unique_id"].tolist() == [7] * 5 + [1000] * 5
+
+
+def test_batches_of_arrow_may_hold_names_as_texts():
+    pyarrow = pytest.importorskip("pyarrow")
+    batch = pyarrow.RecordBatch.from_pydict({name: pyarrow.array(list(column)) for name, column in two_series(["a"] * 40 + ["b"] * 40).items()})
+    assert Forecaster(5, **FAST).fit(batch).predict()["unique_id"].tolist() == ["a"] * 5 + ["b"] * 5

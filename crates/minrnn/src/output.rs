@@ -1,5 +1,6 @@
 //! Outputs that must not be written over what is read or was learned from, or into a run.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use minrnn_model::{CheckpointConfig, WEIGHTS_FILE, names_of, temporary_beside};
@@ -45,10 +46,24 @@ pub fn expect_harmless<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a P
 /// # Errors
 /// When its folder is not there or cannot be written.
 pub fn expect_writable(output: &Path) -> Result<()> {
+    let shown = output.display();
+    if output.file_name().is_none()
+        || output.as_os_str().as_encoded_bytes().last().is_some_and(|&last| std::path::is_separator(last.into()))
+    {
+        return Err(Error::Config(format!("'{shown}' is the name of a directory; give a file to write")));
+    }
+    if let Err(source) = output.symlink_metadata()
+        && !matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+    {
+        return Err(Error::io("write", output, source));
+    }
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if let Some(missing) = folder.filter(|folder| !folder.is_dir()) {
-        let (missing, shown) = (missing.display(), output.display());
-        return Err(Error::Config(format!("there is no directory '{missing}' for '{shown}'; make it first")));
+    if let Some(found) = folder.filter(|folder| !folder.is_dir()) {
+        let what = match found.exists() {
+            true => format!("'{}' is a file, expected a directory for '{shown}'; give another name", found.display()),
+            false => format!("there is no directory '{}' for '{shown}'; make it first", found.display()),
+        };
+        return Err(Error::Config(what));
     }
     temporary_beside(output).map(drop).map_err(|source| Error::io("write", output, source))
 }
@@ -118,6 +133,25 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn names_that_no_file_can_have_are_refused_before_the_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        let refused = |name: &str| expect_writable(&folder.path().join(name)).map_err(|refused| refused.to_string());
+        assert_eq!((refused("new"), refused("file")), (Ok(()), Ok(())));
+        for (name, sentence) in [
+            ("new/", "is the name of a directory"),
+            ("..", "is the name of a directory"),
+            ("gone/new", "there is no directory"),
+            ("file/new", "is a file, expected a directory"),
+            (&"n".repeat(300), "could not write"),
+        ] {
+            assert!(refused(name).unwrap_err().contains(sentence), "{name}: {:?}", refused(name));
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left");
+    }
 
     #[test]
     fn an_output_is_refused_where_it_is_an_input_by_any_name() {

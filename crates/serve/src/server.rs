@@ -191,7 +191,7 @@ fn check(models: &[ServedModel], tables: &[ServedTable], settings: &Settings) ->
         ("queue", *queue == 0),
         ("max_tokens", *max_tokens == 0),
         ("max_request", *max_request == 0),
-        ("session_bytes (the memory of the sessions of a model)", *session_bytes == 0),
+        ("the memory of the sessions of a model (session_bytes)", *session_bytes == 0),
         ("patience", patience.is_zero()),
     ];
     match limits.into_iter().find(|(_, is_zero)| *is_zero) {

@@ -75,12 +75,15 @@ impl Characters {
             match self.id_of(c) {
                 Some(id) => ids.push(id),
                 None => {
+                    let remedy = match Self::origin(c) {
+                        "" => "; leave it out, or train with tokenizer = \"byte\" or \"bpe\", which take any text",
+                        origin => origin,
+                    };
                     return Err(Error::Text(format!(
-                        "character {} of the text is {c:?} (U+{:04X}), which is not among the {} characters this vocabulary was made from{}; leave it out, or train with tokenizer = \"byte\" or \"bpe\", which take any text",
+                        "character {} of the text is {c:?} (U+{:04X}), which is not among the {} characters this vocabulary was made from{remedy}",
                         chars_before + i as u64 + 1,
                         c as u32,
                         self.sorted.len(),
-                        Self::origin(c)
                     )));
                 }
             }

@@ -61,12 +61,12 @@ pub fn score(args: &super::Args, origins: Origins, stop: &AtomicBool) -> anyhow:
         return Err(WrongInput(format!("'{}': {sentence}", args.run.display())).into());
     };
     let inside = wanted_inside(args, deployed.model.config())?;
-    // Sequences come in pieces, however long they are.
-    deployed::evaluate_memory(deployed.model.config(), BATCH_SIZE, usize::MAX)?.expect_room(args.memory.given())?;
     let path = input::path(args.data.as_deref().context("the table to forecast is given")?);
     let (table, reads) = (path.clone(), forecaster.clone());
     let open = move || Backtest::open(&table, &reads, origins);
     let Some(backtest) = interrupt::unless_stopped(stop, open).transpose()? else { return Ok(stopped()) };
+    let [sequences, longest] = backtest.extent();
+    deployed::evaluate_memory(deployed.model.config(), sequences.min(BATCH_SIZE), longest)?.expect_room(args.memory.given())?;
     let mut learned = learned(&backtest, &deployed)?;
     if let Learned::Known(1..) = learned {
         // The run may have one that has learned less.

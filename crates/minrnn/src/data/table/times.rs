@@ -243,8 +243,8 @@ impl Clock {
         times.iter().all(is_there).then_some(Pace { step: Step::Months { months, day }, n_longer, is_usual: true, is_even: true })
     }
 
-    /// A day that passes over some days of the week: where `times` are of the days from Monday to Friday, of most of these, over a weekend or more,
-    /// or for weeks of most of five or six others; all at the same time of the day.
+    /// A day that passes over some days of the week: where `times` are for weeks of most of two to six days of it, or, of fewer weeks, over a weekend or
+    /// more of most days from Monday to Friday; all at the same time of the day.
     fn open_days(self, times: &[f64]) -> Option<Pace> {
         let (&first, &last) = (times.first()?, times.last()?);
         if self == Self::Number || times.windows(2).any(|pair| (pair[1] - pair[0]) % DAY != 0.0) {
@@ -255,13 +255,13 @@ impl Clock {
         let week = |time: f64| day(time).div_euclid(7.0);
         let days = (last - first) / DAY + 1.0;
         let (open, is_long) = match found {
-            [.., false, false] => (FROM_MONDAY_TO_FRIDAY, week(first) < week(last)),
+            [.., false, false] if days < FEWEST_DAYS => (FROM_MONDAY_TO_FRIDAY, week(first) < week(last)),
             _ => (found, days >= FEWEST_DAYS),
         };
         let n_open = n_open(&open);
         // Holidays are few.
         let is_most = times.len() as f64 > 0.75 * days * n_open as f64 / 7.0;
-        if !(5..7).contains(&n_open) || !is_long || !is_most {
+        if !(2..7).contains(&n_open) || !is_long || !is_most {
             return None;
         }
         let to_next: [f64; 7] = std::array::from_fn(|of| (1..=7).find(|days| open[(of + days) % 7]).unwrap_or(7) as f64 * DAY);
@@ -529,6 +529,11 @@ mod tests {
         assert_eq!(pace(&days(13, |day| day % 7 != 6)), of("2024-01-14", 7, 1));
         assert_eq!(pace(&days(34, |day| day % 7 != 6 && day != 10)), of("2024-02-05", 6, 1));
         assert_eq!(pace(&days(41, |day| (1..6).contains(&(day % 7)))), of("2024-02-13", 5, 0));
+        // From Monday to Thursday; on Mondays, Wednesdays and Fridays; on weekends; and on Mondays alone, which is a week.
+        assert_eq!(pace(&days(32, |day| day % 7 < 4)), of("2024-02-05", 4, 0));
+        assert_eq!(pace(&days(33, |day| [0, 2, 4].contains(&(day % 7)))), of("2024-02-05", 3, 0));
+        assert_eq!(pace(&days(42, |day| day % 7 > 4)), of("2024-02-17", 2, 0));
+        assert_eq!(pace(&days(42, |day| day % 7 == 0)), of("2024-02-12", 52, 0));
         // Days that lack some, of any weekday.
         assert_eq!(pace(&days(60, |day| day % 10 != 3)), of("2024-03-01", 7, 6));
         assert_eq!(pace(&days(60, |day| day != 30)), of("2024-03-01", 7, 1));

@@ -41,6 +41,14 @@ pub struct Backtest {
     unseen: Vec<UnseenNames>,
 }
 
+impl Backtest {
+    /// How many sequences there are, and the steps of the longest.
+    pub fn extent(&self) -> [usize; 2] {
+        let series = &self.table.series;
+        [series.len(), series.iter().map(Series::len).max().unwrap_or(0)]
+    }
+}
+
 /// A sequence that has not room for all origins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TooShort {
