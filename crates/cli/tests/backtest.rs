@@ -119,7 +119,8 @@ fn what_cannot_be_backtested_is_a_sentence() {
     let short = shown(&scratch.write("short.csv", waves(&[5, 4])));
     backtest(&run, &short, &["--backtest", "2"]).refused(&["short.csv", "the longest has 5 steps, expected at least 6"]);
     backtest(&run, &shown(&scratch.path("none.csv")), &["--backtest", "2"]).refused(&["none.csv"]);
-    backtest(&run, &short, &["--backtest", "1", "--memory-limit", "20MiB"]).refused(&["needs about", "the memory limit is 20.0 MiB"]);
+    let table = shown(&scratch.write("long.csv", waves(&[60])));
+    backtest(&run, &table, &["--backtest", "1", "--memory-limit", "20MiB"]).refused(&["needs about", "the memory limit is 20.0 MiB"]);
     for more in [&["--backtest", "0"][..], &["--stride", "2"], &["--backtest", "1", "--against", "x"]] {
         assert_eq!(backtest(&run, &short, more).code, Some(2), "{more:?}");
     }

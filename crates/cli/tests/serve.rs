@@ -743,7 +743,7 @@ fn what_cannot_be_served_is_refused_before_it_listens() {
     refused(&[model(), "--sessions", "0"], &["sessions must be at least 1"]);
     refused(&[model(), "--patience", "0"], &["patience must be at least 1"]);
     refused(&[model(), "--max-request", "0"], &["max_request must be at least 1"]);
-    let of_sessions = "session_bytes (the memory of the sessions of a model) must be at least 1, found 0; raise it";
+    let of_sessions = "the memory of the sessions of a model (session_bytes) must be at least 1, found 0; raise it";
     refused(&[model(), "--session-memory", "0"], &[of_sessions]);
     refused(&[model(), "--host", "0"], &["--host '0': expected an address of this machine or a name of one; it is no whole address"]);
     refused(&[model(), "--host", "no such name"], &["--host 'no such name': expected an address of this machine or a name of one"]);

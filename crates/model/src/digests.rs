@@ -12,12 +12,14 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::files::{read_limited, utf8};
-use crate::{Error, Result, SURPRISE_FILE, Weights, hex, read_text, write_atomic};
+use crate::{Error, Result, Weights, hex, read_text, write_atomic};
 
 /// Name of the configuration in a checkpoint directory.
 pub const CONFIG_FILE: &str = "config.json";
 /// Name of the weights in a checkpoint directory.
 pub const WEIGHTS_FILE: &str = "model.safetensors";
+/// Name of what a checkpoint directory says of how surprising held-out rows were.
+pub const SURPRISE_FILE: &str = "surprise.json";
 /// Name of the digests in a checkpoint directory.
 pub const DIGESTS_FILE: &str = "SHA256SUMS";
 /// Files that [`CheckpointFiles::add`] brings into a complete checkpoint: for a moment, or for good where it was killed then, they are not listed.

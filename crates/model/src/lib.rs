@@ -44,7 +44,7 @@ pub use calibration::{Calibration, Threshold};
 #[cfg(feature = "std")]
 pub use checkpoint::{CheckpointConfig, FORMAT_VERSION, read_checkpoint};
 #[cfg(feature = "std")]
-pub use checkpoint_parts::{MAX_TASK_BYTES, SURPRISE_FILE, TASK_FILE, TOKENIZER_FILE};
+pub use checkpoint_parts::{MAX_TASK_BYTES, TASK_FILE, TOKENIZER_FILE};
 pub use checksum::crc32c;
 pub use choices::{
     Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, NormKind, Pooling, Positions,
@@ -52,7 +52,7 @@ pub use choices::{
 };
 pub use config::{CONV_TAPS, CheckedConfig, Cost, KvCache, ModelConfig, POLICY_PLACES, POLICY_TENSOR, POLICY_TIME_SCALE, POLICY_TIMES};
 #[cfg(feature = "std")]
-pub use digests::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE};
+pub use digests::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, SURPRISE_FILE, WEIGHTS_FILE};
 pub use error::{Error, Result};
 #[cfg(feature = "std")]
 pub use files::{

@@ -235,7 +235,7 @@ fn a_limit_of_nothing_is_refused() {
     let rest = "must be at least 1, found 0; raise it";
     let refused = |change: fn(&mut Settings)| bound(change).unwrap_err().to_string();
     assert_eq!(refused(|settings| settings.max_request = 0), format!("max_request {rest}"));
-    assert_eq!(refused(|settings| settings.session_bytes = 0), format!("session_bytes (the memory of the sessions of a model) {rest}"));
+    assert_eq!(refused(|settings| settings.session_bytes = 0), format!("the memory of the sessions of a model (session_bytes) {rest}"));
     bound(|settings| (settings.max_request, settings.session_bytes) = (1, 1)).unwrap();
 }
 
