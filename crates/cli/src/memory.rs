@@ -9,7 +9,7 @@ const LARGE: u128 = 2;
 #[derive(clap::Args)]
 pub struct MemoryArg {
     /// Refuse what needs more memory than this, such as 4GiB or 800MB; the machine's own limits always apply
-    #[arg(long = "memory-limit", value_name = "SIZE")]
+    #[arg(long = "memory-limit", value_name = "SIZE", allow_hyphen_values = true)]
     limit: Option<Size>,
 }
 

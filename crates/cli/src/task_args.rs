@@ -75,7 +75,7 @@ pub struct TaskArgs {
     columns: Vec<String>,
     /// Weight of each class in training: balanced, or weights such as worn=5,broken=20 (for a name with a comma, use --set
     /// 'class_weights=["worn, badly=5"]') [default: all the same]
-    #[arg(long, value_name = "WEIGHTS", value_delimiter = ',')]
+    #[arg(long, value_name = "WEIGHTS", allow_hyphen_values = true, value_delimiter = ',')]
     class_weights: Vec<String>,
     /// Forecast this many steps ahead [default: 1]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
@@ -91,7 +91,7 @@ pub struct TaskArgs {
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     known_ahead: Vec<String>,
     /// Forecast these quantiles of every value, in increasing order and including 0.5 [default: 0.1,0.5,0.9]
-    #[arg(long, value_name = "LEVELS", allow_negative_numbers = true, value_delimiter = ',')]
+    #[arg(long, value_name = "LEVELS", allow_hyphen_values = true, value_delimiter = ',')]
     quantiles: Vec<f64>,
     /// A table to score at the end and never train on; for forecasts, what follows the sequences of --data [default: a part of --data]
     #[arg(long, value_name = "FILE")]

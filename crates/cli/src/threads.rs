@@ -100,7 +100,7 @@ pub fn expect_few() -> Result<(), WrongInput> {
         return Ok(());
     }
     let found = printable(&found.to_string_lossy());
-    Err(WrongInput(format!("{variable} must be a number of threads, at most {MAX_THREADS}, with 0 for every core, found {found}")))
+    Err(WrongInput(format!("{variable} must be a number of threads, at most {MAX_THREADS}, with 0 for every core, found '{found}'")))
 }
 
 /// The variable that says how many threads there are to be, and its number.

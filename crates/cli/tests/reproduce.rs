@@ -97,6 +97,10 @@ fn every_kind_of_work_lands_in_its_table() {
     // Checkpoints of what is finished are gone; the log and the resolved experiment stay. Table 2 has the runs of table 1.
     let run = out.join("runs/selective-copying/mingru-3-layers/seed-1");
     assert!(!run.join("checkpoints").exists() && run.join("metrics.jsonl").exists() && run.join("experiment.toml").exists());
+    // What is kept says nothing of where this machine had its text.
+    let kept = snapshot(&out.join("runs"));
+    let names_the_text = |content: &Vec<u8>| String::from_utf8_lossy(content).contains(&shown(&text));
+    assert!(kept.keys().any(|path| path.ends_with("experiment.toml")) && !kept.values().flatten().any(names_the_text));
     assert!(
         finished.stderr.contains("table1: minGRU, 3 layers, seed 1") && !finished.stderr.contains("table2: minGRU"),
         "{}",

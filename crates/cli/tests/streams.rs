@@ -245,11 +245,11 @@ fn a_full_disk_behind_stdout_fails_every_command_that_prints() {
 fn surroundings_that_ask_for_what_there_is_not_are_refused() {
     for variable in ["RAYON_NUM_THREADS", "RAYON_RS_NUM_CPUS"] {
         let asked = |threads: &str| Finished::of(minrnn(&["experiments"]).env(variable, threads));
-        asked("100000").refused(&[variable, "at most 1024", "found 100000"]);
+        asked("100000").refused(&[variable, "at most 1024", "found '100000'"]);
         asked("2").ok();
         asked("").ok();
         for found in ["many", "-1", "2.5", "99999999999999999999999"] {
-            asked(found).refused(&[variable, "must be a number of threads, at most 1024", &format!("found {found}")]);
+            asked(found).refused(&[variable, "must be a number of threads, at most 1024", &format!("found '{found}'")]);
         }
     }
     let asked = |instructions: &str| Finished::of(minrnn(&["experiments"]).env("MINRNN_SIMD", instructions));

@@ -63,6 +63,13 @@ fn what_cannot_be_learned_from_is_refused_by_name() {
     refused("id,ds,x\na,monday,1\na,tuesday,2\n", &FORECAST, &["the column 'ds' holds no times: found 'monday'"]);
     refused("id,x\na,1\na,2\n", &[&FORECAST[..], &["--time", "when"]].concat(), &["there is no column 'when'"]);
     refused("id,x\na,1\na,2\n", &[&FORECAST[..], &["--quantiles", "0.1,0.9"]].concat(), &["quantiles must increase", "include 0.5"]);
+    refused("id,x\na,1\na,2\n", &[&FORECAST[..], &["--quantiles", "-1,0.5"]].concat(), &["quantiles must increase", "found [-1.0, 0.5]"]);
+    let limited = [&FORECAST[..], &["--memory-limit", "-5"]].concat();
+    let (limited, _) = train(&scratch, "id,x\na,1\na,2\n", &limited, &[]);
+    let is_told = ["'--memory-limit <SIZE>'", "found '-5'"].iter().all(|part| limited.stderr.contains(part));
+    assert!(limited.code == Some(2) && is_told, "{limited:?}");
+    let of_classes = [&CLASSIFY[..], &["--class-weights", "-1,2"]].concat();
+    refused("id,class,x\na,up,1\na,down,2\n", &of_classes, &["class_weights must be", "found '-1'"]);
     let levels = ["--quantiles", "0.5,0.99999999"];
     refused("id,x\na,1\na,2\n", &[&FORECAST[..], &levels].concat(), &["quantiles must increase between 0 and 1, also rounded to 32 bits"]);
     refused("id,x\na,1\na,2\n", &[&FORECAST[..], &["--test", "nowhere.csv"]].concat(), &["nowhere.csv"]);

@@ -11,11 +11,13 @@ use minrnn::Segments;
 use minrnn::checkpoint::save_weights;
 use minrnn::data::offline_rl::StepEncoding;
 use minrnn::data::table::{Series, read_series};
-use minrnn::deployed::predict;
+use minrnn::deployed::{evaluate, predict};
 use minrnn::generate::{RuntimeSession, Session, TokenSession};
 use minrnn::model::{Decision, Inputs, SequenceModel};
 use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
+use minrnn::rng::Purpose;
+use minrnn::train::Data;
 use minrnn_model::{Classifier, MixerKind, ModelConfig, Normalization, Prediction, Section, TableTask, WeightFormat, Weights, WiringKind};
 use minrnn_stream::{Model, PackedModel, Reads, State, Workspace};
 
@@ -329,8 +331,8 @@ fn a_packed_policy_keeps_how_its_steps_become_numbers() {
     assert!(write(&[]).unwrap_err().to_string().contains("without a section 'policy'"));
 }
 
-/// A table of sequences with a class, a number at each of so many steps.
-fn table_of(lengths: &[usize]) -> (TableTask, Vec<Series>) {
+/// A table of sequences with a class, a number at each of so many steps, and its file.
+fn table_of(lengths: &[usize]) -> (TableTask, Vec<Series>, tempfile::NamedTempFile) {
     let task = TableTask::Classify(Classifier {
         columns: vec!["x".into()],
         group: "id".into(),
@@ -349,29 +351,82 @@ fn table_of(lengths: &[usize]) -> (TableTask, Vec<Series>) {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), text).unwrap();
     let series = read_series(&task, file.path()).unwrap();
-    (task, series)
+    (task, series, file)
+}
+
+/// What `compute` gives in a pool of so many threads.
+fn on<R: Send>(threads: usize, compute: impl FnOnce() -> R + Send) -> R {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(compute)
 }
 
 #[test]
 fn predictions_are_those_of_each_sequence_alone_on_any_number_of_threads() {
     // More than one bunch of long ones, then short ones, then a long one among them.
     let lengths: Vec<usize> = (0..20).map(|at| 90 + 37 * at).chain((0..50).map(|at| 1 + at % 5)).chain([1500, 2]).collect();
-    let (task, series) = table_of(&lengths);
+    let (task, series, _file) = table_of(&lengths);
+    // Scored are sequences of two steps and more.
+    let (_, scorable, file) = table_of(&lengths.iter().map(|&length| length.max(2)).collect::<Vec<_>>());
+    let table = Data::unseen_table(file.path(), &task).unwrap();
+    let Data::Task(table) = table else { panic!("a table is a task") };
     let stop = AtomicBool::new(false);
     for mixer in [MixerKind::S4d, MixerKind::MinGru, MixerKind::Gru] {
         let config = ModelConfig { mixer, vocab_size: 0, input_width: 1, n_outputs: 3, d_model: 64, n_layers: 2, ..ModelConfig::default() };
         let (_, model) = both(&config);
-        let on = |threads: usize, series: &[Series]| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| predict(&model, &task, series, &stop)).unwrap().unwrap()
+        let predicted = |threads: usize, series: &[Series]| on(threads, || predict(&model, &task, series, &stop)).unwrap().unwrap();
+        let scored = |threads: usize| {
+            let mut set = table.evaluation(8, 0, Purpose::TestData, 1).unwrap();
+            on(threads, || evaluate(&model, &mut *set, None, &stop)).unwrap().unwrap()
         };
-        let expected: Vec<Prediction> = series.iter().flat_map(|one| on(1, std::slice::from_ref(one))).collect();
+        let expected: Vec<Prediction> = series.iter().flat_map(|one| predicted(1, std::slice::from_ref(one))).collect();
+        let score = scored(1);
+        assert_eq!(score.n_scored, scorable.len() as u64);
         for threads in [1, 2, 3, 7] {
-            assert!(on(threads, &series) == expected, "{mixer}, {threads} threads");
+            assert!(predicted(threads, &series) == expected, "{mixer}, {threads} threads");
+            assert_eq!(scored(threads), score, "{mixer}, {threads} threads");
         }
         assert!(predict(&model, &task, &series, &stop).unwrap().unwrap() == expected, "{mixer}, outside a pool");
     }
     let (_, model) = both(&ModelConfig { vocab_size: 0, input_width: 1, n_outputs: 3, ..configs::small(MixerKind::MinGru) });
     stop.store(true, Ordering::Relaxed);
     assert_eq!(predict(&model, &task, &series, &stop).unwrap(), None);
+}
+
+#[test]
+fn of_several_sequences_without_a_prediction_the_first_is_named_on_any_number_of_threads() {
+    let (task, series, _file) = table_of(&(0..60).map(|at| 20 + 23 * (60 - at)).collect::<Vec<_>>());
+    let config = ModelConfig { vocab_size: 0, input_width: 1, n_outputs: 3, ..configs::small(MixerKind::MinGru) };
+    let (trained, _) = both(&config);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    save_weights(&trained, file.path()).unwrap();
+    let stop = AtomicBool::new(false);
+    // With a head so large that what is predicted overflows for some of them.
+    let model = |largest: f32| {
+        let mut weights = Weights::read(file.path()).unwrap();
+        let names: Vec<String> = weights.names().map(str::to_owned).collect();
+        let tensors = names.into_iter().map(|name| {
+            let mut tensor = weights.take_any(&name).unwrap();
+            if name.starts_with("head.") {
+                let was = tensor.data().iter().fold(0.0f32, |largest, x| largest.max(x.abs()));
+                tensor.data_mut().iter_mut().for_each(|x| *x = *x / was * largest);
+            }
+            (name, tensor)
+        });
+        let tensors: Vec<_> = tensors.collect();
+        Model::new(&config, &mut Weights::of("of a large head", tensors), WeightFormat::F32).unwrap()
+    };
+    let mut n_tried = 0;
+    for largest in (0..60).map(|at| 3e38 * 0.95f32.powi(at)) {
+        let model = model(largest);
+        let faults: Vec<String> = series
+            .iter()
+            .filter_map(|one| on(1, || predict(&model, &task, std::slice::from_ref(one), &stop)).err().map(|error| error.to_string()))
+            .collect();
+        let Some(first) = faults.first().filter(|first| faults.len() > 1 && !first.contains("'s0'")) else { continue };
+        n_tried += 1;
+        for threads in [1, 2, 3, 7] {
+            let found = on(threads, || predict(&model, &task, &series, &stop)).unwrap_err().to_string();
+            assert_eq!(found, *first, "{threads} threads, weights of up to {largest}");
+        }
+    }
+    assert!(n_tried > 2, "{n_tried} of the sizes leave the first sequence a prediction, and not two others");
 }

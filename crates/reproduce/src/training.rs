@@ -12,13 +12,13 @@ use minrnn::memory::Size;
 use minrnn::train::{
     EXPERIMENT_FILE, Ending, Event, Experiment, METRICS_FILE, Record, RunDir, Task, Trainer, find_data, read_metrics, training_memory,
 };
-use minrnn_model::{create_directories, hex, sync_directory};
+use minrnn_model::{create_directories, hex, sync_directory, write_atomic};
 use serde::Deserialize;
 
 use crate::folder::{self, Folder};
 use crate::lengths::{by_length, longer};
 use crate::outcome::{Failure, Origin, Outcome};
-use crate::unfinished::{Begun, Copy, Follower};
+use crate::unfinished::{Begun, Copy, Follower, without_paths};
 use crate::{Error, FolderProblem, Host, Notice, Result, Training};
 
 const RESULT: &str = "result.json";
@@ -312,11 +312,12 @@ fn try_out(folder: &Folder, training: &Training, seed: u64, options: &Options, h
     };
     let text_sha256 = options.other_text(training).map(str::to_owned);
     let outcome = Outcome { lengths, longer, stretches, text_sha256, ..Outcome::new(&trainer, ending, &report, &log, origin) };
+    let settings = without_paths(experiment)?;
     folder::write(&directory.join(RESULT), &outcome)?;
     drop(trainer);
     copy.remove()?;
     if !options.keep_models {
-        shed(directory)?;
+        shed(directory, &settings)?;
     }
     Ok(Run::Done(Box::new(outcome)))
 }
@@ -349,8 +350,9 @@ fn remove_aside(aside: &Path) -> Result<()> {
     fs::remove_dir_all(aside).map_err(|source| minrnn::Error::io("remove the run", aside, source).into())
 }
 
-/// Removes what a finished training needed to go on: checkpoints and tokens.
-fn shed(directory: &Path) -> Result<()> {
+/// Removes what a finished training needed to go on, checkpoints and tokens, and leaves `settings` as its experiment.
+fn shed(directory: &Path, settings: &str) -> Result<()> {
+    write_atomic(directory.join(EXPERIMENT_FILE), settings.as_bytes())?;
     for name in ["checkpoints", "data"] {
         let path = directory.join(name);
         if path.is_dir() {

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use minrnn::train::{
-    CHECKPOINTS, EXPERIMENT_FILE, METRICS_FILE, PROGRESS_FILE, Pointer, Progress, Record, RunDir, TRAINING_FILE, checkpoint, iteration_of,
-    read_metrics,
+    CHECKPOINTS, EXPERIMENT_FILE, Experiment, METRICS_FILE, PROGRESS_FILE, Pointer, Progress, Record, RunDir, TRAINING_FILE, checkpoint,
+    iteration_of, read_metrics,
 };
 use minrnn_model::{CheckpointFiles, DIGESTS_FILE, create_directories, read_text, write_atomic};
 use serde::{Deserialize, Serialize};
@@ -200,6 +200,13 @@ fn bytes(directory: &Path) -> minrnn::Result<u64> {
     sizes.map_err(|source| minrnn::Error::io("look at", directory, source))
 }
 
+/// The file of `experiment` as it is kept for other machines, which have the data elsewhere.
+pub fn without_paths(experiment: &Experiment) -> Result<String> {
+    let mut experiment = experiment.clone();
+    experiment.data.path = None;
+    Ok(experiment.to_toml()?)
+}
+
 /// Follows a training and makes copies of it.
 pub struct Follower<'a> {
     copy: &'a Copy,
@@ -220,7 +227,7 @@ impl<'a> Follower<'a> {
     pub fn new(
         copy: &'a Copy,
         run: &'a Path,
-        experiment: &minrnn::train::Experiment,
+        experiment: &Experiment,
         progress: &Progress,
         by_accuracy: bool,
         before: Option<Begun>,
@@ -240,7 +247,7 @@ impl<'a> Follower<'a> {
         begun.curve.retain(|point| progress.evaluated_at.is_some_and(|last| point.iteration <= last));
         Stretch::go_on(&mut begun.stretches, origin, progress.iteration);
         let can_move = experiment.data.task != minrnn::train::Task::Text;
-        let experiment = experiment.to_toml()?;
+        let experiment = without_paths(experiment)?;
         Ok(Self { copy, run, experiment, can_move, by_accuracy, begun, made: Instant::now() })
     }
 

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use minrnn_model::ModelConfig;
-use minrnn_stream::{Model, State, Workspace};
+use minrnn_stream::{Model, State, Workspace, ambient_threads};
+use rayon::prelude::*;
 
 use crate::Result;
 use crate::data::table::{CHUNK_LEN, Comparison};
@@ -17,12 +18,13 @@ use crate::train::{Evaluation, is_right, loss_of};
 /// # Errors
 /// When the configuration is not valid.
 pub fn evaluate_memory(config: &ModelConfig, batch_size: usize, longest: usize) -> Result<Estimate> {
-    // Sequences are read one after the other; the states of all, and what is predicted for all of them, are held.
+    let threads = ambient_threads().min(batch_size);
     let steps = batch_size.saturating_mul(longest.min(CHUNK_LEN));
-    running("evaluation", config, Run { sessions: batch_size, steps: longest, threads: 1, read: steps, predicted: steps })
+    running("evaluation", config, Run { sessions: batch_size, steps: longest, threads, read: steps, predicted: steps })
 }
 
-/// Scores `model` on every batch of `set`, and `comparison` sees everything that is predicted; `None` when `stop` was raised before the end.
+/// Scores `model` on every batch of `set`, and `comparison` sees everything that is predicted; `None` when `stop` was raised before the end. The threads
+/// of the ambient pool read different sequences.
 ///
 /// # Errors
 /// When a batch cannot be read, or the model reads something else.
@@ -33,7 +35,7 @@ pub fn evaluate(
     stop: &AtomicBool,
 ) -> Result<Option<Evaluation>> {
     let (mut loss, mut right, mut n_scored, mut n_targets) = (0.0, None, 0u64, 0u64);
-    let (mut workspace, mut carried) = (Workspace::new(), Vec::new());
+    let mut carried = Vec::new();
     for index in 0..set.n_batches() {
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
@@ -42,7 +44,7 @@ pub fn evaluate(
         if !set.carries_state() || carried.len() != batch.batch_size {
             carried = (0..batch.batch_size).map(|_| model.init_state(1)).collect::<Result<_, _>>()?;
         }
-        let outputs = predicted(model, &batch, &mut carried, &mut workspace)?;
+        let outputs = predicted(model, &batch, &mut carried)?;
         if let Some(comparison) = &mut comparison {
             comparison.add(index, &batch, &outputs);
         }
@@ -78,31 +80,48 @@ pub fn evaluate(
 }
 
 /// What is predicted at every step of `batch`, `[B, T, outputs]`, zeros at padding; the sessions, one for each row, move on.
-fn predicted(model: &Model, batch: &Batch, sessions: &mut [State], workspace: &mut Workspace) -> Result<Vec<f32>> {
+fn predicted(model: &Model, batch: &Batch, sessions: &mut [State]) -> Result<Vec<f32>> {
+    let of_row = batch.seq_len * model.outputs();
+    let mut outputs = vec![0.0; batch.batch_size * of_row];
+    if of_row == 0 {
+        return Ok(outputs);
+    }
+    let threads = ambient_threads();
+    let workspace = || {
+        let mut workspace = Workspace::new();
+        workspace.set_threads((threads / batch.batch_size).max(1));
+        workspace
+    };
+    let rows = sessions.par_iter_mut().zip(outputs.par_chunks_exact_mut(of_row)).enumerate();
+    let found: Vec<Result<()>> =
+        rows.map_init(workspace, |workspace, (row, (state, outputs))| predict_row(model, batch, row, state, outputs, workspace)).collect();
+    found.into_iter().collect::<Result<()>>()?;
+    Ok(outputs)
+}
+
+/// The same of one row: `outputs` are its own, `[T, outputs]`.
+fn predict_row(model: &Model, batch: &Batch, row: usize, state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
     let (seq_len, width) = (batch.seq_len, model.outputs());
-    let mut outputs = vec![0.0; batch.batch_size * seq_len * width];
-    for (row, state) in sessions.iter_mut().enumerate() {
-        let length = batch.segments.lengths().map_or(seq_len, |lengths| lengths[row]);
-        let resets = batch.segments.resets().map_or(&[][..], |rows| rows[row].as_slice());
-        let mut bounds: Vec<usize> = resets.iter().copied().filter(|&t| t < length).chain([0, length]).collect();
-        bounds.sort_unstable();
-        bounds.dedup();
-        for part in bounds.windows(2) {
-            let (start, end) = (part[0], part[1]);
-            if resets.contains(&start) {
-                model.restart(state, 0)?;
-            }
-            let places = row * seq_len + start..row * seq_len + end;
-            let outputs = &mut outputs[places.start * width..places.end * width];
-            match &batch.inputs {
-                Sequences::Tokens(tokens) => model.forward(&tokens[places], state, outputs, workspace)?,
-                Sequences::Values { values, width } | Sequences::Quantiles { values, width, .. } => {
-                    model.forward_values(&values[places.start * width..places.end * width], state, outputs, workspace)?;
-                }
+    let length = batch.segments.lengths().map_or(seq_len, |lengths| lengths[row]);
+    let resets = batch.segments.resets().map_or(&[][..], |rows| rows[row].as_slice());
+    let mut bounds: Vec<usize> = resets.iter().copied().filter(|&t| t < length).chain([0, length]).collect();
+    bounds.sort_unstable();
+    bounds.dedup();
+    for part in bounds.windows(2) {
+        let (start, end) = (part[0], part[1]);
+        if resets.contains(&start) {
+            model.restart(state, 0)?;
+        }
+        let places = row * seq_len + start..row * seq_len + end;
+        let outputs = &mut outputs[start * width..end * width];
+        match &batch.inputs {
+            Sequences::Tokens(tokens) => model.forward(&tokens[places], state, outputs, workspace)?,
+            Sequences::Values { values, width } | Sequences::Quantiles { values, width, .. } => {
+                model.forward_values(&values[places.start * width..places.end * width], state, outputs, workspace)?;
             }
         }
     }
-    Ok(outputs)
+    Ok(())
 }
 
 #[cfg(test)]

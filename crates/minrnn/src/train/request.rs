@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use minrnn_model::{CheckpointConfig, ModelConfig, TokenizerKind};
+use minrnn_model::{CheckpointConfig, MixerKind, ModelConfig, Setting, TokenizerKind};
 
 use super::config::{Experiment, SHAPED};
 use super::data_config::{DataConfig, Task};
@@ -101,7 +101,7 @@ impl Request {
         };
         self.put_into(&mut experiment, adjust)?;
         self.expect_text(&experiment)?;
-        self.expect_read(&experiment.data)?;
+        self.expect_read(&experiment)?;
         if self.from.is_some() && self.sets("scaling") {
             let sentence =
                 "scaling comes with the model that is started from, which sees its numbers so; leave it out, or train a new model";
@@ -127,9 +127,10 @@ impl Request {
         pairs.map(|(key, value)| (key.rsplit('.').next().unwrap_or(key).trim(), value.trim()))
     }
 
-    /// Refuses a setting that the data decide, or that the task or the tokenizer of `data` does not read.
-    fn expect_read(&self, data: &DataConfig) -> Result<()> {
-        let (task, tokenizer) = (data.task, data.text.tokenizer);
+    /// Refuses a setting that the data decide, or that the task, the tokenizer or none of the mixers of `experiment` reads.
+    fn expect_read(&self, experiment: &Experiment) -> Result<()> {
+        let (task, tokenizer) = (experiment.data.task, experiment.data.text.tokenizer);
+        let model = &experiment.model;
         for (key, _) in self.set() {
             if SHAPED.contains(&key) {
                 return Err(Error::Config(format!("{key} follows from the data, whatever is set; leave it out")));
@@ -139,6 +140,13 @@ impl Request {
                 let readers: Vec<&str> = readers.into_iter().map(Task::name).collect();
                 let (of, plural) = (readers.join(", "), if readers.len() == 1 { "task" } else { "tasks" });
                 return Err(Error::Config(format!("{key} is read by the {plural} {of} alone, and this one is {task}; leave it out")));
+            }
+            let of_mixers = Setting::ALL.iter().find(|setting| setting.key() == key && !setting.can_be_off());
+            if let Some(setting) = of_mixers.filter(|&&setting| !setting.is_read_by(model)) {
+                let readers: Vec<&str> = setting.readers().map(MixerKind::name).collect();
+                let (of, plural) = (readers.join(", "), if readers.len() == 1 { "mixer" } else { "mixers" });
+                let found = model.mixer_names();
+                return Err(Error::Config(format!("{key} is read by the {plural} {of} alone, and this one is {found}; leave it out")));
             }
             if key == "bpe_vocab_size" && tokenizer != TokenizerKind::Bpe {
                 let found = if tokenizer == TokenizerKind::Byte { "byte" } else { "char" };
@@ -368,6 +376,14 @@ mod tests {
         assert!(refused("forecast", "data.tokenizer=byte").unwrap().starts_with("tokenizer is read by the task text alone"));
         assert!(refused("forecast", "class_weights=balanced").unwrap().contains("classify alone"));
         assert!(refused("text", "missing=mask").unwrap().contains("the tasks classify, regress, forecast alone"));
+        assert_eq!(
+            refused("text", "model.window=9").unwrap(),
+            "window is read by the mixer attention alone, and this one is min-gru; leave it out"
+        );
+        assert!(refused("text", "d_state=4").unwrap().contains("the mixers mamba, s6, s4, s4d, h3 alone"));
+        for setting in ["highway=false", "positions=learned", "expansion=1", "max_seq_len=300"] {
+            assert_eq!(refused("text", setting), None, "{setting}");
+        }
         assert_eq!(
             refused("text", "data.bpe_vocab_size=300").unwrap(),
             "bpe_vocab_size is read by the tokenizer bpe alone, and this one is char; set tokenizer=bpe too, or leave it out"

@@ -1,6 +1,6 @@
 //! Aaren (Feng et al. 2024, arXiv:2405.13956).
 
-use super::{MixerSpec, Sealed, Tensors};
+use super::{MixerSpec, Sealed, Setting, Tensors};
 use crate::config::{CheckedConfig, Cost, Sizes};
 use crate::{ModelConfig, Result};
 
@@ -9,6 +9,10 @@ pub(super) struct Spec;
 impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
+    fn takes(&self) -> &'static [Setting] {
+        &[Setting::Expansion, Setting::Heads]
+    }
+
     fn validate(&self, config: &ModelConfig) -> Result<()> {
         config.heads_of(config.d_inner()?, "the inner width").map(drop)
     }

@@ -10,7 +10,7 @@ impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn takes(&self) -> &'static [Setting] {
-        &[Setting::GptInit, Setting::Rotary]
+        &[Setting::Heads, Setting::Window, Setting::Rotary, Setting::GptInit]
     }
 
     fn validate(&self, config: &ModelConfig) -> Result<()> {

@@ -11,7 +11,7 @@ impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn takes(&self) -> &'static [Setting] {
-        &[Setting::InitialState]
+        &[Setting::Expansion, Setting::InitialState]
     }
 
     fn candidate(&self, _config: &ModelConfig) -> Candidate {

@@ -10,7 +10,7 @@ impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn takes(&self) -> &'static [Setting] {
-        &[Setting::InitialState]
+        &[Setting::Expansion, Setting::InitialState, Setting::GruForm]
     }
 
     fn tensors(&self, config: &CheckedConfig, _layer: usize, tensors: &mut Tensors) {

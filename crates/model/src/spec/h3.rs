@@ -1,7 +1,7 @@
 //! H3 (Fu et al. 2023, arXiv:2212.14052).
 
 use super::s4::{diagonal_cell, states_in_pairs};
-use super::{MixerKind, MixerSpec, Sealed, Tensors};
+use super::{MixerKind, MixerSpec, Sealed, Setting, Tensors};
 use crate::config::{CheckedConfig, Cost, wrong};
 use crate::{ModelConfig, Result};
 
@@ -10,6 +10,10 @@ pub(super) struct Spec;
 impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
+    fn takes(&self) -> &'static [Setting] {
+        &[Setting::StateSize, Setting::HeadWidth]
+    }
+
     fn inner_layer(&self) -> Option<MixerKind> {
         Some(MixerKind::S4d)
     }

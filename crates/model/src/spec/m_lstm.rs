@@ -1,7 +1,7 @@
 //! mLSTM in its block (Beck et al. 2024, arXiv:2405.04517).
 
 use super::s_lstm::heads_divide;
-use super::{MixerKind, MixerSpec, Sealed, Tensors};
+use super::{MixerKind, MixerSpec, Sealed, Setting, Tensors};
 use crate::config::{CheckedConfig, Cost};
 use crate::{ModelConfig, Result};
 
@@ -13,6 +13,10 @@ pub(super) struct Spec;
 impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
+    fn takes(&self) -> &'static [Setting] {
+        &[Setting::Expansion, Setting::Heads]
+    }
+
     fn is_whole_block(&self) -> bool {
         true
     }

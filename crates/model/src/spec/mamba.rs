@@ -1,7 +1,7 @@
 //! Mamba (Gu and Dao 2023, arXiv:2312.00752), with its convolution and gate.
 
 use super::s6::{selective_cell, selective_tensors};
-use super::{MixerKind, MixerSpec, Sealed, Tensors};
+use super::{MixerKind, MixerSpec, Sealed, Setting, Tensors};
 use crate::config::{CheckedConfig, Cost};
 
 pub(super) struct Spec;
@@ -9,6 +9,10 @@ pub(super) struct Spec;
 impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
+    fn takes(&self) -> &'static [Setting] {
+        &[Setting::Expansion, Setting::StateSize, Setting::StepRank]
+    }
+
     fn inner_layer(&self) -> Option<MixerKind> {
         Some(MixerKind::S6)
     }

@@ -10,7 +10,7 @@ impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn takes(&self) -> &'static [Setting] {
-        &[Setting::InitialState, Setting::Highway, Setting::ForgetFloor, Setting::LogSpace]
+        &[Setting::Expansion, Setting::Candidate, Setting::InitialState, Setting::Highway, Setting::ForgetFloor, Setting::LogSpace]
     }
 
     fn validate(&self, config: &ModelConfig) -> Result<()> {

@@ -10,7 +10,15 @@ impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
     fn takes(&self) -> &'static [Setting] {
-        &[Setting::InitialState, Setting::Highway, Setting::LogSpace]
+        &[
+            Setting::Expansion,
+            Setting::Candidate,
+            Setting::NormalizeGates,
+            Setting::ForgetBias,
+            Setting::InitialState,
+            Setting::Highway,
+            Setting::LogSpace,
+        ]
     }
 
     fn tensors(&self, config: &CheckedConfig, _layer: usize, tensors: &mut Tensors) {

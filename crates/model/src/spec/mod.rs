@@ -27,7 +27,7 @@ mod tensors;
 
 use crate::config::{CheckedConfig, Cost};
 use crate::mixer_kind::{MixerKind, mixers};
-use crate::{Candidate, ModelConfig, Result};
+use crate::{Candidate, ModelConfig, Result, WiringKind};
 
 pub use hyena::HYENA_TAPS;
 pub use hyena_filter::{HYENA_FEATURES, HYENA_HIDDEN, hyena_layers};
@@ -42,7 +42,7 @@ use sealed::Sealed;
 
 /// A mixer as configurations and files know it; this crate has all of them.
 pub trait MixerSpec: Sealed + Sync {
-    /// The settings of which not every mixer takes another value than the default.
+    /// The settings that it reads, of those that not every mixer does.
     fn takes(&self) -> &'static [Setting] {
         &[]
     }
@@ -84,21 +84,91 @@ pub trait MixerSpec: Sealed + Sync {
     }
 }
 
-/// A setting that some mixers do not have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Setting {
+macro_rules! settings {
+    ($($(#[$doc:meta])* $variant:ident = $key:literal,)+) => {
+        /// A setting that some mixers do not have.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Setting {
+            $($(#[$doc])* $variant,)+
+        }
+
+        impl Setting {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// Its key in a configuration.
+            pub fn key(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $key,)+
+                }
+            }
+        }
+    };
+}
+
+settings! {
+    /// The ratio of the recurrent width to that of the residual stream.
+    Expansion = "expansion",
+    /// The candidate map of the minimal cells.
+    Candidate = "candidate",
+    /// Whether the gates of minLSTM are divided by their sum.
+    NormalizeGates = "normalize_gates",
+    /// What is added to the bias of a forget gate.
+    ForgetBias = "forget_bias",
     /// `initial_state = learned`.
-    InitialState,
-    /// `highway = true`.
-    Highway,
-    /// `forget_floor = learned`.
-    ForgetFloor,
+    InitialState = "initial_state",
     /// `scan = log-space`.
-    LogSpace,
-    /// `init = gpt`.
-    GptInit,
+    LogSpace = "scan",
+    /// The number of heads.
+    Heads = "n_heads",
+    /// The state size of each channel.
+    StateSize = "d_state",
+    /// The rank of the step sizes.
+    StepRank = "dt_rank",
+    /// How the frequencies of the states begin.
+    S4Init = "s4_init",
+    /// The channels of a head.
+    HeadWidth = "head_width",
+    /// How many of the last tokens are seen.
+    Window = "window",
     /// `positions = rotary`.
-    Rotary,
+    Rotary = "positions",
+    /// `init = gpt`.
+    GptInit = "init",
+    /// `highway = true`.
+    Highway = "highway",
+    /// `forget_floor = learned`.
+    ForgetFloor = "forget_floor",
+    /// Where the reset gate acts.
+    GruForm = "gru_form",
+    /// Whether a convolution comes before the gates.
+    SLstmConv = "slstm_conv",
+    /// How the forget gate follows from its pre-activation.
+    SLstmForgetGate = "slstm_forget_gate",
+    /// How the recurrent weights begin.
+    SLstmRecurrentInit = "slstm_recurrent_init",
+}
+
+impl Setting {
+    /// Whether a value of it stands for its absence, which every mixer takes.
+    pub fn can_be_off(self) -> bool {
+        matches!(self, Self::InitialState | Self::LogSpace | Self::Rotary | Self::GptInit | Self::Highway | Self::ForgetFloor)
+    }
+
+    /// Whether one of the mixers of `config`, or the wiring around them, reads it.
+    pub fn is_read_by(self, config: &ModelConfig) -> bool {
+        let by_wiring = match config.wiring {
+            WiringKind::None => false,
+            WiringKind::H3 => self == Self::StateSize,
+            WiringKind::Mamba => self == Self::Expansion,
+        };
+        by_wiring || config.mixer_kinds().into_iter().any(|kind| kind.spec().takes().contains(&self))
+    }
+
+    /// The mixers that read it.
+    pub fn readers(self) -> impl Iterator<Item = MixerKind> {
+        MixerKind::ALL.iter().copied().filter(move |kind| kind.spec().takes().contains(&self))
+    }
 }
 
 /// The specification of each.
@@ -119,6 +189,5 @@ mixers!(specs);
 
 /// The names of the mixers that take `setting`, for a sentence.
 pub(crate) fn names_with(setting: Setting) -> alloc::string::String {
-    let names = MixerKind::ALL.iter().filter(|kind| kind.spec().takes().contains(&setting)).map(|kind| kind.name());
-    names.collect::<alloc::vec::Vec<_>>().join(" and ")
+    setting.readers().map(MixerKind::name).collect::<alloc::vec::Vec<_>>().join(" and ")
 }

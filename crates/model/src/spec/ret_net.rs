@@ -1,6 +1,6 @@
 //! RetNet's retention (Sun et al. 2023, arXiv:2307.08621).
 
-use super::{MixerSpec, Sealed, Tensors};
+use super::{MixerSpec, Sealed, Setting, Tensors};
 use crate::config::{CheckedConfig, Cost, Sizes};
 use crate::{ModelConfig, Result};
 
@@ -9,6 +9,10 @@ pub(super) struct Spec;
 impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
+    fn takes(&self) -> &'static [Setting] {
+        &[Setting::Expansion, Setting::Heads]
+    }
+
     fn validate(&self, config: &ModelConfig) -> Result<()> {
         config.retention_heads().map(drop)
     }

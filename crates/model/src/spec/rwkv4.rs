@@ -1,6 +1,6 @@
 //! The time mixing of RWKV-4 (Peng et al. 2023, arXiv:2305.13048).
 
-use super::{MixerSpec, Sealed, Tensors};
+use super::{MixerSpec, Sealed, Setting, Tensors};
 use crate::config::{CheckedConfig, Cost, Sizes};
 
 pub(super) struct Spec;
@@ -8,6 +8,10 @@ pub(super) struct Spec;
 impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
+    fn takes(&self) -> &'static [Setting] {
+        &[Setting::Expansion]
+    }
+
     fn tensors(&self, config: &CheckedConfig, _layer: usize, tensors: &mut Tensors) {
         let (d, e) = (config.d_model, config.d_inner());
         for part in ["receptance", "key", "value"] {

@@ -1,7 +1,7 @@
 //! S4 and S4D (Gu et al. 2022, arXiv:2111.00396 and arXiv:2206.11893).
 
 use super::s6::{mixing_cell, output_mixing};
-use super::{MixerSpec, Sealed, Tensors};
+use super::{MixerSpec, Sealed, Setting, Tensors};
 use crate::config::{CheckedConfig, Cost, wrong};
 use crate::{ModelConfig, Result};
 
@@ -17,6 +17,10 @@ pub(super) struct Spec {
 impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
+    fn takes(&self) -> &'static [Setting] {
+        if self.rank_one { &[Setting::StateSize] } else { &[Setting::StateSize, Setting::S4Init] }
+    }
+
     fn validate(&self, config: &ModelConfig) -> Result<()> {
         states_in_pairs(config, self.name)
     }

@@ -1,6 +1,6 @@
 //! S6, the selective state spaces of Mamba (Gu and Dao 2023, arXiv:2312.00752).
 
-use super::{MixerSpec, Sealed, Tensors};
+use super::{MixerSpec, Sealed, Setting, Tensors};
 use crate::config::{CheckedConfig, Cost};
 
 pub(super) struct Spec;
@@ -8,6 +8,10 @@ pub(super) struct Spec;
 impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
+    fn takes(&self) -> &'static [Setting] {
+        &[Setting::StateSize, Setting::StepRank]
+    }
+
     fn tensors(&self, config: &CheckedConfig, _layer: usize, tensors: &mut Tensors) {
         selective_tensors(config, config.d_model, tensors);
         output_mixing(config, tensors);

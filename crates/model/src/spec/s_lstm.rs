@@ -1,6 +1,6 @@
 //! sLSTM (Beck et al. 2024, arXiv:2405.04517).
 
-use super::{MixerKind, MixerSpec, Sealed, Tensors};
+use super::{MixerKind, MixerSpec, Sealed, Setting, Tensors};
 use crate::config::{CheckedConfig, Cost};
 use crate::{ModelConfig, Result};
 
@@ -9,6 +9,10 @@ pub(super) struct Spec;
 impl Sealed for Spec {}
 
 impl MixerSpec for Spec {
+    fn takes(&self) -> &'static [Setting] {
+        &[Setting::Heads, Setting::SLstmConv, Setting::SLstmForgetGate, Setting::SLstmRecurrentInit]
+    }
+
     fn validate(&self, config: &ModelConfig) -> Result<()> {
         heads_divide(config, MixerKind::SLstm, config.d_model, "d_model")
     }

@@ -359,8 +359,9 @@ fn score_packed_table(
     let (table, reads) = (input::path(path), task.clone());
     let read = move || Data::unseen_table(&table, &reads);
     let Some(Data::Task(data)) = interrupt::unless_stopped(stop, read).transpose()? else { return Ok(stopped()) };
-    deployed::evaluate_memory(deployed.model.config(), BATCH_SIZE, data.longest())?.expect_room(args.memory.given())?;
     let mut set = data.evaluation(BATCH_SIZE, 0, Purpose::TestData, 1)?;
+    let sequences = set.batch(0)?.batch_size;
+    deployed::evaluate_memory(deployed.model.config(), sequences, data.longest())?.expect_room(args.memory.given())?;
     let mut comparison = data.comparison(Purpose::TestData);
     let Some(evaluation) = deployed::evaluate(&deployed.model, &mut *set, comparison.as_deref_mut(), stop)? else { return Ok(stopped()) };
     if !evaluation.loss.is_finite() && expect_lasting(path).is_ok() {
