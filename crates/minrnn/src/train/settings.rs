@@ -98,7 +98,7 @@ fn fit(name: &str, like: &Value, value: Value) -> Result<Value> {
         }
         // Longer numbers than TOML has: a float, or the text of a setting.
         (Value::Integer(_), Value::Float(found)) if found > 9e15 && found.fract() == 0.0 => return too_large(name, &short(found)),
-        (Value::Integer(_), Value::String(found)) if is_whole(&found) => return too_large(name, &found),
+        (Value::Integer(_), Value::String(found)) if is_whole(&found) && found.parse::<i64>().is_err() => return too_large(name, &found),
         (Value::Float(_), Value::String(found)) if is_whole(&found) => return Ok(Value::Float(found.parse().unwrap_or(f64::INFINITY))),
         (Value::Float(_), Value::Integer(found)) => return Ok(Value::Float(found as f64)),
         (Value::Array(likes), Value::Array(values)) => {
@@ -222,6 +222,7 @@ mod tests {
         ] {
             assert_eq!(refusal(&format!("a.width={set}")), format!("a.width must be between 0 and 9223372036854775807, found {found}"));
         }
+        assert_eq!(refusal("a.width=\"5\""), "a.width must be a whole number, found \"5\"");
         assert_eq!(refusal("a.width=1e308"), "a.width must be between 0 and 9223372036854775807, found 1e308");
         assert_eq!(refusal("a.width=-1e308"), "a.width must be a whole number, found -1e308");
         assert_eq!(refusal("on=1.5e-300"), "a.on must be true or false, found 1.5e-300");
