@@ -73,11 +73,8 @@ impl Mixer for H3 {
                     }
                 }
                 let memory = (memory, self.shift.state_len());
-                // SAFETY: pieces have heads of their own, and so state spaces; one part is in use at a time.
-                unsafe {
-                    let products = |row| &*products.part(row, pairs.clone());
-                    self.ssm.forward(pass, memory, span, pairs.clone(), products, |row| memories.part(row, pairs.clone()));
-                }
+                // SAFETY: pieces have heads of their own, and so state spaces.
+                unsafe { self.ssm.forward(pass, memory, span, pairs.clone(), [products, memories]) };
                 for row in rows {
                     let query = part(row, 0);
                     // SAFETY: pieces have heads of their own.

@@ -38,14 +38,13 @@ impl Mixer for S4 {
 
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {
         let (n, d) = (pass.rows, self.ssm.width());
-        let u = &buffers.normed[..n * d];
+        let u = Shared::new(&mut buffers.normed[..n * d], d);
         let y = Shared::new(room(&mut buffers.recurrent[0], n * d), d);
         let hidden = Shared::new(room(&mut buffers.hidden, n * d), d);
         pass.workers.split(d, LANES, n * self.ssm.state_len(), |_, range| {
             for &span in pass.spans {
-                let part = |row: usize| &u[row * d..][range.clone()];
-                // SAFETY: pieces have channels of their own, and one part is in use at a time.
-                unsafe { self.ssm.forward(pass, (memory, 0), span, range.clone(), part, |row| y.part(row, range.clone())) };
+                // SAFETY: pieces have channels of their own.
+                unsafe { self.ssm.forward(pass, (memory, 0), span, range.clone(), [u, y]) };
                 for row in span.first..span.first + span.len {
                     // SAFETY: pieces have channels of their own, and the state spaces are done with these rows.
                     let (y, hidden) = unsafe { (y.part(row, range.clone()), hidden.part(row, range.clone())) };

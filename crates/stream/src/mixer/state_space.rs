@@ -9,6 +9,7 @@ use minrnn_kernels::state_space::{Continuous, Form, RANK_ONE, SIMPLE, Sequence, 
 
 use crate::Result;
 use crate::pass::{Memory, Pass, Span};
+use crate::shared::Shared;
 use crate::source::{Source, join};
 
 /// State spaces of D channels.
@@ -59,34 +60,33 @@ impl StateSpace {
         2 * self.half * self.width()
     }
 
-    /// The channels `range` of the tokens of `span`: `y(row)` of `u(row)`, both as wide as the range. What is kept begins at `first` of the memory.
+    /// The channels `range` of the tokens of `span`: the rows of y from those of u. What is kept begins at `first` of the memory.
     ///
     /// # Safety
-    /// Nobody else may be at these channels of the session, nor at what `y` gives.
-    pub(super) unsafe fn forward<'u, 'y>(
+    /// Nobody else may be at these channels of the session, of u and of y.
+    pub(super) unsafe fn forward(
         &self,
         pass: &Pass<'_>,
         (memory, first): (Memory<'_>, usize),
         span: Span,
         range: Range<usize>,
-        u: impl Fn(usize) -> &'u [f32],
-        y: impl Fn(usize) -> &'y mut [f32],
+        [u, y]: [Shared<'_>; 2],
     ) {
         pass.level.run(Forward { space: self, memory, first, span, range, u, y });
     }
 }
 
-struct Forward<'a, U, Y> {
+struct Forward<'a> {
     space: &'a StateSpace,
     memory: Memory<'a>,
     first: usize,
     span: Span,
     range: Range<usize>,
-    u: U,
-    y: Y,
+    u: Shared<'a>,
+    y: Shared<'a>,
 }
 
-impl<'u, 'y, U: Fn(usize) -> &'u [f32], Y: Fn(usize) -> &'y mut [f32]> WithSimd for Forward<'_, U, Y> {
+impl WithSimd for Forward<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -100,13 +100,13 @@ impl<'u, 'y, U: Fn(usize) -> &'u [f32], Y: Fn(usize) -> &'y mut [f32]> WithSimd 
 }
 
 /// As many channels as a vector holds, from channel `at` of the range on.
-struct Lanes<'a, S, U, Y> {
+struct Lanes<'a, S> {
     simd: S,
-    forward: &'a Forward<'a, U, Y>,
+    forward: &'a Forward<'a>,
     at: usize,
 }
 
-impl<S: Simd, U, Y> Lanes<'_, S, U, Y> {
+impl<S: Simd> Lanes<'_, S> {
     /// The channels of the range in row `row` of what is kept.
     #[inline(always)]
     #[expect(clippy::mut_from_ref, reason = "a part is put away before the next one is taken")]
@@ -118,7 +118,7 @@ impl<S: Simd, U, Y> Lanes<'_, S, U, Y> {
     }
 }
 
-impl<'u, 'y, S: Simd, U: Fn(usize) -> &'u [f32], Y: Fn(usize) -> &'y mut [f32]> Sequence<S> for Lanes<'_, S, U, Y> {
+impl<S: Simd> Sequence<S> for Lanes<'_, S> {
     #[inline(always)]
     fn parameter(&self, plane: usize, n: usize) -> S::f32s {
         let Forward { space, range, .. } = self.forward;
@@ -133,12 +133,16 @@ impl<'u, 'y, S: Simd, U: Fn(usize) -> &'u [f32], Y: Fn(usize) -> &'y mut [f32]> 
 
     #[inline(always)]
     fn u(&self, row: usize) -> S::f32s {
-        simd::load(self.simd, (self.forward.u)(row), self.at)
+        let Forward { u, range, .. } = self.forward;
+        // SAFETY: the caller's promise; one part is in use at a time.
+        simd::load(self.simd, unsafe { u.part(row, range.clone()) }, self.at)
     }
 
     #[inline(always)]
     fn set_y(&mut self, row: usize, y: S::f32s) {
-        simd::put(self.simd, (self.forward.y)(row), self.at, y);
+        let Forward { y: rows, range, .. } = self.forward;
+        // SAFETY: the caller's promise; one part is in use at a time.
+        simd::put(self.simd, unsafe { rows.part(row, range.clone()) }, self.at, y);
     }
 
     #[inline(always)]

@@ -30,7 +30,7 @@ pub struct Measure {
 pub enum Cases {
     /// Whole sequences.
     Sequences,
-    /// Stretches of so many steps, of sequences that are too few to compare.
+    /// Stretches of so many steps, of sequences that are too few to compare; the last of a sequence has what is left besides.
     Stretches(usize),
     /// Single values.
     Values,
@@ -79,6 +79,7 @@ impl Measure {
         match self.cases {
             Cases::Sequences => format!("n = {n}"),
             Cases::Stretches(1) => format!("n = {n} steps"),
+            Cases::Stretches(steps) if n == 1 => format!("n = 1 stretch of {steps} steps"),
             Cases::Stretches(steps) => format!("n = {n} stretches of {steps} steps"),
             Cases::Values => format!("n = {n} values"),
         }

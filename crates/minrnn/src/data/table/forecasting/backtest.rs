@@ -184,7 +184,7 @@ impl Backtest {
     /// The errors on [`evaluation`](Self::evaluation), none of which has been added yet.
     pub fn errors(&self) -> BacktestErrors {
         let stride = self.origins.stride(self.horizon());
-        BacktestErrors { errors: ForecastErrors::of_stretches(Arc::clone(&self.table), Part::Test, Some(stride)), backtest: self.clone() }
+        BacktestErrors { errors: ForecastErrors::of_origins(Arc::clone(&self.table), Part::Test, stride), backtest: self.clone() }
     }
 }
 

@@ -22,8 +22,8 @@ pub(super) struct ForecastErrors {
     sums: Vec<Vec<Sums>>,
     /// Steps of a stretch; none: all of a sequence.
     stretch: Option<usize>,
-    /// Steps of a case where a sequence has several.
-    case: Option<usize>,
+    /// Stretches of a case, and its steps, where a sequence has several; what is left at the end belongs to the last.
+    case: Option<[usize; 2]>,
     /// For each sequence its first stretch.
     first: Vec<usize>,
     /// How the sequences lie in the batches.
@@ -90,20 +90,31 @@ impl Sums {
 impl ForecastErrors {
     pub fn new(table: Arc<Table>, part: Part) -> Self {
         let stretch = steps_of_case(&table, part);
-        Self { follows_all: true, ..Self::of_stretches(table, part, stretch) }
+        let n_stretches = |steps: usize| stretch.map_or(1, |stretch| steps / stretch).max(1);
+        Self { follows_all: true, ..Self::divided(table, part, stretch, n_stretches) }
     }
 
-    /// The same, which also knows the errors of the forecasts of every stretch of `stretch` steps; none: of every sequence.
-    pub fn of_stretches(table: Arc<Table>, part: Part, stretch: Option<usize>) -> Self {
-        let case = steps_of_case(&table, part);
-        let mut n_stretches = 0;
+    /// The same of forecasts that are made every `stride` steps, which also knows the errors of each.
+    pub fn of_origins(table: Arc<Table>, part: Part, stride: usize) -> Self {
+        Self::divided(table, part, Some(stride), |steps| steps.div_ceil(stride))
+    }
+
+    /// Of stretches of `stretch` steps, of which a sequence with so many steps to score has `n_stretches`; none: of sequences.
+    fn divided(table: Arc<Table>, part: Part, stretch: Option<usize>, n_stretches: impl Fn(usize) -> usize) -> Self {
+        let longest = (0..table.series.len()).map(|series| table.n_forecast(series, part)).max().unwrap_or(0);
+        let of_case = |steps: usize| {
+            let n = stretch.map_or(1, |stretch| steps.div_ceil(stretch));
+            [n, stretch.map_or(steps, |stretch| n.saturating_mul(stretch).min(longest))]
+        };
+        let case = steps_of_case(&table, part).map(of_case);
+        let mut n = 0;
         let first = (0..table.series.len()).map(|series| {
-            let (first, steps) = (n_stretches, table.scored(series, part).len());
-            n_stretches += stretch.map_or(usize::from(steps > 0), |stretch| steps.div_ceil(stretch));
+            let (first, steps) = (n, table.scored(series, part).len());
+            n += if steps == 0 { 0 } else { n_stretches(steps) };
             first
         });
         let first = first.collect();
-        let sums = vec![vec![Sums::default(); table.predicted.len()]; n_stretches];
+        let sums = vec![vec![Sums::default(); table.predicted.len()]; n];
         Self {
             table,
             part,
@@ -138,8 +149,8 @@ impl ForecastErrors {
     }
 
     fn stretch_of(&self, series: usize, step: usize) -> usize {
-        let start = self.table.scored(series, self.part).start;
-        self.first[series] + self.stretch.map_or(0, |stretch| (step - start) / stretch)
+        let (start, stretches) = (self.table.scored(series, self.part).start, self.stretches(series));
+        stretches.end.min(stretches.start + 1 + self.stretch.map_or(0, |stretch| (step - start) / stretch)) - 1
     }
 
     /// [`difference_of`](Self::difference_of) of a sequence and a target, for which each sequence is gone through once: a long one has many cases.
@@ -159,7 +170,9 @@ impl ForecastErrors {
         let differences = (season..before).map(|t| (of.step(t)[column] - of.step(t - season)[column]).abs());
         let (sum, n) = differences.filter(|difference| !difference.is_nan()).fold((0.0, 0.0), |(sum, n), x| (sum + x, n + 1.0));
         let mean = sum / f64::max(n, 1.0);
-        (mean > 0.0 && n >= season as f64).then_some(mean)
+        // A season that comes again but for the rounding of its numbers never changes.
+        let largest = (0..before).map(|t| of.step(t)[column].abs()).fold(0.0, f64::max);
+        (mean > 1e-12 * largest && n >= season as f64).then_some(mean)
     }
 
     /// The stretches of sequence `series`, from its first step on.
@@ -171,9 +184,10 @@ impl ForecastErrors {
     fn cases(&self) -> Vec<Case> {
         let mut cases: Vec<Case> = Vec::new();
         for series in 0..self.first.len() {
-            let mut last = None;
-            for (at, stretch) in self.stretches(series).enumerate() {
-                let case = self.case.map_or(0, |case| at * self.stretch.unwrap_or(0) / case);
+            let (stretches, mut last) = (self.stretches(series), None);
+            let case_of = |at: usize| self.case.map_or(0, |[n, _]| (at / n).min((stretches.len() / n).max(1) - 1));
+            for (at, stretch) in stretches.clone().enumerate() {
+                let case = case_of(at);
                 match cases.last_mut() {
                     Some((_, sums)) if last == Some(case) => {
                         sums.iter_mut().zip(&self.sums[stretch]).for_each(|(own, more)| own.add_all(more))
@@ -206,10 +220,10 @@ impl ForecastErrors {
         if sums.is_empty() {
             return Vec::new();
         }
-        let pairs = |of: fn(&Sums) -> [f64; 2]| sums.iter().map(|(_, sums)| of(sums).map(|sum| sum / sums.n)).collect::<Vec<_>>();
-        let errors = |measure: &str, pairs: &[[f64; 2]]| Measure::of_errors(name(measure), what, pairs, &naive);
-        let mut measures = vec![errors("mean absolute error", &pairs(|sums| sums.absolute))];
-        let mut root = errors("root mean squared error", &pairs(|sums| sums.squared));
+        let all = |of: fn(&Sums) -> [f64; 2]| sums.iter().map(|(_, sums)| (of(sums), sums.n)).collect::<Vec<_>>();
+        let errors = |measure: &str, of: &[([f64; 2], f64)]| Measure::of_errors(name(measure), what, &means(of, what), &naive);
+        let mut measures = vec![errors("mean absolute error", &all(|sums| sums.absolute))];
+        let mut root = errors("root mean squared error", &all(|sums| sums.squared));
         root.found = root.found.sqrt();
         root.interval = root.interval.map(|bounds| bounds.map(f64::sqrt));
         if let Some(baseline) = &mut root.baseline {
@@ -217,14 +231,13 @@ impl ForecastErrors {
         }
         measures.push(root);
         if sums.iter().all(|(_, sums)| sums.n_not_positive == 0.0) {
-            let relative: Vec<[f64; 2]> = pairs(|sums| sums.relative.map(|sum| 100.0 * sum));
-            measures.push(errors("symmetric mean absolute percentage error", &relative));
+            measures.push(errors("symmetric mean absolute percentage error", &all(|sums| sums.relative.map(|sum| 100.0 * sum))));
         }
         let scaled = sums.iter().filter_map(|(series, sums)| {
             let difference = self.seasonal_difference(*series, target)?;
-            Some(sums.absolute.map(|sum| sum / sums.n / difference))
+            Some((sums.absolute.map(|sum| sum / difference), sums.n))
         });
-        let scaled: Vec<[f64; 2]> = scaled.collect();
+        let scaled: Vec<([f64; 2], f64)> = scaled.collect();
         // Nothing is known of how much a series that never changed does change.
         if !scaled.is_empty() {
             measures.push(errors("mean absolute scaled error", &scaled));
@@ -314,7 +327,7 @@ impl Comparison for ForecastErrors {
     }
 
     fn measures(&self) -> Vec<Measure> {
-        self.measures_of_cases(&self.cases(), self.case.map_or(Cases::Sequences, Cases::Stretches))
+        self.measures_of_cases(&self.cases(), self.case.map_or(Cases::Sequences, |[_, steps]| Cases::Stretches(steps)))
     }
 
     fn surprises(&self) -> &[f64] {
@@ -344,10 +357,39 @@ impl Comparison for ForecastErrors {
     }
 }
 
+/// The mean errors of cases, given as the sums over the values of each and how many there are. Sequences count alike, whatever their length; stretches count
+/// as much as they have values, so that the mean is that of all values: of each what it adds to this mean, which is the mean of them, and scatters as a
+/// ratio of sums does (Cochran 1977, §2.11).
+fn means(sums: &[([f64; 2], f64)], what: Cases) -> Vec<[f64; 2]> {
+    if !matches!(what, Cases::Stretches(_)) {
+        return sums.iter().map(|&(sums, n)| sums.map(|sum| sum / n)).collect();
+    }
+    let all: f64 = sums.iter().map(|&(_, n)| n).sum();
+    let whole = [0, 1].map(|of| sums.iter().map(|(sums, _)| sums[of]).sum::<f64>() / all);
+    let usual = all / sums.len() as f64;
+    sums.iter().map(|&(sums, n)| [0, 1].map(|of| whole[of] + (sums[of] - n * whole[of]) / usual)).collect()
+}
+
 /// Steps of a case where sequences are too few to be one each: forecasts from steps within a horizon or a season of each other share most of
 /// what they are wrong about. No case has more steps than are scored.
 fn steps_of_case(table: &Table, part: Part) -> Option<usize> {
     let scored: Vec<usize> = (0..table.series.len()).map(|series| table.n_forecast(series, part)).filter(|&n| n > 0).collect();
     let longest = scored.iter().copied().max().unwrap_or(1);
     (scored.len() < ENOUGH_SERIES).then(|| table.forecaster.horizon.max(table.forecaster.season).min(longest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_count_as_much_as_they_have_values_and_sequences_alike() {
+        // Twenty-four values without an error of the naive forecast, and one that is off by 100.
+        let sums = [([12.0, 0.0], 24.0), ([0.5, 100.0], 1.0)];
+        let mean = |what: Cases, of: usize| means(&sums, what).iter().map(|pair| pair[of]).sum::<f64>() / 2.0;
+        assert!((mean(Cases::Stretches(24), 0) - 0.5).abs() < 1e-12 && (mean(Cases::Stretches(24), 1) - 4.0).abs() < 1e-12);
+        assert_eq!([0, 1].map(|of| mean(Cases::Sequences, of)), [0.5, 50.0]);
+        let equal = [([3.0, 1.0], 2.0), ([5.0, 7.0], 2.0)];
+        assert_eq!(means(&equal, Cases::Stretches(2)), means(&equal, Cases::Sequences));
+    }
 }

@@ -1,7 +1,7 @@
 //! How forecasts are scored: errors beside a baseline, quantiles, surprises, backtests.
 
 use super::*;
-use crate::data::SequenceTask;
+use crate::data::{Batch, SequenceTask};
 use crate::rng::Purpose;
 
 /// A column x of so many numbers, each one more.
@@ -75,7 +75,7 @@ fn a_season_that_no_sequence_has_is_nothing_to_begin_with_and_scored_as_the_last
         (measure.n_shown(), measure.baseline.map(|baseline| (baseline.name, baseline.found)))
     };
     let ((n, long), (_, last)) = (baseline(1000), baseline(1));
-    assert_eq!((n.as_str(), &long), ("n = 1 stretches of 30 steps", &last));
+    assert_eq!((n.as_str(), &long), ("n = 1 stretch of 30 steps", &last));
     assert_eq!(last.unwrap().0, "last value");
     assert_eq!(baseline(7).1.unwrap().0, "seasonal naive, 7 steps");
 }
@@ -103,6 +103,45 @@ fn a_test_file_that_is_shorter_than_the_horizon_is_told_with_what_is_scored_of_i
         (format!("the test part of 1 of 3 sequences has values for 2 {behind}"), "n = 3 stretches of 7 steps")
     );
     assert_eq!(open([7, 8, 9]).0, None);
+}
+
+#[test]
+fn errors_are_means_over_all_values_though_stretches_do_not_divide_them() {
+    let zeros = |batch: &Batch, n_outputs: usize| vec![0.0; batch.batch_size * batch.seq_len * n_outputs];
+    // Of 25 values to score the last is off by 100 from the season before, the others by rounding.
+    let value = |t: i32| 10.0 + (f64::from(t) * std::f64::consts::TAU / 24.0).sin() + if t == 249 { 100.0 } else { 0.0 };
+    let file = write_table(&(0..250).fold("x\n".to_owned(), |text, t| text + &format!("{}\n", value(t))));
+    let division = Division { validates: false, ..division(0.9) };
+    let task = Forecasting::open(file.path(), &ForecastingConfig { season: 24, division, ..forecasting(&["x"], 1) }).unwrap();
+    let (mut comparison, mut set) = (task.comparison(Purpose::TestData).unwrap(), task.evaluation(1, 0, Purpose::TestData, 1).unwrap());
+    for index in 0..set.n_batches() {
+        let batch = set.batch(index).unwrap();
+        comparison.add(index, &batch, &zeros(&batch, 1));
+    }
+    let measures = comparison.measures();
+    let naive = |measure: &Measure| measure.baseline.as_ref().unwrap().found;
+    assert!((naive(&measures[0]) - 4.0).abs() < 1e-9 && (naive(&measures[1]) - 20.0).abs() < 1e-9, "{measures:?}");
+    assert_eq!(measures[0].n_shown(), "n = 1 stretch of 24 steps");
+    // What comes again but for rounding has no difference to divide by.
+    assert!(!measures.iter().any(|measure| measure.name.contains("scaled")), "{measures:?}");
+
+    // Four forecasts of five steps beside a season of seven.
+    let value = |t: usize| f64::from(u32::try_from(t * t % 101).unwrap());
+    let file = write_table(&(0..90).fold("x\n".to_owned(), |text, t| text + &format!("{}\n", value(t))));
+    let config = ForecastingConfig { season: 7, ..forecasting(&["x"], 5) };
+    let Some(TableTask::Forecast(forecaster)) = Forecasting::open(file.path(), &config).unwrap().table_task() else {
+        panic!("it forecasts")
+    };
+    let backtest = Backtest::open(file.path(), &forecaster, Origins { n: 4, stride: None }).unwrap();
+    let (mut errors, mut set) = (backtest.errors(), backtest.evaluation(1));
+    for index in 0..set.n_batches() {
+        let batch = set.batch(index).unwrap();
+        errors.add(index, &batch, &zeros(&batch, 5));
+    }
+    let expected = (70..90).map(|t| (value(t) - value(t - 7)).abs()).sum::<f64>() / 20.0;
+    let measure = &errors.measures()[0];
+    assert!((naive(measure) - expected).abs() < 1e-9, "{} {expected}", naive(measure));
+    assert_eq!(measure.n_shown(), "n = 2 stretches of 10 steps");
 }
 
 #[test]
