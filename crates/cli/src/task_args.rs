@@ -52,8 +52,8 @@ pub struct TaskArgs {
     /// What to learn from the table or the recorded episodes in --data
     #[arg(long, value_name = "TASK")]
     task: Option<FileTask>,
-    /// The column with the class or the number of a sequence, or the columns to forecast, separated by commas [default: the one called class; to
-    /// forecast, y or value]
+    /// The column with the class or the number of a sequence, or the columns to forecast, separated by commas [default: the one called class, of a
+    /// number target; to forecast, y or value]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     target: Vec<String>,
     /// The column with the name of each row's sequence [default: the one called series or, to forecast, unique_id; to forecast without one but with
@@ -67,7 +67,7 @@ pub struct TaskArgs {
     /// How the series are laid out in the table [default: a row for each step, unless its columns clearly show another layout]
     #[arg(long, value_name = "LAYOUT")]
     layout: Option<HowLaid>,
-    /// What to do with a missing number: an empty cell, NaN, NA, null, none or ? [default: error]
+    /// What to do with a missing number: an empty cell, NaN, NA, N/A, null, none or ? [default: error]
     #[arg(long, value_name = "HOW")]
     missing: Option<HowMissing>,
     /// Columns to read, of numbers or of at most 64 different names, separated by commas [default: classify: all others; forecast: the target]

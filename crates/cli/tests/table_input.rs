@@ -70,8 +70,10 @@ fn what_cannot_be_learned_from_is_refused_by_name() {
     assert!(limited.code == Some(2) && is_told, "{limited:?}");
     let of_classes = [&CLASSIFY[..], &["--class-weights", "-1,2"]].concat();
     refused("id,class,x\na,up,1\na,down,2\n", &of_classes, &["class_weights must be", "found '-1'"]);
-    let levels = ["--quantiles", "0.5,0.99999999"];
-    refused("id,x\na,1\na,2\n", &[&FORECAST[..], &levels].concat(), &["quantiles must increase between 0 and 1, also rounded to 32 bits"]);
+    for levels in ["0.5,0.99999999", "0.5,0.50000001"] {
+        let args = [&FORECAST[..], &["--quantiles", levels]].concat();
+        refused("id,x\na,1\na,2\n", &args, &["quantiles must increase between 0 and 1, also rounded to 32 bits"]);
+    }
     refused("id,x\na,1\na,2\n", &[&FORECAST[..], &["--test", "nowhere.csv"]].concat(), &["nowhere.csv"]);
     refused("id,x\na,1\na,2\n", &[&FORECAST[..], &["--set", "patience=3"]].concat(), &["keep = best"]);
 }

@@ -45,6 +45,8 @@ pub(super) enum Cell<'a> {
     Text(&'a str),
     /// Milliseconds since 1970.
     Time(f64),
+    /// Nanoseconds since 1970.
+    Nanoseconds(i64),
 }
 
 /// What stands where a number is missing, whatever its case.
@@ -74,37 +76,31 @@ fn is_missing(cell: &str) -> bool {
 /// Which of `names` is the same number as `name`, as 1 and 1.0 are, where one alone is.
 pub(super) fn same_number(name: &str, names: &[String]) -> Option<usize> {
     let number = NumberName::of(name)?;
-    let is_same = |known: &String| NumberName::of(known).is_some_and(|known| known.equals(number));
+    let is_same = |known: &String| NumberName::of(known) == Some(number);
     let mut same = names.iter().enumerate().filter(|(_, known)| is_same(known)).map(|(at, _)| at);
     same.next().filter(|_| same.next().is_none())
 }
 
-/// A name that is a number, as far as it can be told from all others.
-#[derive(Debug, Clone, Copy)]
-enum NumberName {
+/// A name that is a number, as far as it can be told from all others, however it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum NumberName {
     Whole(i128),
-    Real(f64),
+    /// The bits of one with a fraction.
+    Real(u64),
 }
 
 /// 2^53, from which on different whole numbers are one 64-bit float.
-const INEXACT: f64 = 9_007_199_254_740_992.0;
+pub(super) const INEXACT: f64 = 9_007_199_254_740_992.0;
 
 impl NumberName {
-    fn of(name: &str) -> Option<Self> {
+    pub fn of(name: &str) -> Option<Self> {
         // 01 is a code.
         if let [b'0', b'0'..=b'9', ..] = name.trim_start_matches(['+', '-']).as_bytes() {
             return None;
         }
-        let real = || name.parse::<f64>().ok().filter(|real| real.abs() < INEXACT).map(Self::Real);
+        let of_real = |real: f64| if real.fract() == 0.0 { Self::Whole(real as i128) } else { Self::Real(real.to_bits()) };
+        let real = || name.parse::<f64>().ok().filter(|real| real.abs() < INEXACT).map(of_real);
         name.parse::<i128>().ok().map(Self::Whole).or_else(real)
-    }
-
-    fn equals(self, other: Self) -> bool {
-        match (self, other) {
-            (Self::Whole(a), Self::Whole(b)) => a == b,
-            (Self::Whole(whole), Self::Real(real)) | (Self::Real(real), Self::Whole(whole)) => whole as f64 == real,
-            (Self::Real(a), Self::Real(b)) => a == b,
-        }
     }
 }
 
@@ -151,6 +147,7 @@ impl Cell<'_> {
             Self::Real(number) => number.to_string().into(),
             Self::Bool(flag) => (if *flag { "true" } else { "false" }).into(),
             Self::Time(time) => Clock::TYPED.write(*time).into(),
+            Self::Nanoseconds(time) => Clock::TYPED.write(*time as f64 / OF_MILLISECOND).into(),
         }
     }
 }
@@ -241,14 +238,14 @@ impl CellReader {
             },
             Cell::Bool(flag) => Ok(f64::from(u8::from(flag))),
             Cell::Text(text) => Err(self.refused(place, "texts such as", text)),
-            Cell::Time(_) => Err(self.refused(place, "times such as", &cell.name())),
+            Cell::Time(_) | Cell::Nanoseconds(_) => Err(self.refused(place, "times such as", &cell.name())),
         }
     }
 
     /// What `cell` is among names; none where it is a number.
     fn names_of(&mut self, cell: &Cell, place: Place) -> Result<Option<Result<f64>>> {
         let is_missing_number = matches!(cell, Cell::Real(number) if number.is_nan());
-        if matches!(self.kind, Kind::Numbers) || is_missing_number || matches!(cell, Cell::Missing | Cell::Time(_)) {
+        if matches!(self.kind, Kind::Numbers) || is_missing_number || matches!(cell, Cell::Missing | Cell::Time(_) | Cell::Nanoseconds(_)) {
             return Ok(None);
         }
         let is_number = match cell {
@@ -495,6 +492,10 @@ pub(super) fn expect_name<'a>(text: &'a str, place: Place, column: &str) -> Resu
 const KNOWN: usize = 1 << 14;
 /// Milliseconds of a day.
 const DAY: f64 = 86_400_000.0;
+/// Nanoseconds of a millisecond.
+const OF_MILLISECOND: f64 = 1e6;
+/// Digits behind the point of a second, to the microsecond.
+const MOST_DIGITS: usize = 6;
 
 /// The times of a table's rows: numbers as they are, and of dates the milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq)]
@@ -504,6 +505,8 @@ pub(super) struct Times {
     pub clock: Clock,
     /// That of each row.
     pub values: Values<f64>,
+    /// Whether some were written to less than a microsecond, which is not kept.
+    pub is_cut: bool,
 }
 
 /// A column of times as it is filled.
@@ -515,13 +518,14 @@ pub(super) struct TimeColumnCells {
     values: ValuesWriter<f64>,
     /// What cells say that are there often.
     known: HashMap<String, f64>,
+    is_cut: bool,
     n_columns: usize,
 }
 
 impl TimeColumnCells {
     /// One of `n_columns`.
     pub fn new(name: String, n_columns: usize) -> Self {
-        Self { name, first: None, values: ValuesWriter::new(n_columns), known: HashMap::new(), n_columns }
+        Self { name, first: None, values: ValuesWriter::new(n_columns), known: HashMap::new(), is_cut: false, n_columns }
     }
 
     pub fn len(&self) -> usize {
@@ -533,7 +537,15 @@ impl TimeColumnCells {
     /// # Errors
     /// When it is no time, or another kind of time than the first, or as [`ValuesWriter::push`].
     pub fn push(&mut self, cell: Cell, place: Place) -> Result<()> {
-        if let Cell::Time(time) = cell {
+        let typed = match cell {
+            Cell::Time(time) => Some(time),
+            Cell::Nanoseconds(time) => {
+                self.is_cut |= time % 1000 != 0;
+                Some(time as f64 / OF_MILLISECOND)
+            }
+            _ => None,
+        };
+        if let Some(time) = typed {
             self.first.get_or_insert_with(|| (Clock::TYPED, Clock::TYPED.write(time)));
             return self.values.push(time);
         }
@@ -568,6 +580,8 @@ impl TimeColumnCells {
                 "{place}: the column '{name}' holds '{cell}', expected a time that is written like its first, '{first}'"
             )));
         };
+        let n_digits = |digits: &str| digits.bytes().take_while(u8::is_ascii_digit).count();
+        self.is_cut |= *clock != Clock::Number && cell.rsplit_once('.').is_some_and(|(_, digits)| n_digits(digits) > MOST_DIGITS);
         if self.known.len() < KNOWN {
             self.known.insert(cell.to_string(), time);
         }
@@ -592,7 +606,7 @@ impl TimeColumnCells {
             Some((clock, _)) => clock,
             None => Clock::Number,
         };
-        Ok(Times { name: self.name, clock, values })
+        Ok(Times { name: self.name, clock, values, is_cut: self.is_cut })
     }
 }
 
@@ -623,6 +637,18 @@ mod tests {
                 assert!(read(&[cell, "0.758"], true, &kind).unwrap()[0].is_nan(), "{kind:?}");
             }
         }
+    }
+
+    #[test]
+    fn nanoseconds_that_are_cut_are_known_to_be() {
+        let of = |times: [i64; 2]| {
+            let mut column = TimeColumnCells::new("ds".to_owned(), 1);
+            times.iter().try_for_each(|&time| column.push(Cell::Nanoseconds(time), Place::Row(0))).unwrap();
+            let Times { values, is_cut, .. } = column.finish().unwrap();
+            (values[0] < values[1], is_cut)
+        };
+        let first = 1_704_067_200_000_000_000;
+        assert_eq!((of([first, first + 1000]), of([first, first + 1])), ((true, false), (false, true)));
     }
 
     #[test]

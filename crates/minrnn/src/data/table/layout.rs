@@ -57,6 +57,8 @@ pub(super) const VALUE: &str = "value";
 pub(super) const TIME: &str = "time";
 /// The first column of a table without names, as those of the UCR archive are.
 pub(super) const CLASS: &str = "class";
+/// What a number of each sequence is called where an archive has one.
+pub(super) const TARGET: &str = "target";
 
 /// The class of a series of such a table, where it is not known.
 const UNKNOWN: &str = "?";
@@ -232,7 +234,10 @@ impl Long {
             categories: vec![None],
             unseen: Vec::new(),
             texts: self.texts.into_iter().map(TextsWriter::finish).collect::<Result<_>>()?,
-            times: self.times.map(|(name, clock, values)| Ok::<_, Error>(Times { name, clock, values: values.finish()? })).transpose()?,
+            times: self
+                .times
+                .map(|(name, clock, values)| Ok::<_, Error>(Times { name, clock, values: values.finish()?, is_cut: false }))
+                .transpose()?,
             places: self.places,
             leads: Vec::new(),
         })

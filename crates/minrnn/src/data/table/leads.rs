@@ -9,6 +9,7 @@ use minrnn_model::Category;
 
 use super::columns::{Numbers, Wanted};
 use super::frame::{Frame, Lead};
+use super::known_names::KnownNames;
 use super::series::Series;
 use crate::{Error, Needed, Result};
 
@@ -89,7 +90,10 @@ pub(super) fn fill_from(series: &mut [Series], leads: &[Lead], future: Option<(&
         let sentence = format!("the model reads columns that are known {farthest} steps ahead, so the rows to come are needed");
         return Err(Error::needed(Needed::RowsToCome, sentence));
     };
-    let of_name: HashMap<&str, &Series> = future.iter().map(|series| (series.name.as_str(), series)).collect();
+    let names = KnownNames::of(series.iter().map(|series| series.name.as_str()));
+    let places = names.find_all(future.iter().map(|series| series.name.as_str()))?;
+    let known = places.into_iter().zip(future).filter_map(|(place, to_come)| Some((series[place?].name.clone(), to_come)));
+    let of_name: HashMap<String, &Series> = known.collect();
     for series in series.iter() {
         let name = series.told();
         let to_come = of_name.get(series.name.as_str());

@@ -24,6 +24,7 @@ mod example;
 mod forecasting;
 mod formats;
 mod frame;
+mod known_names;
 mod label;
 mod labelling;
 mod layout;

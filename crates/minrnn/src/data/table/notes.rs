@@ -19,7 +19,7 @@ pub fn notes(task: &TableTask, series: &[Series], unseen: &[UnseenNames]) -> Vec
 
 /// Which series have a single row, in a table that tells no time from one row to the next.
 fn what_has_no_step(forecaster: &Forecaster, series: &[Series]) -> Option<String> {
-    let is_untold = |series: &&Series| series.len() == 1 && series.time_step().is_none();
+    let is_untold = |series: &&Series| series.len() == 1 && series.next_times(forecaster.horizon).is_none();
     let first = series.iter().find(is_untold).filter(|_| forecaster.time.is_some())?;
     Some(format!("{} has a single row, which tells no time to the next: the times of its forecasts are left out", first.told()))
 }

@@ -2,7 +2,7 @@
 
 use super::columns::{TimeColumn, Wanted, expect_column, is_time_name};
 use super::label::Label;
-use super::layout::{CLASS, LayoutChoice, SERIES, TIME, VALUE, are_steps, is_nameless, times_of};
+use super::layout::{CLASS, LayoutChoice, SERIES, TARGET, TIME, VALUE, are_steps, is_nameless, times_of};
 use super::times::Clock;
 use crate::{Error, Needed, Result};
 
@@ -17,8 +17,16 @@ struct Convention {
 const TO_FORECAST: [Convention; 2] =
     [Convention { group: "unique_id", target: "y", time: "ds" }, Convention { group: SERIES, target: VALUE, time: TIME }];
 
+/// Columns of a long table that are taken for the labels of its sequences: those of an archive. The first that a table has wins.
+fn labels_of(label: Label) -> &'static [&'static str] {
+    match label {
+        Label::Class => &[CLASS],
+        Label::Number => &[TARGET, CLASS],
+    }
+}
+
 /// Columns of a wide table that are taken for the classes of its series.
-const CLASSES: [&str; 3] = [CLASS, "label", "target"];
+const CLASSES: [&str; 3] = [CLASS, "label", TARGET];
 /// Columns of a wide table that are taken for the names of its series.
 const NAMES: [&str; 4] = [SERIES, "unique_id", "id", "name"];
 
@@ -71,9 +79,10 @@ impl Roles {
             taken.push(format!("group = {SERIES}"));
             understood.group = Some(SERIES.to_owned());
         }
-        if understood.target.is_empty() && has(header, CLASS) {
-            taken.push(format!("target = {CLASS}"));
-            understood.target = vec![CLASS.to_owned()];
+        let known = labels_of(label).iter().find(|name| has(header, name));
+        if let Some(&known) = known.filter(|_| understood.target.is_empty()) {
+            taken.push(format!("target = {known}"));
+            understood.target = vec![known.to_owned()];
         }
         if understood.target.is_empty() {
             let (verb, noun) = (label.verb(), label.noun());

@@ -101,6 +101,7 @@ impl<R: Read> Rows<R> {
     }
 
     fn row(&mut self) -> Result<Row<'_>> {
+        self.records.expect_closed()?;
         let (line, found, expected) = (self.records.line(), self.records.n_cells(), self.header.len());
         if found != expected {
             return Err(Error::Data(format!("line {line} has {}, expected {expected} as in the header", counted(found, "cell"))));
@@ -191,6 +192,16 @@ mod tests {
         assert_eq!(found[4], Ok((7, "a".to_owned(), vec![6.0, 5.0])));
         assert_eq!(found.len(), 5);
         assert_eq!(rows("x\n4\n", &["x"], None), [Ok((2, String::new(), vec![4.0]))]);
+    }
+
+    #[test]
+    fn text_behind_a_closing_quotation_mark_is_a_flaw_of_its_row() {
+        let found = rows("x,id\n\"1\"2,a\n3,b\n", &["x"], Some("id"));
+        assert!(
+            found[0].as_ref().is_err_and(|flaw| flaw.starts_with("line 2: text stands behind the closing quotation mark")),
+            "{found:?}"
+        );
+        assert_eq!(found[1..], [Ok((3, "b".to_owned(), vec![3.0]))]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use minrnn_model::TableTask;
 
-use super::cells::Texts;
+use super::cells::{INEXACT, Texts};
 use super::frame::{Frame, Lead};
 use super::label::Label;
 use super::times::{Clock, Step};
@@ -68,18 +68,26 @@ impl Series {
         if self.name.is_empty() { "the table".to_owned() } else { format!("the sequence '{}'", self.name) }
     }
 
-    /// Refuses steps that are not later than the ones before.
-    fn expect_rising(&self) -> Result<()> {
+    /// Refuses steps that are not later than the ones before; where the times were written finer than they are kept, they `are_cut`.
+    fn expect_rising(&self, are_cut: bool) -> Result<()> {
         let Some(at) = self.times.windows(2).position(|pair| pair[0] >= pair[1]) else { return Ok(()) };
         let of = self.told();
         let [before, time] = [at, at + 1].map(|at| self.clock.write(self.times[at]));
+        let apart = match self.clock {
+            Clock::Number if self.times[at].abs() >= INEXACT => {
+                "; numbers are told apart up to 2^53: count larger ones from the first row on"
+            }
+            _ if are_cut => "; times are told apart to the microsecond: write finer ones as whole numbers, counted from the first row on",
+            _ => "",
+        };
         Err(Error::Data(match before == time {
             true if self.name.is_empty() => {
                 format!(
-                    "{of} has two rows of the time {time}, expected one; if it has several sequences, name what tells them apart with group"
+                    "{of} has two rows of the time {time}, expected one; if it has several sequences, name what tells them apart with \
+                     group{apart}"
                 )
             }
-            true => format!("{of} has two rows of the time {time}, expected one; is the group column the right one?"),
+            true => format!("{of} has two rows of the time {time}, expected one; is the group column the right one?{apart}"),
             false => format!("{of} goes on with {time} after {before}; expected a later time"),
         }))
     }
@@ -136,8 +144,20 @@ impl Series {
             values.extend(&series.values)?;
             times.extend(&series.times)?;
             let Some(later) = of_place.get(&at) else { continue };
-            if !series.clock.agrees(later.clock) || series.times.is_empty() != later.times.is_empty() {
-                return Err(Error::Data("its times are written in another way than those of the training file".to_owned()));
+            let problem = match (series.times.is_empty(), later.times.is_empty()) {
+                (false, true) => Some(
+                    "it has no column of times, and the training file has one; give both one of the same name, or set time to nothing where their rows \
+                     are in order",
+                ),
+                (true, false) => Some(
+                    "it has a column of times, and the training file has none; give both one of the same name, or set time to nothing where their rows \
+                     are in order",
+                ),
+                _ if !series.clock.agrees(later.clock) => Some("its times are written in another way than those of the training file"),
+                _ => None,
+            };
+            if let Some(problem) = problem {
+                return Err(Error::Data(problem.to_owned()));
             }
             values.extend(&later.values)?;
             times.extend(&later.times)?;
@@ -151,7 +171,7 @@ impl Series {
             (series.values, series.times) = (values.part(value..value + n_values), times.part(time..time + n_times));
             (value, time) = (value + n_values, time + n_times);
             if more.is_some() {
-                series.expect_rising()?;
+                series.expect_rising(false)?;
             }
         }
         Ok(())
@@ -164,9 +184,12 @@ impl Series {
 
     /// The times of the next `n` steps as they would be written, those of the rows to come where they are given; none where no column tells.
     pub fn next_times(&self, n: usize) -> Option<Vec<String>> {
-        let (step, known) = (self.time_step()?, &self.to_come[..n.min(self.to_come.len())]);
+        let known = &self.to_come[..n.min(self.to_come.len())];
         let &last = known.last().or(self.times.last())?;
-        let more = self.clock.go_on(last, step, n - known.len());
+        let more = match n - known.len() {
+            0 => Vec::new(),
+            n_more => self.clock.go_on(last, self.time_step()?, n_more),
+        };
         Some(known.iter().copied().chain(more).map(|time| self.clock.write(time)).collect())
     }
 
@@ -215,7 +238,8 @@ impl Series {
             usual_step: None,
         };
         let mut series: Vec<Self> = names.zip(&rows.of_series).map(of).collect();
-        series.iter().try_for_each(Self::expect_rising)?;
+        let are_cut = times.is_some_and(|times| times.is_cut);
+        series.iter().try_for_each(|series| series.expect_rising(are_cut))?;
         Self::fill_leads(&mut series, &frame.leads)?;
         if least < 2 && series.iter().any(|series| series.len() == 1) {
             let usual = Self::step_of_most(&series);
@@ -322,7 +346,7 @@ mod tests {
         let times = rows.iter().map(|&(_, time)| f64::from(time)).collect::<Vec<f64>>();
         let frame = Frame {
             numbers: vec![column(1.0), column(10.0), column(0.0)],
-            times: Some(Times { name: "t".to_owned(), clock: Clock::Number, values: times.into() }),
+            times: Some(Times { name: "t".to_owned(), clock: Clock::Number, values: times.into(), is_cut: false }),
             leads: vec![Lead { at: 2, of: 0, ahead: 2 }],
             ..Frame::of(&["row", "ten", "row+2"])
         };

@@ -684,6 +684,13 @@ mod tests {
     }
 
     #[test]
+    fn years_behind_9999_have_a_sign_and_are_read_so() {
+        let (next, _) = next(&["9999-12-30", "9999-12-31"]);
+        assert_eq!(next, ["+10000-01-01", "+10000-01-02"]);
+        assert_eq!(times(&[&next[0], &next[1]]).1[1], times(&["9999-12-31"]).1[0] + 2.0 * DAY);
+    }
+
+    #[test]
     fn a_time_at_the_end_of_the_calendar_does_not_panic() {
         let (clock, times) = times(&["9999-11-30", "9999-12-31"]);
         let step = clock.step(&times).unwrap();

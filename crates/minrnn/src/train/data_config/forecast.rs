@@ -26,7 +26,7 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
         })?;
         // The loss has them as f32, of which 0 and 1 are no levels.
         let is_level = |level: &f64| *level as f32 > 0.0 && (*level as f32) < 1.0;
-        let is_rising = quantiles.windows(2).all(|pair| pair[0] < pair[1]) && quantiles.iter().all(is_level);
+        let is_rising = quantiles.windows(2).all(|pair| (pair[0] as f32) < pair[1] as f32) && quantiles.iter().all(is_level);
         require(quantiles.is_empty() || is_rising && quantiles.contains(&0.5), || {
             format!("quantiles must increase between 0 and 1, also rounded to 32 bits, and include 0.5, found {quantiles:?}")
         })?;

@@ -18,8 +18,8 @@ use crate::{Error, Needed, Result};
 pub struct TableConfig {
     /// Columns of numbers to read, or of names, of which each is an input of 0 or 1. Default none: all but group and class, or those that are forecast.
     pub columns: Vec<String>,
-    /// The column with the class or the number of a sequence, or the columns that are forecast. Default none: the one that is called class; to
-    /// forecast, y or value.
+    /// The column with the class or the number of a sequence, or the columns that are forecast. Default none: the one that is called class, of a
+    /// number target; to forecast, y or value.
     pub target: Vec<String>,
     /// The column that names the sequence of a row. Default none: the table is one sequence; where no target is named to be forecast, the column
     /// unique_id or series, and to classify the column series.
@@ -31,8 +31,8 @@ pub struct TableConfig {
     /// `wide-columns` a row for each time with a column for each series; `auto` takes a table for `wide-series` where nothing names the series and the
     /// other columns are numbered or dated steps, and else for `long`. Default `auto`.
     pub layout: LayoutChoice,
-    /// What is done with a number that is missing (an empty cell, NaN, NA, null, none or ?): `error` refuses it, `forward-fill` reads the last one that is
-    /// known, and `mask` does so too and tells the model. Values to come that are missing are not learned from. Default `error`.
+    /// What is done with a number that is missing (an empty cell, NaN, NA, N/A, null, none or ?): `error` refuses it, `forward-fill` reads the last one that
+    /// is known, and `mask` does so too and tells the model. Values to come that are missing are not learned from. Default `error`.
     pub missing: Missing,
     /// Classify: how much sequences of each class count in training: `balanced`, so that all classes count the same, or classes with weights, such as
     /// `worn=5`. Default none: all sequences count the same.

@@ -1,7 +1,6 @@
 //! Which rows of a table a model has learned from, told by the table that it was trained on.
 
-use std::collections::HashMap;
-
+use super::super::known_names::KnownNames;
 use super::super::series::Series;
 use super::Forecasting;
 
@@ -13,9 +12,9 @@ impl Forecasting {
     /// test part or, of a model that has `learned_all`, all but a test file. Sequences are the same where their names and numbers are.
     pub(super) fn learned_steps(&self, series: &[Series], learned_all: bool) -> Vec<usize> {
         let table = &self.table;
-        let known: HashMap<&str, usize> = table.series.iter().enumerate().map(|(at, series)| (series.name.as_str(), at)).collect();
+        let known = KnownNames::of(table.series.iter().map(|series| series.name.as_str()));
         let steps = |series: &Series| {
-            let &at = known.get(series.name.as_str())?;
+            let at = known.find(&series.name)?;
             let bounds = &table.bounds[at];
             let end = if learned_all { table.end_of_all(bounds) } else { bounds.validation };
             let width = series.width;

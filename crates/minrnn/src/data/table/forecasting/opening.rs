@@ -1,14 +1,14 @@
 //! From files to sequences with their parts.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use minrnn_model::{Category, Forecaster};
 
 use super::super::frame::Lead;
+use super::super::known_names::KnownNames;
 use super::super::paces::{self, Paces};
-use super::super::roles::together;
+use super::super::roles::{Understood, together};
 use super::super::series::Series;
 use super::super::values::Values;
 use super::super::{Division, Frame, Names, Numbers, Opened, Wanted, categories, leads, normalization, other_columns, read_table};
@@ -32,7 +32,7 @@ struct Found {
 #[derive(Default)]
 struct Gathered {
     series: Vec<Series>,
-    places: HashMap<String, usize>,
+    names: KnownNames,
 }
 
 impl Gathered {
@@ -41,11 +41,13 @@ impl Gathered {
         // One step more of a known sequence is enough.
         let least = if self.series.is_empty() { 2 } else { 1 };
         let mut later = Vec::new();
-        for series in Series::of_at_least(frame, config.group.as_ref().map(|_| &frame.texts[0]), least)? {
-            match self.places.get(&series.name) {
-                Some(&at) => later.push((at, series)),
+        let found = Series::of_at_least(frame, config.group.as_ref().map(|_| &frame.texts[0]), least)?;
+        let places = self.names.find_all(found.iter().map(|series| series.name.as_str()))?;
+        for (series, place) in found.into_iter().zip(places) {
+            match place {
+                Some(at) => later.push((at, series)),
                 None => {
-                    self.places.insert(series.name.clone(), self.series.len());
+                    self.names.insert(&series.name, self.series.len());
                     self.series.push(series);
                 }
             }
@@ -72,6 +74,20 @@ fn untaken(season: usize, longest: usize) -> String {
          sequences, or choose a shorter season",
         shortness(longest)
     )
+}
+
+/// That the file of `part` has sequences that no file before it has, if so, as a sentence.
+fn novelty(part: Part, new: &[Series]) -> Understood {
+    let name = &new.first()?.name;
+    let part = part.name();
+    Some(match new.len() {
+        1 => {
+            format!("1 sequence of the {part}, '{name}', is in no table before it: it is scored from its first step on, without a history")
+        }
+        n => format!(
+            "{n} sequences of the {part}, such as '{name}', are in no table before it: they are scored from their first step on, without a history"
+        ),
+    })
 }
 
 impl Forecasting {
@@ -126,6 +142,10 @@ impl Forecasting {
             }
         };
         let bounds: Vec<Bounds> = gathered.series.iter().enumerate().map(bounds).collect();
+        let read_before = validated.as_ref().map_or(trained.len(), Vec::len);
+        let [new_to_validate, new_to_test] =
+            [(Part::Validation, trained.len()..read_before), (Part::Test, read_before..gathered.series.len())]
+                .map(|(part, new)| novelty(part, &gathered.series[new]));
         let Found { of_names, time, leads, .. } = found.unwrap_or_default();
         let categories = match &config.like {
             Some(like) => like.categories.clone(),
@@ -148,7 +168,8 @@ impl Forecasting {
         let config = &ForecastingConfig { season, ..config.clone() };
         let task = Self::new(gathered.series.into(), bounds, config, time, categories).map_err(|error| error.in_file(path))?;
         let [validated, tested] = [Part::Validation, Part::Test].map(|part| task.table.shortness(part));
-        let understood = together([understood.clone(), config.blindness(), told_of_season, gaps, validated, tested]);
+        let understood =
+            together([understood.clone(), config.blindness(), new_to_validate, new_to_test, told_of_season, gaps, validated, tested]);
         let task = Self { understood, unfit, ..task };
         task.table.expect_all_readable(|| {
             let known = Names::known(&task.table.forecaster.columns, &task.table.forecaster.categories);

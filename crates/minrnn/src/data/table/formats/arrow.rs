@@ -13,7 +13,7 @@ use arrow_array::types::{
     Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
     TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow_array::{Array, RecordBatch, RecordBatchReader};
+use arrow_array::{Array, RecordBatch, RecordBatchReader, new_empty_array};
 use arrow_buffer::{Buffer, i256};
 use arrow_ipc::CompressionType;
 use arrow_ipc::reader::StreamDecoder;
@@ -288,7 +288,7 @@ fn cells<'a>(name: &str, array: &'a dyn Array) -> Result<Cells<'a>> {
         DataType::Timestamp(TimeUnit::Second, _) => of!(array.as_primitive::<TimestampSecondType>(), times(1e-3)),
         DataType::Timestamp(TimeUnit::Millisecond, _) => of!(array.as_primitive::<TimestampMillisecondType>(), times(1.0)),
         DataType::Timestamp(TimeUnit::Microsecond, _) => of!(array.as_primitive::<TimestampMicrosecondType>(), times(1e3)),
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => of!(array.as_primitive::<TimestampNanosecondType>(), times(1e6)),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => of!(array.as_primitive::<TimestampNanosecondType>(), Cell::Nanoseconds),
         DataType::Dictionary(_, values) if !matches!(**values, DataType::Dictionary(..)) => {
             let dictionary = array.as_any_dictionary();
             if dictionary.values().is_empty() {
@@ -322,14 +322,17 @@ fn of_zone(name: &str, zone: &str) -> Error {
     ))
 }
 
-/// Refuses columns of times of a zone that is not UTC in a schema as other formats hold it; one that cannot be read tells of none.
-pub(super) fn expect_utc<'a>(schema: &[u8], mut columns: impl Iterator<Item = &'a str>) -> Result<()> {
+/// Refuses columns whose types in a schema as other formats hold it are none that are read here; one that cannot be read tells of none.
+pub(super) fn expect_readable<'a>(schema: &[u8], mut columns: impl Iterator<Item = &'a str>) -> Result<()> {
     let Ok(schema) = arrow_ipc::convert::try_schema_from_ipc_buffer(schema) else { return Ok(()) };
-    let refused = columns.find_map(|name| match schema.field_with_name(name).ok()?.data_type() {
-        DataType::Timestamp(_, Some(zone)) if !is_utc(zone) => Some(of_zone(name, zone)),
-        _ => None,
-    });
-    refused.map_or(Ok(()), Err)
+    columns.try_for_each(|name| {
+        let Ok(field) = schema.field_with_name(name) else { return Ok(()) };
+        let of_values = match field.data_type() {
+            DataType::Dictionary(_, values) => &**values,
+            other => other,
+        };
+        cells(name, &*new_empty_array(of_values)).map(drop)
+    })
 }
 
 fn whole<'a, T: ArrowPrimitiveType<Native: Into<i128>>>(array: &'a dyn Array) -> Cells<'a> {

@@ -1,9 +1,12 @@
 //! Tables as comma-separated values: RFC 4180 with a header, parsed by `csv-core`. A semicolon or a tab may stand for the comma.
 
+mod marks;
+
 use std::io::{BufRead, BufReader, Chain, Cursor, Read};
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
+use self::marks::Marks;
 use super::super::cells::{Cell, Place, expect_name};
 use super::super::columns::Positions;
 use super::super::frame::Filling;
@@ -57,6 +60,7 @@ impl<R: Read> super::Reader for Csv<R> {
 
     fn read(mut self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()> {
         while std::mem::take(&mut self.is_row) || self.records.advance()? {
+            self.records.expect_closed()?;
             let (line, found, expected) = (self.records.line, self.records.n_cells(), self.header.len());
             if found != expected {
                 return Err(Error::Data(format!("line {line} has {}, expected {expected} as in the header", counted(found, "cell"))));
@@ -88,6 +92,7 @@ pub struct Records<R> {
     line: u64,
     /// The line that is read next.
     next_line: u64,
+    marks: Marks,
 }
 
 impl<R: Read> Records<R> {
@@ -96,9 +101,10 @@ impl<R: Read> Records<R> {
         if beginning.starts_with(BYTE_ORDER_MARK) {
             beginning.drain(..BYTE_ORDER_MARK.len());
         }
-        let parser = ReaderBuilder::new().delimiter(delimiter(&beginning)).build();
+        let delimiter = delimiter(&beginning);
+        let (parser, marks) = (ReaderBuilder::new().delimiter(delimiter).build(), Marks::new(delimiter));
         let source = BufReader::new(Cursor::new(beginning).chain(source));
-        Ok(Self { source, parser, bytes: vec![0; 1 << 12], ends: vec![0; 1 << 6], n_ends: 0, line: 0, next_line: 1 })
+        Ok(Self { source, parser, bytes: vec![0; 1 << 12], ends: vec![0; 1 << 6], n_ends: 0, line: 0, next_line: 1, marks })
     }
 
     /// The names of the columns, which the first record has.
@@ -106,6 +112,7 @@ impl<R: Read> Records<R> {
         if !self.advance()? {
             return Err(Error::Data("it is empty; expected a header with the names of columns".to_owned()));
         }
+        self.expect_closed()?;
         (0..self.n_cells()).map(|at| self.text(at).map(|name| name.trim().to_owned())).collect()
     }
 
@@ -113,6 +120,7 @@ impl<R: Read> Records<R> {
     pub fn advance(&mut self) -> Result<bool> {
         self.skip_empty_lines()?;
         self.line = self.next_line;
+        self.marks.begin();
         let (mut n_bytes, mut n_ends, mut begun) = (0, 0, false);
         loop {
             let input = self.source.fill_buf().map_err(failed)?;
@@ -125,6 +133,8 @@ impl<R: Read> Records<R> {
                 return Err(Error::Data(format!("the record that begins on line {} {sentence}", self.line)));
             }
             begun |= taken > 0;
+            // Every byte is one of a cell or ends one, but the marks around cells.
+            self.marks.pass(&input[..taken], self.next_line, taken == written + ended);
             if !is_end {
                 self.next_line += input[..taken].iter().filter(|&&byte| byte == b'\n').count() as u64;
                 self.source.consume(taken);
@@ -158,6 +168,19 @@ impl<R: Read> Records<R> {
                 return Ok(());
             }
         }
+    }
+
+    /// Refuses the current record where text stands behind a closing quotation mark.
+    ///
+    /// # Errors
+    /// A sentence with its place.
+    pub fn expect_closed(&self) -> Result<()> {
+        let Some([line, opened]) = self.marks.found() else { return Ok(()) };
+        let of = if line == opened { String::new() } else { format!(" of the cell that begins on line {opened}") };
+        Err(Error::Data(format!(
+            "line {line}: text stands behind the closing quotation mark{of}, expected the next cell or the end of the line; close every quotation mark, \
+             and write one within a cell twice"
+        )))
     }
 
     /// The line on which the current record begins, from 1.
@@ -322,6 +345,33 @@ mod tests {
         assert_eq!(refused("id,x,y,x\na,1,2,3", &wanted(&["y", "x"], &["id"])), sentence);
         assert_eq!(refused("id,y,id\na,2,3", &others), sentence.replace('x', "id"));
         assert_eq!(read("id,x,y,x\na,1,2,3".as_bytes(), &wanted(&["y"], &["id"])).unwrap().numbers, [[2.0]]);
+    }
+
+    #[test]
+    fn a_mark_that_is_left_open_in_every_row_swallows_none() {
+        let rows: String = (0..60).map(|row| format!("{row},\"ab\n")).collect();
+        let told = "line 3: text stands behind the closing quotation mark of the cell that begins on line 2, expected the next cell or the end of the \
+                    line; close every quotation mark, and write one within a cell twice";
+        for drops in [false, true] {
+            let table = format!("x,id\n{rows}");
+            let wanted = wanted(&["x"], &["id"]);
+            let found = if drops { read(Drops(table.as_bytes()), &wanted) } else { read(table.as_bytes(), &wanted) };
+            assert_eq!(found.unwrap_err().to_string(), told);
+        }
+        for behind in ["\"a\"b,1", "\"a\" b,1", "\"a\" \"b\",1", "c,\"1\"0"] {
+            assert!(
+                refusal(format!("id,x\nv,2\n{behind}\n")).starts_with("line 3: text stands behind the closing quotation mark, expected"),
+                "{behind}"
+            );
+        }
+        assert!(refusal("\"id\"s,x\na,1\n").starts_with("line 1: text stands behind"));
+        // Blanks, ends of lines, doubled marks and marks within a plain cell.
+        let table = "id,x\r\n\"a\" ,\"1\"\r\na\"b\"c,\"2\" \n\"\"\"d\"\"\n,\",3\n\"\"\"\",\"4\"";
+        for frame in [read(table.as_bytes(), &wanted(&["x"], &["id"])), read(Drops(table.as_bytes()), &wanted(&["x"], &["id"]))] {
+            let frame = frame.unwrap();
+            assert_eq!(frame.numbers, [[1.0, 2.0, 3.0, 4.0]]);
+            assert_eq!(frame.texts[0].distinct(), ["a", "a\"b\"c", "\"d\"\n,", "\""]);
+        }
     }
 
     #[test]

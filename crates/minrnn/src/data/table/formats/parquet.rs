@@ -64,7 +64,7 @@ impl<R: ChunkReader + 'static> Table<R> {
             expect_flat(&schema.column(at))?;
             expect_plain(&schema.column(at))?;
         }
-        self.expect_utc(positions)?;
+        self.expect_readable(positions)?;
         let mut first_row = 0;
         for group in 0..self.reader.num_row_groups() {
             let group = self.reader.get_row_group(group).map_err(unreadable)?;
@@ -109,13 +109,13 @@ impl<R: ChunkReader + 'static> Table<R> {
 }
 
 impl<R: ChunkReader + 'static> Table<R> {
-    /// Times are in UTC, and of which zone they were stands in a schema of Arrow's where Arrow wrote the file.
-    fn expect_utc(&self, positions: &Positions) -> Result<()> {
+    /// Of which zone times were, and what else numbers and byte strings are meant to be, stands in a schema of Arrow's where Arrow wrote the file.
+    fn expect_readable(&self, positions: &Positions) -> Result<()> {
         let Some(pairs) = self.reader.metadata().file_metadata().key_value_metadata() else { return Ok(()) };
         let schema = pairs.iter().find(|pair| pair.key == "ARROW:schema").and_then(|pair| pair.value.as_ref());
         let Some(schema) = schema.and_then(|schema| BASE64_STANDARD.decode(schema).ok()) else { return Ok(()) };
         let places = positions.numbers.iter().chain(&positions.texts).chain(&positions.time);
-        arrow::expect_utc(&schema, places.map(|&at| self.header[at].as_str()))
+        arrow::expect_readable(&schema, places.map(|&at| self.header[at].as_str()))
     }
 }
 
@@ -130,7 +130,7 @@ impl<R: ChunkReader + 'static> super::Reader for Table<R> {
 
     fn dates(&mut self) -> Result<Vec<bool>> {
         let columns = self.reader.metadata().file_metadata().schema_descr().columns().iter();
-        Ok(columns.map(|column| matches!(Meaning::of(column), Meaning::Times(_) | Meaning::Days)).collect())
+        Ok(columns.map(|column| matches!(Meaning::of(column), Meaning::Times(_) | Meaning::Nanoseconds | Meaning::Days)).collect())
     }
 
     fn read(self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()> {
@@ -218,6 +218,8 @@ enum Meaning {
     Decimal(i32),
     /// Times, of which so many are a millisecond.
     Times(f64),
+    /// Nanoseconds since 1970.
+    Nanoseconds,
     /// Days since 1970.
     Days,
 }
@@ -225,11 +227,11 @@ enum Meaning {
 impl Meaning {
     fn of(column: &ColumnDescriptor) -> Self {
         match (column.logical_type_ref(), column.converted_type()) {
-            (Some(LogicalType::Timestamp(time)), _) => Self::Times(match time.unit {
-                TimeUnit::MILLIS => 1.0,
-                TimeUnit::MICROS => 1e3,
-                TimeUnit::NANOS => 1e6,
-            }),
+            (Some(LogicalType::Timestamp(time)), _) => match time.unit {
+                TimeUnit::MILLIS => Self::Times(1.0),
+                TimeUnit::MICROS => Self::Times(1e3),
+                TimeUnit::NANOS => Self::Nanoseconds,
+            },
             (None, ConvertedType::TIMESTAMP_MILLIS) => Self::Times(1.0),
             (None, ConvertedType::TIMESTAMP_MICROS) => Self::Times(1e3),
             (Some(LogicalType::Date), _) | (None, ConvertedType::DATE) => Self::Days,
@@ -247,6 +249,7 @@ impl Meaning {
             Self::Unsigned => Cell::Whole((number as u64 & mask).into()),
             Self::Decimal(scale) => Cell::decimal(number.into(), *scale),
             Self::Times(of_millisecond) => Cell::Time(number as f64 / of_millisecond),
+            Self::Nanoseconds => Cell::Nanoseconds(number),
             Self::Days => Cell::Time(number as f64 * 86_400_000.0),
         }
     }
@@ -365,6 +368,7 @@ mod tests {
     use parquet::basic::Compression;
     use parquet::column::writer::ColumnWriter;
     use parquet::data_type::ByteArray;
+    use parquet::file::metadata::KeyValue;
     use parquet::file::properties::WriterProperties;
     use parquet::file::writer::SerializedFileWriter;
     use parquet::schema::parser::parse_message_type;
@@ -500,15 +504,30 @@ mod tests {
 
     /// A file of one column of whole numbers, its type as older writers have it.
     fn of_whole(column: &str, numbers: [i64; 2]) -> File {
+        of_arrow(column, numbers, None)
+    }
+
+    /// The same of a column that Arrow wrote as one of `meaning`; texts of the numbers where it is binary.
+    fn of_arrow(column: &str, numbers: [i64; 2], meaning: Option<arrow_schema::DataType>) -> File {
         let mut file = tempfile::tempfile().unwrap();
         let schema = Arc::new(parse_message_type(&format!("message table {{ required {column}; }}")).unwrap());
-        let mut writer = SerializedFileWriter::new(&mut file, schema, Default::default()).unwrap();
+        let in_arrow = meaning.map(|meaning| {
+            let schema = arrow_schema::Schema::new(vec![arrow_schema::Field::new("n", meaning, false)]);
+            let bytes = arrow_ipc::writer::StreamWriter::try_new(Vec::new(), &schema).unwrap().into_inner().unwrap();
+            vec![KeyValue::new("ARROW:schema".to_owned(), BASE64_STANDARD.encode(bytes))]
+        });
+        let properties = WriterProperties::builder().set_key_value_metadata(in_arrow).build();
+        let mut writer = SerializedFileWriter::new(&mut file, schema, Arc::new(properties)).unwrap();
         let mut group = writer.next_row_group().unwrap();
         let mut column = group.next_column().unwrap().unwrap();
         match column.untyped() {
             ColumnWriter::Int32ColumnWriter(column) => _ = column.write_batch(&numbers.map(|number| number as i32), None, None).unwrap(),
             ColumnWriter::Int64ColumnWriter(column) => _ = column.write_batch(&numbers, None, None).unwrap(),
-            _ => unreachable!("it is one of whole numbers"),
+            ColumnWriter::ByteArrayColumnWriter(column) => {
+                let texts = numbers.map(|number| ByteArray::from(number.to_string().into_bytes()));
+                _ = column.write_batch(&texts, None, None).unwrap();
+            }
+            _ => unreachable!("it is one of whole numbers or bytes"),
         }
         column.close().unwrap();
         group.close().unwrap();
@@ -534,6 +553,28 @@ mod tests {
             let sentence = read(of_whole(column, [1, 7]), &wanted(&["n"], &[])).unwrap_err().to_string();
             assert!(sentence.starts_with("the column 'n' holds times of the day, expected numbers"), "{sentence}");
         }
+    }
+
+    #[test]
+    fn what_arrow_wrote_is_read_as_its_types_are() {
+        use arrow_schema::DataType::{Binary, Dictionary, Duration, Int32, Int64, LargeBinary, Utf8};
+        let sentence =
+            |column, meaning, wanted: &Wanted| read(of_arrow(column, [1, 7], Some(meaning)), wanted).map_err(|error| error.to_string());
+        let number = wanted(&["n"], &[]);
+        let told = sentence("int64 n", Duration(arrow_schema::TimeUnit::Nanosecond), &number).unwrap_err();
+        assert!(
+            told.starts_with("the column 'n' holds Duration(") && told.contains("expected numbers, texts or times; convert it"),
+            "{told}"
+        );
+        assert_eq!(sentence("int64 n", Int64, &number).unwrap().numbers, [[1.0, 7.0]]);
+        let name = Wanted { numbers: Numbers::Named(Vec::new()), time: TimeColumn::Named("n".to_owned()), ..wanted(&[], &["n"]) };
+        let dictionary = || Dictionary(Box::new(Int32), Box::new(Utf8));
+        for (of, is_text) in [(Binary, false), (LargeBinary, false), (Utf8, true), (dictionary(), true)] {
+            let found = sentence("binary n", of.clone(), &name);
+            assert!(found.is_ok() == is_text && found.err().is_none_or(|told| told.contains("expected numbers, texts or times")), "{of}");
+        }
+        // Of writers that say no more, byte strings may be texts.
+        assert_eq!(read(of_whole("binary n", [1, 7]), &name).unwrap().texts[0].distinct(), ["1", "7"]);
     }
 
     #[test]

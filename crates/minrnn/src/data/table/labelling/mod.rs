@@ -10,6 +10,7 @@ mod errors;
 mod hits;
 mod parts;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use self::errors::{NumberErrors, median};
 use self::hits::ClassHits;
 use self::parts::Parts;
 use super::categories;
-use super::cells::same_number;
+use super::cells::{NumberName, same_number};
 use super::example;
 use super::label::Label;
 use super::layout::VALUE;
@@ -47,7 +48,7 @@ pub struct LabellingConfig {
     pub label: Label,
     /// Columns that are read; none: all but the group and the label.
     pub columns: Vec<String>,
-    /// The column with the label, the same in all rows of a sequence; empty: the one that is called class.
+    /// The column with the label, the same in all rows of a sequence; empty: the one that is called class, of a number target.
     pub target: String,
     /// The column that names the sequence of a row; empty: the one that is called series.
     pub group: String,
@@ -279,9 +280,12 @@ pub fn read_labels(task: &TableTask, table: TableSource<'_>) -> Result<Vec<Strin
     Ok(found.map_err(|error| error.in_file(path))?.into_iter().map(|label| names[label as usize].to_owned()).collect())
 }
 
-/// Names of the classes of a training table, in order.
+/// Names of the classes of a training table, in order; of several that are the same number, as 1 and 1.0 are, the shortest.
 fn classes_of(frame: &Frame, target: &str) -> Result<Vec<String>> {
     let mut names = frame.texts[1].distinct().to_vec();
+    let mut numbers = HashSet::new();
+    names.sort_unstable_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
+    names.retain(|name| NumberName::of(name).is_none_or(|number| numbers.insert(number)));
     names.sort_unstable();
     match &names[..] {
         [only] => Err(Error::Data(format!("the column '{target}' has one value, '{only}'; expected at least two classes"))),

@@ -144,6 +144,22 @@ fn a_class_that_is_a_number_is_known_however_a_file_writes_it() {
 }
 
 #[test]
+fn classes_that_are_one_number_are_one_called_as_the_shortest_of_them() {
+    let classes = |names: &[&str]| {
+        let rows = (0..20).map(|id| format!("s{id},{0},{id}\ns{id},{0},1\n", names[id % names.len()]));
+        let task = classification(write_table(&("id,class,x\n".to_owned() + &rows.collect::<String>())).path());
+        task.map(|task| task.table_task().unwrap().classes().to_vec())
+    };
+    assert_eq!(classes(&["1.0", "1", "2", "+1", "1e0"]).unwrap(), ["1", "2"]);
+    assert_eq!(classes(&["2.50", "1.0", "2.5", "1.00"]).unwrap(), ["1.0", "2.5"]);
+    // What is written alike stays, and so do codes and names.
+    assert_eq!(classes(&["1.0", "2.0"]).unwrap(), ["1.0", "2.0"]);
+    assert_eq!(classes(&["01", "1", "b"]).unwrap(), ["01", "1", "b"]);
+    let refused = classes(&["1", "1.0"]).unwrap_err().to_string();
+    assert!(refused.contains("has one value, '1'; expected at least two classes"), "{refused}");
+}
+
+#[test]
 fn rows_that_are_missing_are_told_of_sequences_with_labels_too() {
     let table = |missing: Option<usize>| {
         let days = |id: usize| (0..10).filter(move |&day| id > 0 || Some(day) != missing);

@@ -145,6 +145,42 @@ fn files_for_validation_and_test_follow_the_sequences_of_the_same_name() {
 }
 
 #[test]
+fn sequences_go_on_in_files_that_write_their_numbers_in_another_way_and_new_ones_are_told() {
+    let open = |names: [&str; 2]| {
+        let own = write_table("id,x\n1,1\n1,2\n1,3\n2,1\n2,2\n");
+        let test = write_table(&names.iter().fold("id,x\n".to_owned(), |text, name| text + &format!("{name},6\n{name},7\n")));
+        let division = Division { test: Some(test.path().to_owned()), validates: false, ..division(0.5) };
+        Forecasting::open(own.path(), &ForecastingConfig { group: Some("id".to_owned()), division, ..forecasting(&["x"], 1) })
+    };
+    let scored = |task: &Forecasting| {
+        let mut set = task.evaluation(8, 0, Purpose::TestData, 1).unwrap();
+        (0..set.n_batches()).map(|index| set.batch(index).unwrap().n_scored()).sum::<usize>()
+    };
+    let told = |names| {
+        let task = open(names).unwrap();
+        (scored(&task), task.understood().map(str::to_owned))
+    };
+    assert_eq!(told(["1", "2"]), (4, None));
+    assert_eq!(told(["2.0", "1.0"]), (4, None));
+    let (n, one) = told(["1.0", "3.0"]);
+    assert_eq!(n, 3);
+    assert_eq!(
+        one.unwrap(),
+        "1 sequence of the test part, '3.0', is in no table before it: it is scored from its first step on, without a history"
+    );
+    let both = told(["01", "b"]).1.unwrap();
+    assert!(both.starts_with("2 sequences of the test part, such as '01', are in no table before it: they are scored"), "{both}");
+    let refused = open(["1", "1.0"]).unwrap_err().to_string();
+    assert!(refused.contains("it names one sequence in two ways, '1' and '1.0', which are the same number"), "{refused}");
+    // What was learned of a table is known in one that writes them so.
+    let task = open(["1", "2"]).unwrap();
+    let Some(TableTask::Forecast(forecaster)) = task.table_task() else { panic!("expected a forecaster") };
+    let other = write_table("id,x\n1.0,1\n1.0,2\n1.0,3\n1.0,6\n1.0,7\n");
+    let backtest = Backtest::open(other.path(), &forecaster, Origins { n: 9, stride: None }).unwrap();
+    assert_eq!((backtest.n_forecasts(), backtest.n_learned(&task, false)), (3, 1));
+}
+
+#[test]
 fn what_cannot_be_learned_from_is_a_sentence_with_the_file() {
     let refusal = |found: crate::Result<()>| match found.unwrap_err() {
         Error::Malformed { problem, .. } => problem,

@@ -37,6 +37,30 @@ fn what_the_calendar_tells_is_known_ahead_by_the_times_of_the_rows_to_come() {
 }
 
 #[test]
+fn rows_to_come_are_those_of_a_sequence_however_its_number_is_written_and_tell_the_times_of_a_single_row() {
+    let rows = (0..40).fold("id,ds,y,offer\n".to_owned(), |text, t| text + &format!("1,{},{},{}\n", t + 1, t % 5, t % 3));
+    let file = write_table(&rows);
+    let config = ForecastingConfig {
+        known_ahead: owned(&["offer"]),
+        group: Some("id".to_owned()),
+        division: Division { time: TimeColumn::Found, validates: false, ..division(0.8) },
+        ..forecasting(&["y"], 2)
+    };
+    let task = Forecasting::open(file.path(), &config).unwrap().table_task().unwrap();
+    let future = write_table("id,ds,offer\n1.0,41,7\n1.0,42,8\n");
+    let read = |history: &Path, future: &str| read_series_to_forecast(&task, history, Some(write_table(future).path()));
+    let series = read_series_to_forecast(&task, file.path(), Some(future.path())).unwrap();
+    assert_eq!(series[0].step(39)[1..], [0.0, 7.0, 8.0]);
+    let refused = read(file.path(), "id,ds,offer\n1,41,7\n1.0,41,7\n1,42,8\n1.0,42,8\n").unwrap_err().to_string();
+    assert!(refused.contains("it names one sequence in two ways, '1' and '1.0'"), "{refused}");
+    let single = write_table("id,ds,y,offer\n1,40,4,0\n");
+    let series = read(single.path(), "id,ds,offer\n1,41,7\n1,43,8\n").unwrap();
+    assert_eq!(series[0].next_times(2).unwrap(), ["41", "43"]);
+    assert_eq!(series[0].next_times(3), None);
+    assert_eq!(notes(&task, &series, &[]), Vec::<String>::new());
+}
+
+#[test]
 fn columns_of_the_table_in_place_of_what_is_known_ahead_are_told() {
     let open = |header: &str| {
         let file = write_table(&(0..40).fold(format!("{header}\n"), |text, t| text + &format!("{},{},{}\n", t % 3, t % 5, t % 7)));

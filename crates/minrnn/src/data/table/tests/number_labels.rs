@@ -55,6 +55,22 @@ fn a_number_stands_at_the_last_step_and_is_compared_with_the_median() {
 }
 
 #[test]
+fn the_number_of_an_archive_is_found_by_its_name() {
+    let rows = (0..20).fold("@targetlabel true\n@data\n".to_owned(), |text, at| text + &format!("{at},2,3:{}\n", 10 * at));
+    let open = |text: &str, label| {
+        let (target, group) = (String::new(), String::new());
+        Labelling::open(write_table(text).path(), LabellingConfig { label, target, group, ..of_numbers() })
+    };
+    let task = open(&rows, Label::Number).unwrap();
+    assert_eq!(task.table_task().unwrap().targets(), ["target"]);
+    assert_eq!(task.understood(), Some("read with group = series, target = target, as its columns are called"));
+    assert!(open(&rows, Label::Class).is_err());
+    let names: String = (0..20).map(|at| format!(" {}", 10 * at)).collect();
+    let classes = rows.replace("@targetlabel true", &format!("@classlabel true{names}"));
+    assert_eq!(open(&classes, Label::Number).unwrap().table_task().unwrap().targets(), ["class"]);
+}
+
+#[test]
 fn what_has_no_number_to_learn_is_a_sentence() {
     let refused = |text: &str| Labelling::open(write_table(text).path(), of_numbers()).unwrap_err().to_string();
     assert!(

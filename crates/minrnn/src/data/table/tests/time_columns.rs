@@ -61,6 +61,28 @@ fn a_column_that_alone_holds_dates_is_that_of_times() {
 }
 
 #[test]
+fn two_rows_of_a_time_are_told_with_how_far_times_are_told_apart_where_they_may_differ() {
+    let config = ForecastingConfig { division: Division { time: TimeColumn::Found, ..division(0.5) }, ..forecasting(&["x"], 1) };
+    let refused = |[before, time]: [&str; 2]| {
+        let file = write_table(&format!("ds,x\n{before},1\n{time},2\n"));
+        Forecasting::open(file.path(), &config).unwrap_err().to_string()
+    };
+    let plain = "expected one; if it has several sequences, name what tells them apart with group";
+    let cut = "group; times are told apart to the microsecond: write finer ones as whole numbers, counted from the first row on";
+    let large = "group; numbers are told apart up to 2^53: count larger ones from the first row on";
+    for (times, end) in [
+        (["2024-01-01", "2024-01-01"], plain),
+        (["7", "7.0"], plain),
+        (["2024-01-01 10:00:00.5", "2024-01-01 10:00:00.500"], plain),
+        (["2024-01-01 10:00:00.0000001", "2024-01-01 10:00:00.0000002"], cut),
+        (["9007199254740992", "9007199254740993"], large),
+    ] {
+        let sentence = refused(times);
+        assert!(sentence.contains("has two rows of the time") && sentence.ends_with(end), "{sentence}");
+    }
+}
+
+#[test]
 fn times_put_rows_in_order_and_go_on() {
     let file = write_table("ds,id,x\n2024-03,a,3\n2024-01,a,1\n2024-02,a,2\n2024-04,a,4\n2024-05,a,5\n2024-01,b,9\n2024-02,b,8\n");
     let config = ForecastingConfig {
@@ -106,6 +128,14 @@ fn times_put_rows_in_order_and_go_on() {
     open("id,x,ds\na,7,2024-07\na,6,2024-06\n").unwrap();
     assert!(open("id,x,ds\na,6,2024-05\n").unwrap_err().to_string().contains("two rows of the time 2024-05"));
     assert!(open("id,x,ds\na,6,2023-05\n").unwrap_err().to_string().contains("goes on with 2023-05 after 2024-05"));
+    // One file alone has times, by a column that nobody named.
+    let lacking = open("id,x\na,6\na,7\n").unwrap_err().to_string();
+    assert!(lacking.contains("it has no column of times, and the training file has one; give both one of the same name"), "{lacking}");
+    let plain = write_table("id,x\na,3\na,1\na,2\n");
+    let dated = write_table("id,x,ds\na,6,2024-06\n");
+    let with_times = Division { test: Some(dated.path().to_owned()), validates: false, ..config.division.clone() };
+    let lacking = Forecasting::open(plain.path(), &ForecastingConfig { division: with_times, ..config.clone() }).unwrap_err().to_string();
+    assert!(lacking.contains("it has a column of times, and the training file has none; give both one of the same name"), "{lacking}");
     // A column that is asked for is no column of times.
     let read = ForecastingConfig {
         columns: owned(&["x", "time"]),
