@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use minrnn::checkpoint::parameter_count;
 use minrnn::report::REPORT_FILE;
-use minrnn::train::{Data, Ending, Evaluation, Event, Expect, FINAL_BATCHES, FinalReport, Metric, Trainer, Update, counted, duration};
+use minrnn::train::{
+    Data, Ending, Evaluation, Event, Expect, FINAL_BATCHES, FinalReport, Keep, Metric, Trainer, Update, counted, duration,
+};
 
 use crate::input;
 use crate::say::say;
@@ -140,7 +142,12 @@ pub fn say_how_to_go_on(trainer: &Trainer) {
 /// Says why a run ended.
 pub fn announce_ending(ending: Ending, trainer: &Trainer) {
     let (iteration, seconds) = (trainer.progress().iteration, trainer.progress().seconds);
-    let scoring = if trainer.data().has_parts() { "scoring" } else { "scoring the best checkpoints" };
+    let scoring = match trainer.experiment().train.keep {
+        _ if trainer.data().has_parts() => "scoring",
+        Keep::Best => "scoring the best checkpoints",
+        Keep::Last => "scoring the last checkpoint",
+        Keep::Average => "scoring the average of the last quarter",
+    };
     let why = match ending {
         _ if trainer.progress().refit.is_some() => "retrained on all data".to_owned(),
         Ending::EarlyStopped => format!("no improvement in {}", counted(trainer.experiment().train.patience, "evaluation")),
@@ -164,7 +171,8 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         for (iteration, evaluation) in &report.kept {
             writeln!(out, "iteration {iteration}: test {} ({})", shown(evaluation), counted(evaluation.n_scored, "prediction"))?;
         }
-        writeln!(out, "best: iteration {}, test {}", report.iteration, shown(&report.fixed))?;
+        let kept = trainer.experiment().train.keep.name();
+        writeln!(out, "{kept}: iteration {}, test {}", report.iteration, shown(&report.fixed))?;
     }
     let run = shell::quoted(trainer.run_dir().path());
     if let Some(n_batches) = report.shortened_to {

@@ -210,14 +210,22 @@ fn folders_of_other_models_are_refused_by_what_they_say() {
     import("xlstm").refused(&["neither mlstm_block nor slstm_block"]);
     import("min-gru-pytorch").refused(&["token_emb.weight"]);
 
-    // ε follows the file, and what is set goes before it.
-    let eps = |settings: &[&str]| {
-        let to = shown(&scratch.path(&format!("eps{}", settings.len())));
-        told(&[&["import", &shown(&folder), "--format", "mamba-hf", "-o", &to], settings].concat()).ok();
-        read_json(&Path::new(&to).join("config.json"))["model"]["rms_eps"].clone()
+    // ε is the file's; one that is set must be the same, or stand where the file says none.
+    let set = |to: &str, settings: &[&str]| {
+        let to = shown(&scratch.path(to));
+        told(&[&["import", &shown(&folder), "--format", "mamba-hf", "-o", &to], settings].concat())
+    };
+    let eps = |to: &str, settings: &[&str]| {
+        set(to, settings).ok();
+        read_json(&scratch.path(to).join("config.json"))["model"]["rms_eps"].clone()
     };
     with("layer_norm_epsilon", json!(1e-3));
-    assert_eq!((eps(&[]), eps(&["--set", "rms_eps=0.5"])), (json!(1e-3), json!(0.5)));
+    assert_eq!((eps("own", &[]), eps("same", &["--set", "rms_eps=1e-3"])), (json!(1e-3), json!(1e-3)));
+    set("other", &["--set", "rms_eps=0.5"]).refused(&["config.json", "the file says rms_eps = 0.001, but rms_eps = 0.5 was set"]);
+    let mut silent = config.clone();
+    silent.as_object_mut().unwrap().remove("layer_norm_epsilon");
+    fs::write(folder.join("config.json"), silent.to_string()).unwrap();
+    assert_eq!((eps("default", &[]), eps("set", &["--set", "rms_eps=0.5"])), (json!(1e-5), json!(0.5)));
 
     fs::remove_file(folder.join("model.safetensors")).unwrap();
     import("mamba-hf").refused(&["neither model.safetensors nor model.safetensors.index.json"]);

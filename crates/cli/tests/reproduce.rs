@@ -213,6 +213,8 @@ fn what_cannot_be_asked_for_is_a_sentence() {
     Finished::of(&mut reproduce(&out, &["tabel1"])).refused(&["there is no table or figure 'tabel1'", "did you mean 'table1'?"]);
     Finished::of(reproduce(&out, &["table1"]).args(["--row", "minGRUs"])).refused(&["there is no row 'minGRUs'", "did you mean 'minGRU'?"]);
     Finished::of(reproduce(&out, &["table1"]).args(["--column", "4 layers"])).refused(&["there is no column '4 layers'"]);
+    let without_columns = "there is no column 'x': what is asked for has no columns to choose from; leave --column out";
+    Finished::of(reproduce(&out, &["figure5"]).args(["--column", "x"])).refused(&[without_columns]);
     assert!(!out.exists());
     let other = scratch.path("other");
     fs::create_dir(&other).unwrap();

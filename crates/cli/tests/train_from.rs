@@ -60,7 +60,7 @@ fn what_is_no_model_to_start_from_is_told_before_anything_is_written() {
     refused(&["--from", "nothing-there", "--data", data], "nothing-there");
     refused(&["--from", text, "--data", data], "text.txt");
     refused(&["--from", first], "needs a table");
-    refused(&["text", "--from", first, "--data", text], "reads 1 numbers a step");
+    refused(&["text", "--from", first, "--data", text], "reads 1 number a step, and these data are tokens");
     refused(&["--from", first, "--data", data, "--set", "d_model=16"], "has d_model = 8, and this one 16");
     refused(&["--from", first, "--data", data, "--target", "machine"], "names sequences and holds the class at once");
 }

@@ -146,6 +146,16 @@ fn commands_that_are_printed_can_be_given_to_a_shell() {
 }
 
 #[test]
+fn a_report_says_which_weights_were_kept() {
+    let scratch = Scratch::new();
+    for (keep, scored) in [("last", "scoring the last checkpoint"), ("average", "scoring the average of the last quarter")] {
+        let finished = scratch.training(keep, &[&format!("keep={keep}")]).run().ok();
+        assert!(finished.stderr.contains(scored), "{finished:?}");
+        assert!(finished.stdout.contains(&format!("\n{keep}: iteration 20, test loss ")), "{finished:?}");
+    }
+}
+
+#[test]
 fn training_ends_when_patience_does() {
     let scratch = Scratch::new();
     // Such a rate only makes it worse.

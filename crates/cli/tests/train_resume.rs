@@ -277,6 +277,36 @@ fn a_finished_run_can_be_made_longer() {
 }
 
 #[test]
+fn a_run_that_is_over_takes_no_other_settings_of_learning() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &[]);
+    training.run().ok();
+    let before = snapshot(&training.out);
+    for (settings, sentence) in [
+        (&["lr=0.5", "clip_norm=9"][..], "the run is over after 20 updates, and lr = 0.5 would change none of them; raise max_iterations"),
+        (
+            &["precision=bf16", "threads=2"],
+            "precision = \"bf16\" would change none of them; raise max_iterations to go on with it, or leave precision out",
+        ),
+    ] {
+        training.with(settings).resume().refused(&[sentence]);
+        assert_untouched(&training.out, &before);
+    }
+    let stored = || std::fs::read_to_string(training.out.join("experiment.toml")).unwrap();
+    training.with(&["threads=2", "eval_iterations=3", "memory_limit=8GiB"]).resume().ok();
+    assert!(stored().contains("threads = 2\n"), "{}", stored());
+    training.with(&["max_iterations=22", "lr=0.0005"]).resume().ok();
+    assert!(stored().contains("lr = 0.0005\n"), "{}", stored());
+
+    // Such a rate only makes it worse.
+    let impatient = scratch.training("impatient", &["lr=30", "eval_every=5", "patience=2", "max_iterations=1000"]);
+    impatient.run().ok();
+    impatient.with(&["lr=20"]).resume().refused(&["patience ended after 15 updates, and lr = 20", "raise patience to go on"]);
+    impatient.with(&["lr=20", "patience=4"]).resume().ok();
+    assert!(impatient.logged() > 15);
+}
+
+#[test]
 fn another_experiment_beside_resume_is_refused_and_the_own_is_not() {
     let scratch = Scratch::new();
     let training = scratch.task("run", &["copy_length=12", "copy_tokens=2", "max_iterations=2"]);

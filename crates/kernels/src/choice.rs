@@ -74,7 +74,7 @@ macro_rules! choices {
             }
         }
 
-        $crate::serialized_by_name!($name { $($text,)+ });
+        $crate::serialized_by_name!($name, $what { $($text,)+ });
     };
 }
 
@@ -83,7 +83,7 @@ macro_rules! choices {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! serialized_by_name {
-    ($name:ident { $($text:literal,)+ }) => {
+    ($name:ident, $what:literal { $($text:literal,)+ }) => {
         impl $crate::choice::serde::Serialize for $name {
             fn serialize<S: $crate::choice::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(self.name())
@@ -97,7 +97,7 @@ macro_rules! serialized_by_name {
                     type Value = $name;
 
                     fn expecting(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                        f.write_str(concat!("the name of a ", stringify!($name)))
+                        f.write_str(concat!("the name of a ", $what))
                     }
 
                     fn visit_str<E: $crate::choice::serde::de::Error>(self, text: &str) -> Result<$name, E> {
@@ -116,7 +116,7 @@ macro_rules! serialized_by_name {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! serialized_by_name {
-    ($name:ident { $($text:literal,)+ }) => {};
+    ($name:ident, $what:literal { $($text:literal,)+ }) => {};
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::model::{BackboneState, Decision};
 use crate::nn::{Mixer, Mode};
 use crate::ops::StepCodes;
 use crate::rng::{ChaCha8Rng, Purpose, stream};
-use crate::{Error, Result};
+use crate::{Error, Result, expect_output};
 
 /// What a policy knows of the steps before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl Rollout {
     /// One episode in each of the `environments`, side by side; a policy of `policy.valid()` acts fastest.
     ///
     /// # Errors
-    /// When policy, encoding and environments do not have the same widths, or the window has no step.
+    /// When policy, encoding and environments do not have the same widths, or the window has no step; when an action is no number.
     pub fn play<M: Mixer, E: Environment>(
         &self,
         policy: &Decision<M>,
@@ -85,7 +85,7 @@ impl Rollout {
     /// The same with whoever acts, of whom nothing was asked before.
     ///
     /// # Errors
-    /// When policy, encoding and environments do not have the same widths, or the window has no step; those of the actor.
+    /// When policy, encoding and environments do not have the same widths, or the window has no step; when an action is no number; those of the actor.
     pub fn play_with<E: Environment>(
         &self,
         actor: &mut dyn Actor,
@@ -102,6 +102,7 @@ impl Rollout {
         while episodes.iter().any(|episode| episode.ending.is_none()) {
             episodes.iter_mut().for_each(|episode| episode.observe(encoding, time));
             let actions = self.ask(actor, &episodes)?;
+            self.expect_numbers(&actions, encoding)?;
             time += 1;
             for ((environment, episode), action) in
                 environments.iter_mut().zip(&mut episodes).zip(actions.chunks_exact(encoding.action_width))
@@ -131,6 +132,18 @@ impl Rollout {
                 }
                 actor.act(Shown::Windows { batch: episodes.len(), rows: &rows, padded, padding })
             }
+        }
+    }
+
+    /// Refuses actions that are no numbers, which a return far from all that were learned from may lead to.
+    fn expect_numbers(&self, actions: &[f32], encoding: &StepEncoding) -> Result<()> {
+        let asked = self.target_return;
+        match encoding.best_return.filter(|&best| best != asked && actions.iter().any(|x| !x.is_finite())) {
+            Some(best) => {
+                let sentence = format!("the policy answers no number when it is asked for a return of {asked:?}");
+                Err(Error::Config(format!("{sentence}; ask for one near {best:.2}, that of the best episode it learned from")))
+            }
+            None => expect_output(|| format!("a return of {asked:?}"), actions.iter().map(|&x| f64::from(x))),
         }
     }
 

@@ -340,6 +340,22 @@ fn what_a_format_cannot_hold_is_a_sentence() {
     assert!(
         refused(gru, Format::MinGruPytorch, &|config| config.candidate = minrnn_model::Candidate::Tanh).contains("found candidate = tanh")
     );
+    for name in ["min_gru_pytorch", "min_rnns", "mamba_hf", "xlstm", "nano_gpt"] {
+        let format = Case::read(name).format;
+        let told = refused(name, format, &|config| config.pooling = minrnn_model::Pooling::Mean);
+        assert_eq!(told, format!("a file of format {format} holds models with pooling = last, found pooling = mean"));
+        let told = refused(name, format, &|config| {
+            (config.vocab_size, config.input_width, config.n_outputs, config.tie_embeddings) = (0, 3, 2, false);
+        });
+        assert!(told.ends_with("holds models that read tokens and predict the next one, and this one reads 3 numbers a step"), "{told}");
+        let told = refused(name, format, &|config| (config.n_outputs, config.tie_embeddings) = (2, false));
+        assert!(told.ends_with("and this one has a head of 2 outputs of its own"), "{told}");
+    }
+    for (name, format) in [(gru, Format::MinGruPytorch), ("min_rnns", Format::MinRnns)] {
+        assert!(refused(name, format, &|config| config.highway = true).contains("with highway = false, found highway = true"));
+        let told = refused(name, format, &|config| config.forget_floor = minrnn_model::ForgetFloor::Learned);
+        assert!(told.contains("with forget_floor = none, found forget_floor = learned"), "{told}");
+    }
 
     // A bias where the format has none.
     let case = Case::read(gru);

@@ -160,6 +160,29 @@ fn text_keeps_the_vocabulary() {
 }
 
 #[test]
+fn a_forecaster_goes_on_with_its_targets_and_may_look_further() {
+    let scratch = Scratch::new();
+    let rows: String = (0..60).map(|t| format!("{},{}\n", (f64::from(t) * 0.4).sin(), t % 7)).collect();
+    std::fs::write(scratch.path("two.csv"), format!("x,y\n{rows}")).unwrap();
+    let path = format!("path={}", scratch.path("two.csv").display());
+    scratch.train("first", &[&path, "task=forecast", "target=x", "horizon=2"]).unwrap();
+    let from = scratch.from("first");
+    scratch.train("further", &[&path, &from, "task=forecast", "target=x", "horizon=3"]).unwrap();
+    let other = scratch.refused(&[&path, &from, "task=forecast", "target=y", "horizon=2"]);
+    assert!(other.contains("two.csv") && other.contains("forecasts 'x', and 'y' is to be forecast here"), "{other}");
+}
+
+#[test]
+fn a_model_of_tokens_does_not_start_one_of_numbers() {
+    let scratch = Scratch::new();
+    std::fs::write(scratch.path("own.txt"), "abcd efgh ".repeat(200)).unwrap();
+    scratch.train("text", &[&format!("path={}", scratch.path("own.txt").display())]).unwrap();
+    let own = scratch.table("own.csv", &["a", "b"], "x", 0.0);
+    let refused = scratch.refused(&classify(&[&own, &scratch.from("text")]));
+    assert!(refused.contains("reads tokens, such as those of a text, and these data have 1 number a step"), "{refused}");
+}
+
+#[test]
 fn another_model_or_other_columns_are_refused() {
     let scratch = Scratch::new();
     let (own, other) = (scratch.table("own.csv", &["a", "b"], "x", 0.0), scratch.table("other.csv", &["a", "b"], "y", 0.0));

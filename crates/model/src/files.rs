@@ -80,7 +80,7 @@ pub fn sync_directory(directory: impl AsRef<Path>) -> std::io::Result<()> {
 /// Makes the directory `path` and the parents it lacks, so that each outlasts a power failure.
 ///
 /// # Errors
-/// When one cannot be made or synced, or there is a file in its place.
+/// When one cannot be made or synced, or there is a file or a link to nothing in its place.
 pub fn create_directories(path: impl AsRef<Path>) -> std::io::Result<()> {
     let path = path.as_ref();
     if path.is_dir() {
@@ -93,6 +93,10 @@ pub fn create_directories(path: impl AsRef<Path>) -> std::io::Result<()> {
     match std::fs::create_dir(path) {
         // Another process was faster.
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && path.is_dir() => {}
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists && !path.exists() => {
+            let sentence = format!("'{}' is a link to nothing; make the directory that it leads to, or take the link away", path.display());
+            return Err(std::io::Error::new(std::io::ErrorKind::NotFound, sentence));
+        }
         made => made?,
     }
     sync_directory(parent)
@@ -194,6 +198,18 @@ mod tests {
         std::fs::write(parent.path().join("file"), "").unwrap();
         for blocked in ["file", "file/below"] {
             create_directories(parent.path().join(blocked)).unwrap_err();
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_nothing_is_no_place_for_a_directory() {
+        let parent = tempfile::tempdir().unwrap();
+        let link = parent.path().join("link");
+        std::os::unix::fs::symlink(parent.path().join("nothing"), &link).unwrap();
+        for path in [link.clone(), link.join("below")] {
+            let refused = create_directories(&path).unwrap_err().to_string();
+            assert!(refused.starts_with(&format!("'{}' is a link to nothing", link.display())), "{refused}");
         }
     }
 

@@ -161,12 +161,13 @@ fn find_targets(names_given: &[String]) -> anyhow::Result<Vec<Target>> {
 /// Refuses labels that no target has.
 fn expect_labels<'a>(kind: &str, wanted: &[String], lines: impl Iterator<Item = &'a Line> + Clone) -> anyhow::Result<()> {
     let known = lines.map(|line| line.label.as_str());
-    for label in wanted {
-        if !known.clone().any(|name| name == label) {
-            return Err(WrongInput(format!("there is no {kind} '{label}'{}", minrnn::train::suggestion(label, known))).into());
-        }
-    }
-    Ok(())
+    let Some(label) = wanted.iter().find(|label| !known.clone().any(|name| name == *label)) else { return Ok(()) };
+    let named = known.filter(|name| !name.is_empty());
+    let told = match named.clone().next() {
+        Some(_) => minrnn::train::suggestion(label, named),
+        None => format!(": what is asked for has no {kind}s to choose from; leave --{kind} out"),
+    };
+    Err(WrongInput(format!("there is no {kind} '{label}'{told}")).into())
 }
 
 fn make(job: &Reproduction, targets: &[Target], args: &Args, terminal: &mut Terminal, stop: &AtomicBool) -> anyhow::Result<ExitCode> {

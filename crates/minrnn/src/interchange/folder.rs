@@ -85,13 +85,15 @@ impl ForeignModel {
     /// The configuration of the model, as [`Format::config`] finds it, with what the folder says beside the tensors.
     ///
     /// # Errors
-    /// As [`Format::config`]; also when the folder is one of another library, or describes another model than the tensors are.
+    /// As [`Format::config`]; also when the folder is one of another library, describes another model than the tensors are, or says a setting to be
+    /// another than was given.
     pub fn config(&self, format: Format, settings: &Settings) -> Result<ModelConfig> {
         let Some((said, folder)) = self.config.as_ref().zip(format.layout().folder) else {
             return format.config(&self.weights, settings);
         };
-        let beside = (folder.settings)(said)?;
-        let config = format.config(&self.weights, &settings.or(&beside)?)?;
+        let beside = Settings::parse(&(folder.settings)(said)?)?;
+        settings.expect_no_other(&beside, said.path())?;
+        let config = format.config(&self.weights, &settings.and(beside))?;
         (folder.expect)(said, &config.checked()?, &Foreign::new(&self.weights))?;
         Ok(config)
     }

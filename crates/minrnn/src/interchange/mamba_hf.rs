@@ -136,13 +136,11 @@ fn settings(said: &Said) -> Result<Vec<String>> {
             return Err(said.wrong(format!("it says {key} = {found}, expected {expected}; the model is not of format {FORMAT}")));
         }
     }
-    let eps = match said.get("layer_norm_epsilon") {
-        None => RMS_EPS,
-        Some(found) => found
-            .as_f64()
-            .filter(|eps| eps.is_finite() && *eps >= 0.0)
-            .ok_or_else(|| said.wrong(format!("it says layer_norm_epsilon = {found}, expected a number of at least 0")))?,
-    };
+    let Some(found) = said.get("layer_norm_epsilon") else { return Ok(Vec::new()) };
+    let eps = found
+        .as_f64()
+        .filter(|eps| eps.is_finite() && *eps >= 0.0)
+        .ok_or_else(|| said.wrong(format!("it says layer_norm_epsilon = {found}, expected a number of at least 0")))?;
     Ok(vec![format!("rms_eps={:?}", if eps == LEAST_EPS { 0.0 } else { eps })])
 }
 

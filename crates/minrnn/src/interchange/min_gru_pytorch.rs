@@ -5,7 +5,7 @@
 //! the former. Filters may be shorter than ours.
 
 use minrnn_model::{
-    CONV_TAPS, Candidate, CheckedConfig, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind,
+    CONV_TAPS, Candidate, CheckedConfig, FeedForwardKind, ForgetFloor, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind,
 };
 
 use super::foreign::{Foreign, Side};
@@ -69,6 +69,8 @@ fn check(config: &ModelConfig) -> Result<()> {
     demand(FORMAT, "rms_eps", config.rms_eps, 0.0)?;
     demand(FORMAT, "positions", config.positions, Positions::None)?;
     demand(FORMAT, "bias", config.bias, true)?;
+    demand(FORMAT, "highway", config.highway, false)?;
+    demand(FORMAT, "forget_floor", config.forget_floor, ForgetFloor::None)?;
     demand(FORMAT, "candidate", config.candidate, Candidate::Positive)?;
     demand(FORMAT, "initial_state", config.initial_state, InitialState::Zero)?;
     if config.mixer_at(0) == MixerKind::MinLstm {

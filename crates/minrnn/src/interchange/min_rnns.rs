@@ -4,7 +4,7 @@
 //! depends on it then. Whether minLSTM divides its gates by their sum (`use_coeff_norm`) is not in the file.
 
 use minrnn_model::{
-    CONV_TAPS, Candidate, CheckedConfig, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind,
+    CONV_TAPS, Candidate, CheckedConfig, FeedForwardKind, ForgetFloor, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind,
 };
 
 use super::foreign::{Foreign, Side};
@@ -74,6 +74,8 @@ fn check(config: &ModelConfig) -> Result<()> {
     demand(FORMAT, "rms_eps", config.rms_eps, 0.0)?;
     demand(FORMAT, "positions", config.positions, Positions::None)?;
     demand(FORMAT, "bias", config.bias, true)?;
+    demand(FORMAT, "highway", config.highway, false)?;
+    demand(FORMAT, "forget_floor", config.forget_floor, ForgetFloor::None)?;
     demand(FORMAT, "candidate", config.candidate, Candidate::Positive)
 }
 

@@ -35,7 +35,7 @@ mod xlstm;
 use std::fmt;
 use std::str::FromStr;
 
-use minrnn_model::{CheckedConfig, ModelConfig, Tensor, Weights, WiringKind};
+use minrnn_model::{CheckedConfig, ModelConfig, Pooling, Tensor, Weights, WiringKind};
 
 use self::folder::Folder;
 pub use self::folder::{ForeignModel, export_folder};
@@ -43,6 +43,7 @@ use self::foreign::{Foreign, Side};
 pub use self::form::Form;
 pub use self::settings::Settings;
 use self::table::Table;
+use crate::counted::counted;
 use crate::{Error, Result};
 
 /// A tensor and its name.
@@ -81,9 +82,13 @@ struct Layout {
 }
 
 impl Layout {
-    /// Refuses a model that the format cannot hold; none holds a wiring around another mixer.
+    /// Refuses a model that the format cannot hold; none holds a wiring around another mixer, and a whole model is one of language.
     fn expect_to_hold(&self, config: &ModelConfig, format: Format) -> Result<()> {
         demand(format, "wiring", config.wiring, WiringKind::None)?;
+        if !format.is_part() {
+            expect_language_model(format, config)?;
+            demand(format, "pooling", config.pooling, Pooling::Last)?;
+        }
         (self.check)(config)
     }
 }
@@ -183,6 +188,18 @@ pub fn export(format: Format, weights: &mut Weights, config: &ModelConfig, form:
         weights.expect_empty()?;
     }
     Ok(tensors)
+}
+
+/// Refuses a model that does not predict the token after those that it reads.
+fn expect_language_model(format: Format, config: &ModelConfig) -> Result<()> {
+    if config.is_language_model() {
+        return Ok(());
+    }
+    let found = match config.input_width {
+        0 => format!("has a head of {} of its own", counted(config.n_outputs, "output")),
+        width => format!("reads {} a step", counted(width, "number")),
+    };
+    Err(Error::Config(format!("a file of format {format} holds models that read tokens and predict the next one, and this one {found}")))
 }
 
 /// Refuses `found` where the format holds `expected` alone.

@@ -1,6 +1,6 @@
 //! `config.json` of a folder: what it says must be true of the tensors beside it, and be what our models compute.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use minrnn_model::CheckedConfig;
 use serde_json::{Value, json};
@@ -18,6 +18,10 @@ pub(super) struct Said {
 impl Said {
     pub(super) fn new(path: PathBuf, value: Value) -> Self {
         Self { path, value }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     pub(super) fn get(&self, key: &str) -> Option<&Value> {

@@ -29,11 +29,10 @@ impl Settings {
         Ok(Self(given.remove(SECTION).and_then(|keys| keys.try_into().ok()).unwrap_or_default()))
     }
 
-    /// These, and of `others`, in the form of [`parse`](Self::parse), those whose keys are not among them.
-    pub(super) fn or(&self, others: &[String]) -> Result<Self> {
-        let mut all = Self::parse(others)?;
-        all.0.extend(self.0.clone());
-        Ok(all)
+    /// These and `others`.
+    pub(super) fn and(&self, mut others: Self) -> Self {
+        others.0.extend(self.0.clone());
+        others
     }
 
     /// The default configuration with these keys.
@@ -66,11 +65,15 @@ impl Settings {
 
     /// Checks that `config`, made from the file at `path`, has these keys.
     pub(super) fn expect_in(&self, config: &ModelConfig, path: &Path) -> Result<()> {
-        let found = table(config)?;
-        match self.0.iter().find(|(key, value)| found.get(*key) != Some(value)) {
+        self.expect_no_other(&Self(table(config)?), path)
+    }
+
+    /// Checks that none of these keys has another value in what the file at `path` says.
+    pub(super) fn expect_no_other(&self, said: &Self, path: &Path) -> Result<()> {
+        let mut both = self.0.iter().filter_map(|(key, value)| Some((key, value, said.0.get(key)?)));
+        match both.find(|(_, value, file)| value != file) {
             None => Ok(()),
-            Some((key, value)) => {
-                let file = found.get(key).map(ToString::to_string).unwrap_or_default();
+            Some((key, value, file)) => {
                 Err(Error::malformed(path, format!("the file says {key} = {file}, but {key} = {value} was set; leave that setting out")))
             }
         }

@@ -11,7 +11,7 @@ use super::check::require;
 use super::data_config::{DataConfig, Task, WindowSampling};
 use super::presets::{READINGS, preset};
 use super::run_dir::run_of;
-use super::settings::{overlay_section, parse_setting, short, suggestion, told};
+use super::settings::{overlay_section, parse_setting, short, suggestion, told, unknown_section};
 use super::train_config::TrainConfig;
 use crate::memory::Size;
 use crate::{Error, Result};
@@ -142,7 +142,8 @@ impl Experiment {
     }
 
     /// The data and training settings in the configuration of the checkpoint at `checkpoint`, with its model; defaults where it was not
-    /// trained here. The path of a text is left out: the run keeps its tokens, and what became of the text since does not matter.
+    /// trained here, with windows that the model has room for. The path of a text is left out: the run keeps its tokens, and what became of the text since
+    /// does not matter.
     ///
     /// # Errors
     /// When a section is damaged, or settings do not fit together.
@@ -150,6 +151,9 @@ impl Experiment {
         let model = config.model.clone();
         let (data, train) = (section_of(config, checkpoint, "data")?, section_of(config, checkpoint, "train")?);
         let mut experiment = Self { model, data, train, ..Self::default() };
+        if let Some(most) = experiment.most_steps().filter(|_| !config.sections.contains_key("train")) {
+            experiment.train.seq_len = experiment.train.seq_len.min(most);
+        }
         let task = experiment.data.task;
         experiment.data.path = experiment.data.path.filter(|_| task.reads_a_folder() || task.reads_a_file());
         if let Ok(run) = run_of(checkpoint) {
@@ -326,12 +330,17 @@ impl Experiment {
     }
 
     fn expect_room(&self, what: &str, length: usize) -> Result<()> {
-        let model = &self.model;
-        let unlimited = model.window == 0 && model.mixer_kinds().contains(&MixerKind::Attention);
-        require(!(unlimited || model.positions == Positions::Learned) || length <= model.max_seq_len, || {
-            let limit = model.max_seq_len;
+        let Some(limit) = self.most_steps() else { return Ok(()) };
+        require(length <= limit, || {
             format!("{what} = {length} is beyond max_seq_len = {limit}, where positions or the cache of attention end; raise max_seq_len")
         })
+    }
+
+    /// The most steps of a sequence, where there is an end to them.
+    fn most_steps(&self) -> Option<usize> {
+        let model = &self.model;
+        let unlimited = model.window == 0 && model.mixer_kinds().contains(&MixerKind::Attention);
+        (unlimited || model.positions == Positions::Learned).then_some(model.max_seq_len)
     }
 }
 
@@ -348,6 +357,9 @@ fn overlay_top(table: &mut Table, known: &Table, name: &str, value: Value) -> Re
         ("expect", value) => {
             check_key("expect", Table::from_iter([(name.to_owned(), value.clone())]))?;
             table.insert(name.to_owned(), value);
+        }
+        (section, Value::Table(_)) if !known.contains_key(section) => {
+            return Err(unknown_section(section, known.keys().map(String::as_str).chain(["expect"])));
         }
         (section, Value::Table(values)) => {
             overlay_section(table, known, section, values.clone())?;
@@ -470,6 +482,7 @@ mod tests {
     fn unknown_keys_get_a_suggestion() {
         assert_eq!(refusal("[model]\nd_modle = 3"), "unknown key 'd_modle' in section [model]; did you mean 'd_model'?");
         assert_eq!(refusal("[trian]\nlr = 3"), "unknown section [trian]; did you mean 'train'?");
+        assert_eq!(refusal("[nope]\nlr = 3"), "unknown section [nope]; expected one of 'data', 'model', 'train', 'expect'");
         assert_eq!(refusal("lr = 3"), "the key 'lr' stands before the first section; it belongs below [train]");
         assert_eq!(refusal("descripton = 'x'"), "unknown key 'descripton'; did you mean 'description'?");
         assert_eq!(refusal("preset = 'offical'"), "unknown preset 'offical'; did you mean 'official'?");
@@ -479,6 +492,7 @@ mod tests {
     #[test]
     fn values_that_do_not_fit_name_their_key() {
         assert_eq!(refusal("[model]\nmixer = 'mingru'"), "model.mixer: there is no 'mingru'; did you mean 'min-gru'?");
+        assert!(set("mixers=[1,2]").unwrap_err().to_string().contains("expected the name of a mixer"));
         assert!(refusal("[model]\nmixer = 'xyz'").starts_with("model.mixer: there is no 'xyz'; expected one of 'min-gru', "));
         assert_eq!(refusal("[model]\nconv = 1"), "model.conv must be true or false, found 1");
         assert_eq!(refusal("[train]\nlr = 'fast'"), r#"train.lr must be a number, found "fast""#);
@@ -598,6 +612,17 @@ mod tests {
         parse(learned).unwrap();
         assert!(refusal(&format!("{learned}[data]\ntask = 'selective-copying'")).starts_with("copy_length + copy_tokens = 4112"));
         assert!(refusal(&format!("{learned}[data]\nsampling = 'stream'")).contains("positions = learned"));
+    }
+
+    #[test]
+    fn a_model_that_was_not_trained_here_is_scored_in_windows_that_it_has_room_for() {
+        let seq_len = |model: ModelConfig| {
+            let config = CheckpointConfig::new(ModelConfig { vocab_size: 9, max_seq_len: 64, ..model });
+            Experiment::of_checkpoint(&config, Path::new("imported")).unwrap().train.seq_len
+        };
+        assert_eq!(seq_len(ModelConfig { mixer: MixerKind::Attention, ..Default::default() }), 64);
+        assert_eq!(seq_len(ModelConfig { positions: Positions::Learned, ..Default::default() }), 64);
+        assert_eq!(seq_len(ModelConfig::default()), 256);
     }
 
     #[test]

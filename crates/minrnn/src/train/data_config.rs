@@ -241,8 +241,9 @@ impl DataConfig {
     pub fn readers(key: &str) -> Vec<Task> {
         let Self { text, copying, formal_language, mqar, nearest_neighbour, listops, retrieval, image, table, forecast, policy, .. } =
             &Self::filled();
+        let divides = key == "train_fraction";
         let is_of = |task: Task| match task {
-            Task::Text => key == "corpus" || has_key(text, key),
+            Task::Text => divides || key == "corpus" || has_key(text, key),
             Task::SelectiveCopying => has_key(copying, key),
             Task::FormalLanguage => has_key(formal_language, key),
             Task::Mqar => key == "train_examples" || has_key(mqar, key),
@@ -250,9 +251,9 @@ impl DataConfig {
             Task::ListOps => has_key(listops, key),
             Task::Retrieval => has_key(retrieval, key),
             Task::Image => has_key(image, key),
-            Task::Classify => has_key(table, key),
-            Task::Regress => key != "class_weights" && has_key(table, key),
-            Task::Forecast => key != "class_weights" && has_key(table, key) || has_key(forecast, key),
+            Task::Classify => divides || has_key(table, key),
+            Task::Regress => divides || key != "class_weights" && has_key(table, key),
+            Task::Forecast => divides || key != "class_weights" && has_key(table, key) || has_key(forecast, key),
             Task::Policy => has_key(policy, key),
         };
         let readers: Vec<Task> = Task::ALL.iter().copied().filter(|&task| is_of(task)).collect();

@@ -376,6 +376,8 @@ mod tests {
         assert!(refused("forecast", "data.tokenizer=byte").unwrap().starts_with("tokenizer is read by the task text alone"));
         assert!(refused("forecast", "class_weights=balanced").unwrap().contains("classify alone"));
         assert!(refused("text", "missing=mask").unwrap().contains("the tasks classify, regress, forecast alone"));
+        let told = refused("policy", "train_fraction=0.5").unwrap();
+        assert!(told.starts_with("train_fraction is read by the tasks text, classify, regress, forecast alone"), "{told}");
         assert_eq!(
             refused("text", "model.window=9").unwrap(),
             "window is read by the mixer attention alone, and this one is min-gru; leave it out"

@@ -17,7 +17,7 @@ const MOST_DIGITS: usize = 24;
 pub(crate) fn overlay_section(base: &mut Table, known: &Table, section: &str, values: Table) -> Result<()> {
     let Some(Value::Table(known_keys)) = known.get(section) else {
         let names = known.iter().filter(|(_, value)| value.is_table()).map(|(name, _)| name.as_str());
-        return Err(Error::Config(format!("unknown section [{section}]{}", suggestion(section, names))));
+        return Err(unknown_section(section, names));
     };
     for (key, value) in values {
         let name = format!("{section}.{key}");
@@ -31,6 +31,11 @@ pub(crate) fn overlay_section(base: &mut Table, known: &Table, section: &str, va
         }
     }
     Ok(())
+}
+
+/// That there is no `section`, but those of `names`.
+pub(super) fn unknown_section<'a>(section: &str, names: impl Iterator<Item = &'a str>) -> Error {
+    Error::Config(format!("unknown section [{section}]{}", suggestion(section, names)))
 }
 
 /// Splits `key=value` into section, key and value; a bare key is looked up in every section of `known`.

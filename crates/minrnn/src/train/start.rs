@@ -11,6 +11,7 @@ use minrnn_model::{
 use super::pointer::{DATA_FOLDER, find_checkpoint};
 use super::train_config::TrainConfig;
 use crate::checkpoint::{TASK_FILE, TOKENIZER_FILE};
+use crate::counted::counted;
 use crate::data::Tokenizer;
 use crate::model::AnyModel;
 use crate::new_directory::make_directory;
@@ -119,10 +120,21 @@ impl Start {
         }
         let (own, asked) = (&self.config.model, config);
         if own.input_width != asked.input_width {
-            return refused(format!(
-                "reads {} numbers a step, and these data have {}; take its columns, its calendar and known_ahead, and its missing",
-                own.input_width, asked.input_width
-            ));
+            let [own, asked] = [own.input_width, asked.input_width];
+            return refused(match (own, asked) {
+                (0, _) => format!(
+                    "reads tokens, such as those of a text, and these data have {} a step; start from a model of numbers, or train a new one",
+                    counted(asked, "number")
+                ),
+                (_, 0) => format!(
+                    "reads {} a step, and these data are tokens, such as those of a text; start from a model of tokens, or train a new one",
+                    counted(own, "number")
+                ),
+                _ => format!(
+                    "reads {} a step, and these data have {asked}; take its columns, its calendar and known_ahead, and its missing",
+                    counted(own, "number")
+                ),
+            });
         }
         if own.vocab_size != asked.vocab_size {
             return refused(format!("knows {} tokens, and these data have {}", own.vocab_size, asked.vocab_size));

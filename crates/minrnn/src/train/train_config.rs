@@ -8,12 +8,15 @@ use crate::ops::Precision;
 
 use super::check::require;
 use super::settings::short;
-use crate::Result;
 use crate::device::DeviceChoice;
 use crate::memory::Size;
+use crate::{Error, Result};
 
 /// Tokens of one micro-batch beyond which no machine we know holds the activations.
 const MAX_BATCH_TOKENS: usize = 1 << 26;
+
+/// Keys that may change when a run goes on, and say how an update learns.
+const LEARNING: [&str; 8] = ["lr", "min_lr", "warmup", "schedule", "lr_decay_iterations", "weight_decay", "clip_norm", "precision"];
 
 /// The course of the learning rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -54,6 +57,17 @@ pub enum Keep {
     Average,
 }
 
+impl Keep {
+    /// The name that settings have for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Best => "best",
+            Self::Last => "last",
+            Self::Average => "average",
+        }
+    }
+}
+
 /// The training of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -90,8 +104,8 @@ pub struct TrainConfig {
     pub eval_iterations: u64,
     /// Iterations between checkpoints. Default 100.
     pub checkpoint_every: u64,
-    /// Which weights a training of a table ends with: `best` of those that were validated, or `last`, or the `average` of the last quarter of
-    /// the updates, for which nothing is held out to validate. Default `best`.
+    /// Which weights a training ends with: `best` of those that were evaluated, or `last`, or the `average` of the last quarter of the updates, for
+    /// which nothing of a table is held out to validate. Default `best`.
     pub keep: Keep,
     /// Whether a table is learned anew, from the same first weights, from all of it but a test file: as long as it took to the weights that were
     /// kept, once these are scored. Default false.
@@ -168,6 +182,13 @@ impl TrainConfig {
     /// The iteration at which the cosine reaches `min_lr`.
     pub fn lr_horizon(&self) -> u64 {
         if self.lr_decay_iterations == 0 { self.max_iterations } else { self.lr_decay_iterations }
+    }
+
+    /// The first of the keys that say how an update learns whose value is not that of `other`, and its value.
+    pub(super) fn learns_otherwise(&self, other: &Self) -> Result<Option<(&'static str, serde_json::Value)>> {
+        let keys = |train: &Self| serde_json::to_value(train).map_err(|error| Error::Config(error.to_string()));
+        let (own, other) = (keys(self)?, keys(other)?);
+        Ok(LEARNING.into_iter().find(|&key| own[key] != other[key]).map(|key| (key, own[key].clone())))
     }
 
     /// The seed of the batches that are scored.

@@ -22,11 +22,12 @@ use super::optimizer::{GradientMap, Optimizer};
 use super::pointer::{Pointer, read_pointer};
 use super::progress::Progress;
 use super::ranks::TreeSum;
-use super::run_dir::RunDir;
+use super::run_dir::{EXPERIMENT_FILE, RunDir};
 use super::schedule::Schedule;
 use super::start::Start;
 use super::task::Data;
 use super::train_config::Keep;
+use crate::counted::counted;
 use crate::data::{BatchSource, Carry, EvaluationSet};
 use crate::memory::Estimate;
 use crate::model::{AnyModel, SequenceModelState};
@@ -108,7 +109,8 @@ impl Trainer {
     ///
     /// # Errors
     /// When the experiment is not valid, its data cannot be used, more memory is needed than there is, the checkpoint is damaged, or the run
-    /// began with settings that must not change ([`Experiment::expect_continues`]); the run is left as it was then.
+    /// began with settings that must not change ([`Experiment::expect_continues`]), or is to learn otherwise and has nothing left to learn; the run is
+    /// left as it was then.
     pub fn new(experiment: Experiment, run: RunDir) -> Result<Self> {
         Self::among(experiment, run, Group::alone())
     }
@@ -141,7 +143,10 @@ impl Trainer {
             let traits = traits(&trainer.experiment, &mut *trainer.source, &trainer.model);
             group.expect_alike(group.agree(traits)?)?;
         }
-        let begun = if group.is_first() { trainer.run.begin(&trainer.experiment.to_toml()?) } else { Ok(()) };
+        let begun = match group.is_first() {
+            true => trainer.expect_learned_so().and_then(|()| trainer.run.begin(&trainer.experiment.to_toml()?)),
+            false => Ok(()),
+        };
         group.agree(begun)?;
         Ok(trainer)
     }
@@ -222,7 +227,6 @@ impl Trainer {
     /// # Errors
     /// When loss or gradients are not finite, data cannot be read, or a checkpoint cannot be written.
     pub fn run(&mut self, stop: &AtomicBool, mut watch: impl FnMut(Event) -> Result<()>) -> Result<Ending> {
-        let train = self.experiment.train.clone();
         let group = self.group.clone();
         let mut unsaved = false;
         // What the watchers of other processes answered, and whether these were asked to stop, is heard with the next update.
@@ -234,12 +238,7 @@ impl Trainer {
                 stopped = stop.load(Ordering::Relaxed);
             }
             let iteration = self.progress.iteration;
-            let refit = self.progress.refit;
-            let finished = iteration >= self.end_of_round();
-            // All data are learned from in the second round, and nothing is held out that could be scored.
-            let is_scored = refit.is_none() && self.validation.n_batches() > 0;
-            let evaluation_due = is_scored && (finished || iteration.is_multiple_of(train.eval_every));
-            if evaluation_due && self.progress.evaluated_at != Some(iteration) && !stopped {
+            if self.evaluation_due() && !stopped {
                 group.agree(std::mem::replace(&mut heard, Ok(())))?;
                 // Stopped inside an evaluation, the iteration counts as not evaluated and is evaluated after the resume.
                 if let Some(evaluation) = compare(&group, &self.model.valid(), &mut *self.validation, None, stop)? {
@@ -258,18 +257,8 @@ impl Trainer {
                     stopped = true;
                 }
             }
-            let ending = if stopped {
-                Some(Ending::Stopped)
-            } else if refit.is_none() && self.is_solved() {
-                Some(Ending::Solved)
-            } else if finished {
-                Some(Ending::Finished)
-            } else if refit.is_none() && train.patience > 0 && self.progress.without_gain >= train.patience {
-                Some(Ending::EarlyStopped)
-            } else {
-                None
-            };
-            let save_due = ending.is_some() || iteration.is_multiple_of(train.checkpoint_every);
+            let ending = if stopped { Some(Ending::Stopped) } else { self.ending() };
+            let save_due = ending.is_some() || iteration.is_multiple_of(self.experiment.train.checkpoint_every);
             if save_due && (unsaved || self.checkpoint(Pointer::Last)?.is_none()) {
                 heard = self.save_watched(false, heard, &mut watch)?;
             }
@@ -297,6 +286,51 @@ impl Trainer {
     /// Updates after which the round ends.
     pub fn end_of_round(&self) -> u64 {
         self.progress.refit.map_or(self.experiment.train.max_iterations, |refit| refit.began_at + refit.updates)
+    }
+
+    /// Whether the next that is to be done is an evaluation.
+    fn evaluation_due(&self) -> bool {
+        let Progress { iteration, evaluated_at, refit, .. } = self.progress;
+        // All data are learned from in the second round, and nothing is held out that could be scored.
+        let is_scored = refit.is_none() && self.validation.n_batches() > 0;
+        let is_time = iteration >= self.end_of_round() || iteration.is_multiple_of(self.experiment.train.eval_every);
+        is_scored && is_time && evaluated_at != Some(iteration)
+    }
+
+    /// Why the round ends here, by what was evaluated, where it does.
+    fn ending(&self) -> Option<Ending> {
+        let (patience, is_first) = (self.experiment.train.patience, self.progress.refit.is_none());
+        if is_first && self.is_solved() {
+            Some(Ending::Solved)
+        } else if self.progress.iteration >= self.end_of_round() {
+            Some(Ending::Finished)
+        } else if is_first && patience > 0 && self.progress.without_gain >= patience {
+            Some(Ending::EarlyStopped)
+        } else {
+            None
+        }
+    }
+
+    /// Refuses settings of learning that are not those of the run that goes on, where no update is left to be made with them: its experiment says what it
+    /// was trained with.
+    fn expect_learned_so(&self) -> Result<()> {
+        let stored = self.run.file(EXPERIMENT_FILE);
+        let Some(ending) = self.ending().filter(|_| stored.exists()) else { return Ok(()) };
+        let is_relearned = self.experiment.train.refit && self.progress.refit.is_none() && self.data.all().is_some();
+        // A gain that is found first lets patience begin anew.
+        if is_relearned || ending == Ending::EarlyStopped && self.evaluation_due() {
+            return Ok(());
+        }
+        let learned = Experiment::load_file(&stored, &[])?.train;
+        let Some((key, found)) = self.experiment.train.learns_otherwise(&learned)? else { return Ok(()) };
+        let made = counted(self.progress.iteration, "update");
+        let (why, raised) = match ending {
+            Ending::Solved => (format!("the task is solved after {made}"), "solved_at"),
+            Ending::EarlyStopped => (format!("patience ended after {made}"), "patience"),
+            _ => (format!("the run is over after {made}"), "max_iterations"),
+        };
+        let sentence = format!("{why}, and {key} = {found} would change none of them; raise {raised} to go on with it, or leave {key} out");
+        Err(Error::MustStay(sentence))
     }
 
     /// Refuses to go on to an end that the run is past.

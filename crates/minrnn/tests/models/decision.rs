@@ -7,7 +7,7 @@ use minrnn::model::Decision;
 use minrnn::nn::{Mode, State};
 use minrnn::ops::StepCodes;
 use minrnn::rng::{ChaCha8Rng, Purpose};
-use minrnn::rollout::{Memory, Rollout, normalized_score};
+use minrnn::rollout::{Actor, Memory, Rollout, Shown, normalized_score};
 use minrnn::{Policy, Segments};
 use minrnn_model::{MixerKind, ModelConfig};
 
@@ -213,6 +213,34 @@ fn a_policy_that_does_not_fit_its_environment_is_refused() {
     let policy = policy(MixerKind::MinGru, &Device::flex());
     let refusal = rollout.play(&policy, &encoding, &mut [PointMass::default()]).unwrap_err().to_string();
     assert!(refusal.contains("[7, 2]") && refusal.contains("[8, 2]"), "{refusal}");
+}
+
+/// Answers no numbers.
+struct Mute;
+
+impl Actor for Mute {
+    fn widths(&self) -> [usize; 2] {
+        [8, 2]
+    }
+
+    fn act(&mut self, _: Shown<'_>) -> minrnn::Result<Vec<f32>> {
+        Ok(vec![0.0, f32::NAN])
+    }
+}
+
+#[test]
+fn a_return_that_a_policy_has_no_numbers_for_is_named_beside_one_that_it_has() {
+    let encoding = StepEncoding { mean: vec![0.0; 4], deviation: vec![1.0; 4], action_width: 2, return_scale: 1.0, best_return: Some(7.5) };
+    let refused = |target_return: f64| {
+        let rollout = Rollout { target_return, memory: Memory::Carried, seed: 0 };
+        rollout.play_with(&mut Mute, &encoding, &mut [PointMass::default()]).unwrap_err()
+    };
+    let far = refused(-1e30);
+    let sentence = "no number when it is asked for a return of -1e30; ask for one near 7.50";
+    assert!(far.to_string().contains(sentence) && far.is_wrong_input(), "{far}");
+    // What it should know.
+    let near = refused(7.5);
+    assert!(near.to_string().contains("output for a return of 7.5 is not finite") && !near.is_wrong_input(), "{near}");
 }
 
 #[test]

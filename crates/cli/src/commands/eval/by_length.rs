@@ -65,7 +65,10 @@ impl Strings {
         longer.data.formal_language.eval_min_length = 1;
         longer.data.formal_language.eval_max_length =
             args.max_length.unwrap_or(experiment.data.formal_language.eval_max_length.max(trained_on.max_length));
-        longer.validate()?;
+        longer.validate().map_err(|error| match args.max_length {
+            Some(most) => anyhow::Error::from(WrongInput(format!("--max-length {most} cannot be scored: {error}"))),
+            None => error.into(),
+        })?;
         let scored = longer.data.formal()?.evaluation;
         Ok(Self { trained_on, scored, of_each_length: args.strings, seed: experiment.train.scoring_seed() })
     }

@@ -11,6 +11,9 @@ use crate::{Error, Result};
 
 /// One trajectory of so many is held out for scoring.
 const HELD_OUT: usize = 20;
+/// The largest return, as the policy reads it, is between these: the squares of its sums are numbers of 32 bits, and not 0.
+const LEAST_READ: f64 = 1e-9;
+const MOST_READ: f64 = 1e9;
 
 /// Windows of `context` steps in, the actions recorded at every step out.
 ///
@@ -30,7 +33,8 @@ impl OfflineRl {
     /// episode, whatever its sign.
     ///
     /// # Errors
-    /// When there are fewer than two trajectories, one to learn from and one to score, or a setting is 0.
+    /// When there are fewer than two trajectories, one to learn from and one to score, when a setting is 0, or when the scale leaves returns that no policy
+    /// could tell from 0 or compute with.
     pub fn new(trajectories: Trajectories, context: usize, return_scale: Option<f64>, padding: LeftPadding) -> Result<Self> {
         if context == 0 {
             return Err(Error::Config("the context of a policy must be at least 1 step, found 0".into()));
@@ -43,7 +47,15 @@ impl OfflineRl {
         }
         let largest = trajectories.iter().map(|episode| episode.total().abs()).fold(0.0, f64::max);
         let of_data = if largest > 0.0 { largest } else { 1.0 };
-        let encoding = Arc::new(StepEncoding::fit(&trajectories, return_scale.unwrap_or(of_data))?);
+        let scale = return_scale.unwrap_or(of_data);
+        let read = largest / scale;
+        if largest > 0.0 && scale > 0.0 && !(LEAST_READ..=MOST_READ).contains(&read) {
+            return Err(Error::Config(format!(
+                "return_scale = {scale:?} makes {read:.1e} of the largest recorded return, {largest:?}, expected {LEAST_READ:e} to {MOST_READ:e} for the \
+                 policy to read; take a scale near {largest:?}, or 0, which stands for it"
+            )));
+        }
+        let encoding = Arc::new(StepEncoding::fit(&trajectories, scale)?);
         Ok(Self { trajectories: trajectories.into(), encoding, context, padding, understood: None })
     }
 
@@ -148,6 +160,16 @@ mod tests {
         }
         let refusal = OfflineRl::new(trajectories(1), 2, None, LeftPadding::Seen).unwrap_err();
         assert!(refusal.to_string().contains("at least two"));
+    }
+
+    #[test]
+    fn a_scale_that_leaves_no_returns_to_read_is_refused() {
+        for (scale, read) in [(1e-30, "2.0e30"), (1e300, "2.0e-300")] {
+            let refusal = OfflineRl::new(trajectories(3), 2, Some(scale), LeftPadding::Cut).unwrap_err().to_string();
+            let expected = format!("return_scale = {scale:?} makes {read} of the largest recorded return, 2.0, expected 1e-9 to 1e9");
+            assert!(refusal.starts_with(&expected) && refusal.contains("a scale near 2.0, or 0"), "{refusal}");
+        }
+        OfflineRl::new(trajectories(3), 2, Some(1e6), LeftPadding::Cut).unwrap();
     }
 
     #[test]

@@ -223,12 +223,25 @@ impl<'a> Index<'a> {
 
 /// That a model which read `trained` is to learn from columns with other names.
 pub(super) fn other_columns(trained: &[String], found: &[String]) -> Error {
-    let list = |names: &[String]| names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
     Error::Data(format!(
         "the model to start from was trained on {}, and these are {}; give the columns of the table the same names, in the same order",
-        list(trained),
-        list(found)
+        quoted(trained),
+        quoted(found)
     ))
+}
+
+/// That a model which forecasts `trained` is to forecast something else.
+pub(super) fn other_targets(trained: &[String], asked: &[String]) -> Error {
+    Error::Data(format!(
+        "the model to start from forecasts {}, and {} is to be forecast here; it goes on with the same targets, in the same order: name these, or train a \
+         new model",
+        quoted(trained),
+        quoted(asked)
+    ))
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -53,9 +53,9 @@ use arrow_array::RecordBatchReader;
 
 pub use self::calendar::CalendarPart;
 pub use self::cells::Texts;
-use self::columns::other_columns;
 pub(crate) use self::columns::twice;
 pub use self::columns::{Names, Numbers, TimeColumn, Wanted};
+use self::columns::{other_columns, other_targets};
 pub use self::confusion::{Confusion, OfClass};
 pub use self::division::Division;
 pub use self::example::Example;

@@ -11,7 +11,9 @@ use super::super::paces::{self, Paces};
 use super::super::roles::{Understood, together};
 use super::super::series::Series;
 use super::super::values::Values;
-use super::super::{Division, Frame, Names, Numbers, Opened, Wanted, categories, leads, normalization, other_columns, read_table};
+use super::super::{
+    Division, Frame, Names, Numbers, Opened, Wanted, categories, leads, normalization, other_columns, other_targets, read_table,
+};
 use super::parts::{Bounds, Part};
 use super::scaling::{Columns, Seen};
 use super::table::Table;
@@ -99,10 +101,12 @@ impl Forecasting {
         let mut opened = Opened::new(path)?;
         let (config, understood) = &config.understood(&mut opened)?;
         if let Some(like) = &config.like {
-            for (trained, asked) in [(&like.columns[..], config.read()), (&like.target, &config.target)] {
-                if trained != asked {
-                    return Err(other_columns(trained, asked).in_file(path));
-                }
+            // What is read follows from what is forecast, where it is not named.
+            if like.target != config.target {
+                return Err(other_targets(&like.target, &config.target).in_file(path));
+            }
+            if like.columns != config.read() {
+                return Err(other_columns(&like.columns, config.read()).in_file(path));
             }
         }
         let mut gathered = Gathered::default();

@@ -195,10 +195,8 @@ impl Labelling {
             Ok(Some(places))
         };
         let (validation, test) = (read(&config.division.validation)?, read(&config.division.test)?);
-        let divided = || {
-            let (kinds, n_kinds) = gathered.kinds(trained.len(), names.len());
-            Parts::divide(&kinds, n_kinds, config.division.train_fraction, config.seed)
-        };
+        let (kinds, n_kinds) = gathered.kinds(trained.len(), names.len());
+        let divided = || Parts::divide(&kinds, n_kinds, config.division.train_fraction, config.seed);
         let parts = match (validation, test) {
             (None, None) => divided().halved(config.division.validates),
             (None, Some(test)) if config.division.validates => {
@@ -208,7 +206,7 @@ impl Labelling {
             (Some(validation), None) => Parts { validation, ..divided() },
             (validation, Some(test)) => Parts { training: trained, validation: validation.unwrap_or_default(), test },
         };
-        parts.expect_enough(&config.division).map_err(|error| error.in_file(path))?;
+        parts.expect_enough(&config.division, n_kinds).map_err(|error| error.in_file(path))?;
         let mut is_trained = vec![false; gathered.series.len()];
         parts.training.iter().for_each(|&at| is_trained[at] = true);
         let categories = match &config.like {

@@ -40,20 +40,25 @@ impl Parts {
         self
     }
 
-    /// Refuses parts of which one that is needed has no sequence.
+    /// Refuses parts of sequences of `n_kinds` kinds of which one that is needed has no sequence.
     ///
     /// # Errors
     /// A sentence with what to change.
-    pub fn expect_enough(&self, division: &Division) -> Result<()> {
+    pub fn expect_enough(&self, division: &Division, n_kinds: usize) -> Result<()> {
         let lacks_validation = division.validates && self.validation.is_empty();
         if !self.test.is_empty() && !lacks_validation {
             return Ok(());
         }
         let (fraction, held_out) = (division.train_fraction, self.validation.len() + self.test.len());
         let expected = if division.validates { "at least 2: one to validate and one to test with" } else { "at least 1 to test with" };
+        // One of each kind is always learned from.
+        let way = match (n_kinds, self.training.len() > n_kinds) {
+            (_, true) => "give more sequences or lower train_fraction",
+            (1, false) => "give more sequences",
+            (_, false) => "one sequence of every class is learned from, so give at least two of each",
+        };
         Err(Error::Data(format!(
-            "with train_fraction = {fraction}, {held_out} of its {} sequences are held out, expected {expected}; give more sequences or lower \
-             train_fraction",
+            "with train_fraction = {fraction}, {held_out} of its {} sequences are held out, expected {expected}; {way}",
             self.training.len() + held_out
         )))
     }
