@@ -171,9 +171,9 @@ MINRNN_API size_t minrnn_column_names(const minrnn_model *model, size_t column);
 MINRNN_API const char *minrnn_column_name(const minrnn_model *model, size_t column, size_t code);
 
 /* What stands for `name` in a column of names, for minrnn_table_step(): a whole
- * number from 0, or -1 where training never saw the name. The names of a column
- * made of times, such as "date.month", are its numbers: "1" is January, or
- * Monday. */
+ * number from 0, or -1 where training never saw the name. Blanks around it do
+ * not count, as in a file. The names of a column made of times, such as
+ * "date.month", are its numbers: "1" is January, or Monday. */
 MINRNN_API minrnn_status minrnn_column_code(const minrnn_model *model, size_t column, const char *name, double *code);
 
 /* The level of a quantile, between 0 and 1, rising; NaN where it is refused. */

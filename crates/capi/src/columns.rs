@@ -27,7 +27,7 @@ pub extern "C" fn minrnn_column_name(model: *const ModelHandle, column: usize, c
     })
 }
 
-/// What stands for `name` in column `column` of a row: −1 where training never saw it. A name with a zero byte in it cannot be asked for; what
+/// What stands for `name`, without the blanks around it, in column `column` of a row: −1 where training never saw it. A name with a zero byte in it cannot be asked for; what
 /// stands for it is its place among the names.
 ///
 /// # Safety

@@ -52,6 +52,30 @@ fn files_that_are_no_models_are_refused() {
     refused(unsafe { minrnn_model_from_memory(bytes.as_ptr(), usize::MAX, &mut null_mut()) }, Status::Length, "more than memory can hold");
 }
 
+#[cfg(unix)]
+#[test]
+fn what_has_no_end_is_refused_by_how_it_begins_and_a_model_comes_through_a_pipe() {
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+
+    refused(open("/dev/zero"), Status::Model, "does not begin like one");
+    let packed = text_model(MixerKind::MinGru, 3);
+    let piped = |parts: &[&[u8]]| {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let bytes = parts.concat();
+        let writes = std::thread::spawn(move || drop(writer.write_all(&bytes)));
+        let status = open(&format!("/dev/fd/{}", reader.as_raw_fd()));
+        drop(reader);
+        writes.join().unwrap();
+        status
+    };
+    ok(piped(&[&packed.bytes]));
+    refused(piped(&[&packed.bytes[..packed.bytes.len() / 2]]), Status::Model, "cut short");
+    // However much comes behind it.
+    refused(piped(&[&packed.bytes, &vec![0; 1 << 20]]), Status::Model, &format!("but has {}", packed.bytes.len() + 1));
+    refused(piped(&[&[0; 1 << 20]]), Status::Model, "does not begin like one");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 

@@ -419,7 +419,7 @@ fn what_is_wrong_with_a_request_is_said() {
         (json!({ "prompt": [100_000] }), "token id 100000 is outside the vocabulary"),
         (json!({ "prompt": "日" }), "'日' (U+65E5)"),
         (json!({ "prompt": "t", "max_tokens": 4097 }), "max_tokens: must be between 0 and 4096, found 4097"),
-        (json!({ "prompt": "t", "max_tokens": -1 }), "max_tokens: invalid value"),
+        (json!({ "prompt": "t", "max_tokens": -1 }), "max_tokens: expected a whole number of at least 0, found -1"),
         (json!({ "prompt": "t", "n": 0 }), "n: must be between 1 and 64, found 0"),
         (json!({ "prompt": "t", "temperature": -0.5 }), "temperature must be 0"),
         (json!({ "prompt": "t", "top_p": 2 }), "top_p must be above 0"),
@@ -488,6 +488,8 @@ fn only_who_knows_the_key_may_ask() {
         request.call().unwrap().status().as_u16()
     };
     assert_eq!(["s3cret", "s3cre", "s3crets", ""].map(with), [200, 401, 401, 401]);
+    let lower = server.agent.get(format!("{}/v1/models", server.base)).header("Authorization", "bearer s3cret");
+    assert_eq!(lower.call().unwrap().status(), 200);
     let empty = shown(&scratch.write("empty", "\n"));
     Finished::of(&mut minrnn(&["serve", model(), "--port", "0", "--api-key-file", &empty])).refused(&["expected a key"]);
 }

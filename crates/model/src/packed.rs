@@ -173,6 +173,16 @@ impl<'a> PackedFile<'a> {
         frame(beginning, length).map(|_| ())
     }
 
+    /// How many bytes a file says that it has, by its `beginning` as [`expect_frame`](Self::expect_frame) takes it: where it ends if its length is not
+    /// known, such as that of a pipe.
+    ///
+    /// # Errors
+    /// When it is no packed model, or one of another version.
+    pub fn claimed_length(beginning: &[u8]) -> Result<u64> {
+        let claimed = beginning.first_chunk::<FRAME>().map_or(beginning.len() as u64, |frame| number(&frame[16..]));
+        frame(beginning, claimed).map(|_| claimed)
+    }
+
     /// What the model is.
     pub fn config(&self) -> &ModelConfig {
         &self.config
@@ -263,6 +273,11 @@ fn damaged<T>(problem: String) -> Result<T> {
     Err(Error::Packed(problem))
 }
 
+/// The whole number that is written as `bytes`.
+fn number(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte))
+}
+
 /// The version and the end of the header of a file of `length` bytes, which begins so.
 fn frame(beginning: &[u8], length: u64) -> Result<(u64, u64)> {
     let Some((frame, _)) = beginning.split_first_chunk::<FRAME>() else {
@@ -271,8 +286,7 @@ fn frame(beginning: &[u8], length: u64) -> Result<(u64, u64)> {
     if frame[..8] != PackedFile::MAGIC {
         return damaged("is none: it does not begin like one".into());
     }
-    let number = |at: usize, len: usize| frame[at..at + len].iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte));
-    let (version, header_len, file_len) = (number(8, 4), number(12, 4), number(16, 8));
+    let (version, header_len, file_len) = (number(&frame[8..12]), number(&frame[12..16]), number(&frame[16..]));
     if !(1..=u64::from(VERSION)).contains(&version) {
         return damaged(format!("has version {version}, expected at most {VERSION}; use the minrnn that wrote it"));
     }
@@ -356,6 +370,10 @@ mod tests {
         other[8] = 0;
         assert!(told(&other, bytes.len()).unwrap_err().contains("has version 0"));
         assert!(told(&bytes[..7], 7).unwrap_err().contains("has 7 bytes"));
+        let claimed = |beginning: &[u8]| PackedFile::claimed_length(beginning).map_err(|told| told.to_string());
+        assert_eq!(claimed(&bytes[..PackedFile::FRAME]), Ok(bytes.len() as u64));
+        assert!(claimed(&[0; PackedFile::FRAME]).unwrap_err().contains("does not begin like one"));
+        assert!(claimed(&bytes[..7]).unwrap_err().contains("has 7 bytes"));
     }
 
     #[test]

@@ -10,13 +10,16 @@ use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{Sleep, sleep};
 
 /// How long none is taken where the system could not give one, as when too many files are open.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Bytes of an answer that the system holds for a client that takes none.
+const UNSENT: usize = 1 << 16;
 /// What is as good as for ever, and can be added to a time.
 const FOR_EVER: Duration = Duration::from_secs(1 << 32);
 
@@ -35,6 +38,7 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, patience: Durat
             Ok((stream, _)) => {
                 // Each token is a small packet, which must not wait for the next.
                 let _ = stream.set_nodelay(true);
+                let _ = keep_little_unsent(&stream);
                 tokio::spawn(connection(Patient::new(stream, patience), router.clone(), patience, ends.clone()));
             }
             Err(error) if is_of_connection(&error) => {}
@@ -44,6 +48,16 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, patience: Durat
     drop((listener, ends));
     let _ = ending.send(true);
     ending.closed().await;
+}
+
+/// Lets the system hold little of what a client does not take: else a text goes on by some megabytes for one that has stopped reading.
+fn keep_little_unsent(stream: &TcpStream) -> io::Result<()> {
+    let socket = SockRef::from(stream);
+    // What is under way may be as much as a long line holds.
+    #[cfg(target_os = "linux")]
+    return socket.set_tcp_notsent_lowat(UNSENT as u32);
+    #[cfg(not(target_os = "linux"))]
+    socket.set_send_buffer_size(UNSENT)
 }
 
 /// Whether an error ends the connection that was to be taken, and no other.

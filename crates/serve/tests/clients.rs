@@ -10,6 +10,7 @@ use minrnn_model::{ModelConfig, Pooling, Tokenizer, WeightFormat, Weights, write
 use minrnn_serve::{Error, Predictions, Predictor, ServedModel, ServedTable, Server, Settings, Unpredicted};
 use minrnn_stream::Model;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use serde_json::{Value, json};
 
 fn pool() -> Arc<ThreadPool> {
     Arc::new(ThreadPoolBuilder::new().num_threads(1).build().unwrap())
@@ -31,10 +32,46 @@ struct Running {
 impl Running {
     fn of(name: &str, predictor: impl Predictor + 'static) -> Self {
         let table = ServedTable { name: name.into(), about: String::new(), predictor: Box::new(predictor) };
-        let server = Server::bind(Vec::new(), vec![table], settings(), pool()).unwrap();
+        Self::started(Server::bind(Vec::new(), vec![table], settings(), pool()).unwrap())
+    }
+
+    /// A server of text with a model that every letter of `text` leads elsewhere.
+    fn of_text(text: &str) -> Self {
+        let tokenizer = Tokenizer::characters_of(text);
+        let config = ModelConfig { vocab_size: tokenizer.vocab_size(), d_model: 16, n_layers: 1, ..Default::default() };
+        let served = ServedModel { name: "text".into(), model: model(&config, |i| (i as f32 * 0.7).sin()), tokenizer };
+        let mut settings = settings();
+        settings.max_tokens = 1 << 30;
+        Self::started(Server::bind(vec![served], Vec::new(), settings, pool()).unwrap())
+    }
+
+    fn started(server: Server) -> Self {
         let (address, stop) = (server.address(), Arc::new(AtomicBool::new(false)));
         let stops = stop.clone();
         Self { address, stop, thread: std::thread::spawn(move || server.run(move || stops.load(SeqCst))) }
+    }
+
+    /// A connection on which this was asked.
+    fn asking(&self, path: &str, body: &Value) -> TcpStream {
+        let mut connection = TcpStream::connect(self.address).unwrap();
+        let (body, kind) = (body.to_string(), "Content-Type: application/json");
+        let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\n{kind}\r\nContent-Length: {}\r\n", body.len());
+        connection.write_all(format!("{head}Connection: close\r\n\r\n{body}").as_bytes()).unwrap();
+        connection
+    }
+
+    /// Status and body of the answer.
+    fn asked(&self, path: &str, body: &Value) -> (u16, Value) {
+        let mut answer = String::new();
+        self.asking(path, body).read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head[9..12].parse().unwrap(), serde_json::from_str(body).unwrap())
+    }
+
+    fn metric(&self, name: &str) -> u64 {
+        let told = self.get("/metrics");
+        let line = told.lines().find(|line| line.starts_with(&format!("minrnn_{name}{{"))).unwrap_or_else(|| panic!("no {name}: {told}"));
+        line.rsplit(' ').next().unwrap().parse().unwrap()
     }
 
     /// A connection on which `table` was sent, with these lines of the head too.
@@ -225,6 +262,93 @@ fn tables_that_wait_and_those_that_cannot_are_counted() {
 }
 
 #[test]
+fn a_response_that_a_stop_string_ended_goes_on_from_the_text_that_was_told() {
+    let server = Running::of_text("abcdefgh");
+    let asked = |input: &str, before: &Value, n: usize| {
+        let body = json!({ "input": input, "previous_response_id": before, "max_output_tokens": n, "seed": 3, "stop": ["bc", "d"] });
+        let (status, told) = server.asked("/v1/responses", &body);
+        assert_eq!(status, 200, "{told}");
+        told
+    };
+    let text = |told: &Value| told["output"][0]["content"][0]["text"].as_str().unwrap().to_owned();
+    let first = asked("abc", &Value::Null, 1000);
+    assert_eq!(first["status"], "completed");
+    let output = text(&first);
+    // The stop string was generated too.
+    assert!(first["usage"]["output_tokens"].as_u64().unwrap() > output.len() as u64);
+    let (next, alone) = (asked("efg", &first["id"], 40), asked(&format!("abc{output}efg"), &Value::Null, 40));
+    assert_eq!(text(&next), text(&alone));
+    assert_eq!(next["usage"]["input_tokens"], alone["usage"]["input_tokens"]);
+    server.end();
+}
+
+#[test]
+fn a_client_that_reads_nothing_has_little_made_for_it() {
+    let server = Running::of_text("abcdefgh");
+    let unread = server.asking("/v1/completions", &json!({ "prompt": "a", "max_tokens": 1 << 30, "stream": true }));
+    socket2::SockRef::from(&unread).set_recv_buffer_size(1 << 16).unwrap();
+    let begun = Instant::now();
+    let mut generated = 0;
+    loop {
+        std::thread::sleep(Duration::from_millis(300));
+        let now = server.metric("generated_tokens_total");
+        if now > 0 && now == generated && server.metric("texts_behind") == 1 {
+            break;
+        }
+        generated = now;
+        assert!(begun.elapsed() < Duration::from_secs(30), "{generated} tokens");
+    }
+    // What the two systems hold between them, and not the megabytes that one of them would take; a token is a byte or more.
+    assert!(generated < 600_000, "{generated} tokens");
+    drop(unread);
+    server.end();
+}
+
+#[test]
+fn what_is_wrong_with_a_field_is_said_with_its_name() {
+    let server = Running::of_text("abcdefgh");
+    for (field, value, sentence) in [
+        ("max_tokens", json!(-1), "max_tokens: expected a whole number of at least 0, found -1"),
+        ("temperature", json!("hot"), "temperature: expected a number, found \"hot\""),
+        ("temperature", json!(-1), "temperature must be 0 (take the likeliest token) or above, found -1.0"),
+        ("top_p", json!(0), "top_p must be above 0 and at most 1 (off), found 0.0"),
+        ("service_tier", json!("priority"), "service_tier: is not supported; all requests are served alike"),
+        ("servicetier", Value::Null, "servicetier: there is no such field; expected one of model, prompt"),
+    ] {
+        let mut body = json!({ "prompt": "a" });
+        body[field] = value;
+        let (status, told) = server.asked("/v1/completions", &body);
+        assert!(status == 400 && told["error"]["message"].as_str().unwrap().starts_with(sentence), "{told}");
+        assert_eq!(told["error"]["param"], field, "{told}");
+    }
+    // What asks for nothing is let through, for each interface.
+    let nothing = json!({ "prompt": "a", "max_tokens": 1, "suffix": null, "service_tier": null, "logit_bias": null, "user": null, "stream_options": null });
+    assert_eq!(server.asked("/v1/completions", &nothing).0, 200);
+    let nothing = json!({ "input": "a", "max_output_tokens": 1, "include": [], "truncation": "disabled", "tool_choice": "none", "tools": [],
+        "parallel_tool_calls": false, "text": { "format": { "type": "text" } }, "top_logprobs": 0, "reasoning": null, "stream_options": null });
+    let (status, told) = server.asked("/v1/responses", &nothing);
+    assert_eq!(status, 200, "{told}");
+    server.end();
+}
+
+#[test]
+fn requests_that_are_no_text_are_refused_as_objects() {
+    let server = Running::of_text("abcdefgh");
+    let answer = server.get("/v1/models/%ff");
+    assert!(
+        answer.starts_with("HTTP/1.1 400") && answer.contains(r#"{"error":{"code":null,"message":"the name of the model is no UTF-8"#),
+        "{answer}"
+    );
+    let mut connection = TcpStream::connect(server.address).unwrap();
+    let head = "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\n";
+    connection.write_all(format!("{head}Content-Length: 3\r\nConnection: close\r\n\r\n\x1f\x08\x00").as_bytes()).unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 415") && answer.contains("expected a request that is not compressed"), "{answer}");
+    server.end();
+}
+
+#[test]
 fn a_limit_of_nothing_is_refused() {
     let bound = |change: fn(&mut Settings)| {
         let mut settings = settings();
@@ -239,11 +363,11 @@ fn a_limit_of_nothing_is_refused() {
     bound(|settings| (settings.max_request, settings.session_bytes) = (1, 1)).unwrap();
 }
 
-/// A model of `config` whose weights are all a tenth.
-fn model(config: &ModelConfig) -> Model {
+/// A model of `config` with these weights, by the number of each in its tensor.
+fn model(config: &ModelConfig, weight: fn(usize) -> f32) -> Model {
     let file = tempfile::NamedTempFile::new().unwrap();
     let tensors = config.checked().unwrap().tensors().into_iter().map(|tensor| {
-        let values = vec![0.1; tensor.shape.iter().product()];
+        let values: Vec<f32> = (0..tensor.shape.iter().product()).map(weight).collect();
         (tensor.name, tensor.shape, values.into())
     });
     write_safetensors(file.path(), tensors, None).unwrap();
@@ -254,7 +378,7 @@ fn model(config: &ModelConfig) -> Model {
 fn only_models_that_continue_text_are_served_as_such() {
     let text = ModelConfig { vocab_size: 256, d_model: 8, n_layers: 1, ..Default::default() };
     let bound = |config: ModelConfig| {
-        let served = ServedModel { name: "m".into(), model: model(&config), tokenizer: Tokenizer::Byte };
+        let served = ServedModel { name: "m".into(), model: model(&config, |_| 0.1), tokenizer: Tokenizer::Byte };
         Server::bind(vec![served], Vec::new(), settings(), pool()).map(drop)
     };
     bound(text.clone()).unwrap();

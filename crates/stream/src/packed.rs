@@ -259,22 +259,17 @@ impl Matrices<'static> for Constant {
 #[cfg(feature = "std")]
 pub fn read_aligned(path: impl AsRef<std::path::Path>) -> Result<AlignedBytes> {
     let path = path.as_ref();
-    Ok(aligned(open(path)?).map_err(|source| Error::io("read", path, source))?)
+    Ok(aligned(Content::open(path)?).map_err(|source| Error::io("read", path, source))?)
 }
 
 #[cfg(feature = "std")]
-fn aligned(mut file: std::fs::File) -> std::io::Result<AlignedBytes> {
+fn aligned(Content { mut bytes, known }: Content) -> std::io::Result<AlignedBytes> {
     use std::io::Read;
 
-    let about = file.metadata()?;
-    let whole = |len: u64| usize::try_from(len).map_err(|_| std::io::Error::from(std::io::ErrorKind::OutOfMemory));
-    let known = if about.is_file() {
-        AlignedBytes::filled_by(whole(about.len())?, |bytes| file.read_exact(bytes))?
-    } else {
-        AlignedBytes::copied(&[])?
-    };
+    let len = usize::try_from(known).map_err(|_| std::io::Error::from(std::io::ErrorKind::OutOfMemory))?;
+    let known = AlignedBytes::filled_by(len, |out| bytes.read_exact(out))?;
     let mut rest = Vec::new();
-    file.read_to_end(&mut rest)?;
+    bytes.read_to_end(&mut rest)?;
     // A pipe, or a file that grew.
     Ok(if rest.is_empty() { known } else { AlignedBytes::copied(&[&*known, &rest].concat())? })
 }
@@ -285,26 +280,38 @@ fn read_whole(path: &std::path::Path) -> Result<Vec<u8>> {
     use std::io::Read;
 
     let mut bytes = Vec::new();
-    open(path)?.read_to_end(&mut bytes).map_err(|source| Error::io("read", path, source))?;
+    Content::open(path)?.bytes.read_to_end(&mut bytes).map_err(|source| Error::io("read", path, source))?;
     Ok(bytes)
 }
 
-/// The file at `path`, refused by its first bytes where they are none of a packed model of its length: whatever else it is may not fit into memory.
+/// What is read of a packed model: as many bytes as it says that it has, and one more where there are others.
 #[cfg(feature = "std")]
-fn open(path: &std::path::Path) -> Result<std::fs::File> {
-    use std::io::{Read, Seek};
+struct Content {
+    bytes: std::io::Take<std::io::Chain<std::io::Cursor<Vec<u8>>, std::fs::File>>,
+    /// How many of them are there for sure: those of a file.
+    known: u64,
+}
 
-    let io = |source| Error::io("read", path, source);
-    let mut file = std::fs::File::open(path).map_err(io)?;
-    let about = file.metadata().map_err(io)?;
-    // What a pipe gives is gone once it is looked at.
-    if about.is_file() {
+#[cfg(feature = "std")]
+impl Content {
+    /// Opens `path`, refused by its first bytes where they are none of a packed model of its length: whatever else it is may not fit into memory, or
+    /// have no end.
+    fn open(path: &std::path::Path) -> Result<Self> {
+        use std::io::Read;
+
+        let io = |source| Error::io("read", path, source);
+        let mut file = std::fs::File::open(path).map_err(io)?;
+        let about = file.metadata().map_err(io)?;
+        // What a pipe gives is gone once it is looked at, so they are kept.
         let mut beginning = Vec::new();
         file.by_ref().take(PackedFile::FRAME as u64).read_to_end(&mut beginning).map_err(io)?;
-        PackedFile::expect_frame(&beginning, about.len()).map_err(|error| Error::malformed_by(path, error))?;
-        file.rewind().map_err(io)?;
+        let (known, length) = match about.is_file() {
+            true => (about.len(), PackedFile::expect_frame(&beginning, about.len()).map(|()| about.len())),
+            false => (0, PackedFile::claimed_length(&beginning)),
+        };
+        let length = length.map_err(|error| Error::malformed_by(path, error))?;
+        Ok(Self { bytes: std::io::Cursor::new(beginning).chain(file).take(length.saturating_add(1)), known })
     }
-    Ok(file)
 }
 
 impl<'a, M: Matrices<'a>> Source for Tensors<'a, M> {

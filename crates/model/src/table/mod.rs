@@ -743,7 +743,10 @@ mod tests {
     fn a_number_that_stands_for_no_name_is_refused() {
         let TableTask::Classify(classifier) = classifier() else { panic!() };
         let category = Category { column: 1, values: (1..=10).map(|name| name.to_string()).collect() };
-        assert_eq!(["1", "10", "11", ""].map(|name| category.code(name)), [0.0, 9.0, UNSEEN, UNSEEN]);
+        assert_eq!(
+            ["1", "10", " 10\t", "11", "1 0", "", " "].map(|name| category.code(name)),
+            [0.0, 9.0, 9.0, UNSEEN, UNSEEN, UNSEEN, UNSEEN]
+        );
         let mut task = Classifier { categories: vec![category], ..classifier };
         let read = |task: &Classifier, code: f64| TableTask::Classify(task.clone()).expect_readable(&[1.0, code]);
         assert!([-0.0, 0.0, 9.0, UNSEEN].iter().all(|&code| read(&task, code).is_ok()));

@@ -7,6 +7,7 @@ use minrnn_stream::{Continuation, Sampler, Sampling, StopStrings};
 
 use super::error::ApiError;
 use super::fields::{Fields, Texts};
+use super::unsupported::OF_TEXTS;
 use super::{App, Served};
 use crate::job::{Job, Told, told};
 
@@ -34,22 +35,30 @@ pub(crate) struct Asked {
     pub of_prompt: bool,
 }
 
+/// A setting of the sampler that is a number.
+type Setting = fn(&mut Sampling) -> &mut f64;
+
+/// Those, by their fields.
+const SETTINGS: [(&str, Setting); 4] = [
+    ("temperature", |sampling| &mut sampling.temperature),
+    ("top_p", |sampling| &mut sampling.top_p),
+    ("min_p", |sampling| &mut sampling.min_p),
+    ("repetition_penalty", |sampling| &mut sampling.repetition_penalty),
+];
+
 /// The settings of the sampler; without a seed each request has another one.
 pub(super) fn sampling(app: &App, fields: &mut Fields) -> Result<Sampling> {
-    let base = Sampling::default();
-    let sampling = Sampling {
-        temperature: fields.take("temperature")?.unwrap_or(base.temperature),
-        top_p: fields.take("top_p")?.unwrap_or(base.top_p),
-        top_k: fields.take("top_k")?.unwrap_or(base.top_k),
-        min_p: fields.take("min_p")?.unwrap_or(base.min_p),
-        repetition_penalty: fields.take("repetition_penalty")?.unwrap_or(base.repetition_penalty),
-        // Clients know seeds as whole numbers of either sign.
-        seed: fields.take::<i64>("seed")?.map_or_else(|| app.next_seed(), |seed| seed as u64),
-    };
-    for name in ["frequency_penalty", "presence_penalty"] {
-        fields.expect_unused(name, "repetition_penalty weakens the latest tokens")?;
+    let mut sampling = Sampling::default();
+    for (name, setting) in SETTINGS {
+        let Some(value) = fields.take(name)? else { continue };
+        *setting(&mut sampling) = value;
+        // What was set before has been checked.
+        sampling.validate().map_err(|error| ApiError::wrong(error.to_string()).param(name))?;
     }
-    sampling.validate().map_err(|error| ApiError::wrong(error.to_string()))?;
+    sampling.top_k = fields.take("top_k")?.unwrap_or(sampling.top_k);
+    // Clients know seeds as whole numbers of either sign.
+    sampling.seed = fields.take::<i64>("seed")?.map_or_else(|| app.next_seed(), |seed| seed as u64);
+    fields.expect_unused(&OF_TEXTS)?;
     Ok(sampling)
 }
 

@@ -6,13 +6,15 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::response::sse::Event as Sent;
 use minrnn_model::Tokenizer;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::asked::{Asked, sampling, stops, tokens_of};
 use super::error::ApiError;
+use super::fields::StreamOptions;
 use super::pieces::{Narrator, Piece, Pieces, streamed};
-use super::tokens::Told;
+use super::tokens::{Place, Told};
+use super::unsupported::OF_COMPLETIONS;
 use super::{AT_ONCE, App, Served, answered_json, now};
 use crate::job::Ended;
 
@@ -22,15 +24,6 @@ const MAX_TOKENS: usize = 16;
 const MAX_LOGPROBS: usize = 20;
 /// Most bytes of prompts that an answer repeats.
 const MAX_ECHO: usize = 16 << 20;
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct StreamOptions {
-    include_usage: bool,
-    /// Padding against listeners, which clients may ask for.
-    #[serde(rename = "include_obfuscation")]
-    _include_obfuscation: bool,
-}
 
 /// A prompt as a text or as tokens.
 struct Prompt {
@@ -56,9 +49,7 @@ pub(super) async fn completions(State(app): State<Arc<App>>, request: Request) -
     if fields.number("best_of", 1..=settings.sessions)?.is_some_and(|best_of| best_of != n) {
         return Err(ApiError::field("best_of", "must be n: all texts are given back"));
     }
-    fields.expect_unused("suffix", "a recurrent model reads from left to right")?;
-    fields.expect_unused("logit_bias", "leave it out")?;
-    fields.ignore("user");
+    fields.expect_unused(&OF_COMPLETIONS)?;
     fields.end()?;
 
     let prompts = app.aside(move |app| prompts(app.model(model.as_deref())?, prompt)).await?;
@@ -85,7 +76,7 @@ pub(super) async fn completions(State(app): State<Arc<App>>, request: Request) -
         texts,
         n,
         usage: Usage { prompt_tokens, ..Usage::default() },
-        usage_wanted: options.include_usage,
+        usage_wanted: options.include_usage.unwrap_or(false),
     };
     let pieces = Pieces::new(told, choices);
     if stream { Ok(streamed(pieces, answer)) } else { answer.whole(pieces, &app).await }
@@ -120,22 +111,22 @@ struct Text {
     /// The prompt, where it is told again.
     echo: Option<(Arc<str>, Option<u32>)>,
     has_logprobs: bool,
-    /// Characters told until now.
-    offset: usize,
+    /// Where it has come to.
+    place: Place,
 }
 
 impl Text {
     fn new(prompt: &Prompt, echo: bool, has_logprobs: bool) -> Self {
         // Without an echo offsets count from the beginning of the prompt too.
-        let offset = if echo { 0 } else { prompt.text.chars().count() };
+        let place = if echo { Place::default() } else { Place::behind(&prompt.text) };
         // The token that an empty prompt stands for is not told.
         let first = prompt.tokens.first().copied().filter(|_| !prompt.text.is_empty());
-        Self { echo: echo.then(|| (prompt.text.clone(), first)), has_logprobs, offset }
+        Self { echo: echo.then(|| (prompt.text.clone(), first)), has_logprobs, place }
     }
 
     /// The text of a piece and its probabilities.
     fn tell<'p>(&mut self, tokenizer: &'p Tokenizer, piece: &'p Piece) -> (String, Option<Told<'p>>) {
-        let mut told = Told { tokenizer, first: None, of_prompt: &[], generated: &piece.logprobs, offset: self.offset };
+        let mut told = Told { tokenizer, first: None, of_prompt: &[], generated: &piece.logprobs, place: self.place.clone() };
         let mut text = String::new();
         if let Some((_, of_prompt)) = &piece.read
             && let Some((prompt, first)) = self.echo.take()
@@ -147,7 +138,7 @@ impl Text {
         if !self.has_logprobs {
             return (text, None);
         }
-        self.offset = told.end();
+        self.place = told.end();
         (text, Some(told))
     }
 }

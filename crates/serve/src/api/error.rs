@@ -51,7 +51,12 @@ impl ApiError {
 
     /// The same, of the field `name`.
     pub fn of(self, name: &str) -> Self {
-        Self { param: Some(name.to_owned()), sentence: format!("{name}: {}", self.sentence), ..self }
+        Self { sentence: format!("{name}: {}", self.sentence), ..self }.param(name)
+    }
+
+    /// The same, whose sentence names the field at fault already.
+    pub fn param(self, name: &str) -> Self {
+        Self { param: Some(name.to_owned()), ..self }
     }
 
     /// The same, with what another reading of the request came to.

@@ -1,16 +1,50 @@
 //! The fields of a request, each taken by its name; one that is left was not understood, and would else be ignored without a word.
 
+use std::io::{self, Write};
+
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::error::ApiError;
+use super::unsupported::Unsupported;
 
 type Result<T> = std::result::Result<T, ApiError>;
+
+/// Most bytes of a field that a refusal repeats.
+const SHOWN: usize = 60;
 
 /// A JSON object whose fields are taken one after the other.
 pub(crate) struct Fields {
     left: Map<String, Value>,
     known: Vec<&'static str>,
+}
+
+/// What the value of a field may be.
+pub(crate) trait Field: DeserializeOwned {
+    /// What is expected, as a sentence tells it.
+    const EXPECTED: &'static str;
+}
+
+macro_rules! expected {
+    ($($field:ty => $expected:literal),* $(,)?) => {
+        $(impl Field for $field {
+            const EXPECTED: &'static str = $expected;
+        })*
+    };
+}
+
+expected! {
+    String => "a text",
+    bool => "true or false",
+    f64 => "a number",
+    usize => "a whole number of at least 0",
+    i64 => "a whole number from -9223372036854775808 to 9223372036854775807",
+    Vec<u32> => "a list of tokens, which are whole numbers of at least 0",
+    Texts => "a text or a list of texts",
+    Map<String, Value> => "an object",
+    Value => "any value",
+    StreamOptions => "an object with include_usage, which is true or false",
 }
 
 impl Fields {
@@ -23,17 +57,21 @@ impl Fields {
         }
     }
 
-    /// Whether the field `name` is there and a text.
-    pub fn has_text(&self, name: &str) -> bool {
-        matches!(self.left.get(name), Some(Value::String(_)))
+    /// Whether the field `name` is there and holds what is no single cell of a table: a text, which may be a table, or several values.
+    pub fn has_table(&self, name: &str) -> bool {
+        matches!(self.left.get(name), Some(Value::String(_) | Value::Array(_) | Value::Object(_)))
     }
 
     /// The field `name`; `null` is as good as no field.
-    pub fn take<T: DeserializeOwned>(&mut self, name: &'static str) -> Result<Option<T>> {
+    pub fn take<T: Field>(&mut self, name: &'static str) -> Result<Option<T>> {
         self.known.push(name);
         match self.left.remove(name) {
             None | Some(Value::Null) => Ok(None),
-            Some(value) => serde_json::from_value(value).map(Some).map_err(|error| ApiError::field(name, error.to_string())),
+            Some(value) => {
+                let shown = shown(&value);
+                let read = serde_json::from_value(value).map(Some);
+                read.map_err(|_| ApiError::field(name, format!("expected {}, found {shown}", T::EXPECTED)))
+            }
         }
     }
 
@@ -46,22 +84,16 @@ impl Fields {
         }
     }
 
-    /// A field that clients send and that changes nothing here, such as the name of a user.
-    pub fn ignore(&mut self, name: &str) {
-        self.left.remove(name);
-    }
-
-    /// A field that is not supported, and refused unless it asks for nothing.
-    pub fn expect_unused(&mut self, name: &str, instead: &str) -> Result<()> {
-        let asks = match self.left.remove(name) {
-            None | Some(Value::Null | Value::Bool(false)) => false,
-            Some(Value::Number(number)) => number.as_f64() != Some(0.0),
-            Some(Value::String(text)) => !text.is_empty(),
-            Some(Value::Array(list)) => !list.is_empty(),
-            Some(Value::Object(map)) => !map.is_empty(),
-            Some(Value::Bool(true)) => true,
-        };
-        if asks { Err(ApiError::field(name, format!("is not supported; {instead}"))) } else { Ok(()) }
+    /// Fields that clients know and the server does not support: each is let through where it asks for nothing, and else refused.
+    pub fn expect_unused(&mut self, fields: &[Unsupported]) -> Result<()> {
+        for field in fields {
+            if let Some(value) = self.left.remove(field.name)
+                && field.asks(&value)
+            {
+                return Err(ApiError::field(field.name, format!("is not supported; {}", field.instead)));
+            }
+        }
+        Ok(())
     }
 
     /// Refuses what was not taken.
@@ -73,9 +105,34 @@ impl Fields {
     }
 }
 
+/// A value as JSON, or its beginning: of what is long no more is written.
+fn shown(value: &Value) -> String {
+    let mut beginning = Beginning(Vec::new());
+    let is_whole = serde_json::to_writer(&mut beginning, value).is_ok();
+    let text = String::from_utf8_lossy(&beginning.0);
+    // A character that the end cuts is none of the text's.
+    if is_whole { text.into_owned() } else { text.trim_end_matches('\u{FFFD}').to_owned() + "…" }
+}
+
+/// Takes [`SHOWN`] bytes.
+struct Beginning(Vec<u8>);
+
+impl Write for Beginning {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = bytes.len().min(SHOWN - self.0.len());
+        self.0.extend(&bytes[..n]);
+        // Nothing written of something ends the writing.
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// One text or several, as `stop` takes them.
-#[derive(serde::Deserialize)]
-#[serde(untagged, expecting = "expected a string or a list of strings")]
+#[derive(Deserialize)]
+#[serde(untagged)]
 pub(crate) enum Texts {
     One(String),
     Many(Vec<String>),
@@ -87,5 +144,53 @@ impl Texts {
             Self::One(text) => vec![text],
             Self::Many(texts) => texts,
         }
+    }
+}
+
+/// What a stream has beside the text.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct StreamOptions {
+    pub include_usage: Option<bool>,
+    /// Padding against listeners, which clients may ask for.
+    #[serde(rename = "include_obfuscation")]
+    _include_obfuscation: Option<bool>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal<T: Field>(json: &str) -> String {
+        let mut fields = Fields::of(format!("{{\"x\": {json}}}").as_bytes()).unwrap();
+        let refused = fields.take::<T>("x").err().unwrap().body();
+        assert_eq!(refused["error"]["param"], "x");
+        refused["error"]["message"].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_value_of_another_kind_is_told_beside_what_is_expected() {
+        assert_eq!(refusal::<usize>("-1"), "x: expected a whole number of at least 0, found -1");
+        assert_eq!(refusal::<usize>("1.5"), "x: expected a whole number of at least 0, found 1.5");
+        assert_eq!(refusal::<f64>("\"hot\""), "x: expected a number, found \"hot\"");
+        assert!(refusal::<i64>("18446744073709551615").starts_with("x: expected a whole number from -9223372036854775808 to 92"));
+        assert_eq!(refusal::<bool>("1"), "x: expected true or false, found 1");
+        assert_eq!(refusal::<Texts>("{\"a\": [1, 2]}"), "x: expected a text or a list of texts, found {\"a\":[1,2]}");
+        assert_eq!(
+            refusal::<StreamOptions>("{\"usage\": true}"),
+            "x: expected an object with include_usage, which is true or false, found {\"usage\":true}"
+        );
+        // Of something long only the beginning, whose last character is whole.
+        assert_eq!(
+            refusal::<bool>(&format!("\"{}\"", "é".repeat(1000))),
+            format!("x: expected true or false, found \"{}…", "é".repeat(29))
+        );
+    }
+
+    #[test]
+    fn null_is_as_good_as_no_field() {
+        let mut fields = Fields::of(b"{\"x\": null}").unwrap();
+        assert_eq!(fields.take::<usize>("x").unwrap(), None);
+        fields.end().unwrap();
     }
 }

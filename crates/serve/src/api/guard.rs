@@ -20,7 +20,7 @@ pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
         // The page holds nothing and asks for the key itself.
         Some(_) if path == "/health" || path == "/" => None,
         Some(key) => {
-            let found = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+            let found = text(header::AUTHORIZATION).and_then(borne);
             let sentence = "expected the server's key, 'Authorization: Bearer KEY'";
             (!found.is_some_and(|found| is_same(found, key))).then(|| ApiError::new(StatusCode::UNAUTHORIZED, sentence))
         }
@@ -38,6 +38,12 @@ pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
         Some(error) => error.into_response(),
         None => next.run(request).await,
     }
+}
+
+/// The key in the value of `Authorization`, whose scheme has no case.
+fn borne(value: &str) -> Option<&str> {
+    let (scheme, key) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("Bearer").then(|| key.trim_start_matches(' '))
 }
 
 /// Compares in a time that does not tell where they differ.
@@ -71,6 +77,16 @@ mod tests {
             assert!(!is_local(host, Some("vm")), "{host}");
         }
         assert!(is_local("VM:80", Some("vm")) && !is_local("vm", None));
+    }
+
+    #[test]
+    fn a_key_is_borne_by_a_scheme_in_any_case() {
+        for value in ["Bearer key", "bearer key", "BEARER   key"] {
+            assert_eq!(borne(value), Some("key"), "{value}");
+        }
+        for value in ["", "Bearer", "Bearerkey", "Basic key", "key"] {
+            assert_eq!(borne(value), None, "{value}");
+        }
     }
 
     #[test]

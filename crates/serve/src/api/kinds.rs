@@ -18,6 +18,17 @@ pub(super) fn expect_kind(headers: &HeaderMap, kinds: &[&str]) -> Result<(), Api
     Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence))
 }
 
+/// Refuses a body that is compressed, which would be read as what it is not.
+pub(super) fn expect_plain(headers: &HeaderMap) -> Result<(), ApiError> {
+    let encodings = headers.get_all(header::CONTENT_ENCODING).iter();
+    let packed =
+        encodings.map(|encoding| String::from_utf8_lossy(encoding.as_bytes())).find(|encoding| !encoding.eq_ignore_ascii_case("identity"));
+    packed.map_or(Ok(()), |encoding| {
+        let sentence = format!("expected a request that is not compressed, found 'Content-Encoding: {encoding}'; send it as it is");
+        Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence))
+    })
+}
+
 /// Whether JSON is to be sent rather than CSV, which whoever takes anything gets, or nothing that there is.
 pub(super) fn prefers_json(headers: &HeaderMap) -> bool {
     let accepted: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|kinds| kinds.to_str().ok()).collect();
@@ -85,6 +96,17 @@ mod tests {
         for kind in ["", "text", "text/csvs", "text/plain; text/csv"] {
             assert!(expect_kind(&headers(header::CONTENT_TYPE, &[kind]), &[JSON, CSV]).is_err(), "{kind}");
         }
+    }
+
+    #[test]
+    fn only_what_is_not_compressed_is_plain() {
+        let encoded = |encodings: &[&str]| expect_plain(&headers(header::CONTENT_ENCODING, encodings)).map_err(|error| error.body());
+        for plain in [&[][..], &["identity"], &["Identity"]] {
+            assert_eq!(encoded(plain), Ok(()), "{plain:?}");
+        }
+        let refused = encoded(&["identity", "gzip"]).unwrap_err();
+        let sentence = "expected a request that is not compressed, found 'Content-Encoding: gzip'; send it as it is";
+        assert_eq!(refused["error"]["message"], sentence);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod pieces;
 mod predict;
 mod responses;
 mod tokens;
+mod unsupported;
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
@@ -22,6 +23,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::SystemTime;
 
 use axum::Router;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::from_fn_with_state;
@@ -41,7 +43,7 @@ use crate::settings::Settings;
 use error::ApiError;
 use fields::Fields;
 use kept::Kept;
-use kinds::{JSON, expect_kind};
+use kinds::{JSON, expect_kind, expect_plain};
 
 /// Most characters and probabilities that are told at once beside other requests; more take a thread of their own.
 const AT_ONCE: usize = 1 << 13;
@@ -148,6 +150,7 @@ impl App {
     /// The fields of a request, once all of it has come.
     async fn fields(&self, request: Request) -> Result<Fields, ApiError> {
         expect_kind(request.headers(), &[JSON])?;
+        expect_plain(request.headers())?;
         Fields::of(&self.body(request).await?)
     }
 
@@ -240,6 +243,7 @@ async fn models(State(app): State<Arc<App>>) -> Response {
     answered(&json!({ "object": "list", "data": models }))
 }
 
-async fn model(State(app): State<Arc<App>>, Path(name): Path<String>) -> Result<Response, ApiError> {
+async fn model(State(app): State<Arc<App>>, name: Result<Path<String>, PathRejection>) -> Result<Response, ApiError> {
+    let Path(name) = name.map_err(|_| ApiError::wrong("the name of the model is no UTF-8; /v1/models has the names"))?;
     Ok(answered(&named(Some(&name), "", described(&app))?.told(&app)))
 }

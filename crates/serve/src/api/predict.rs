@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::error::ApiError;
 use super::fields::Fields;
-use super::kinds::{CSV, JSON, expect_kind, prefers_json};
+use super::kinds::{CSV, JSON, expect_kind, expect_plain, prefers_json};
 use super::notes::{NOTE, in_headers};
 use super::{App, answered_json};
 use crate::counts::{TableCounts, add};
@@ -51,7 +51,7 @@ impl Sent {
     fn of(body: Vec<u8>, is_json: bool) -> Self {
         let is_object = is_json && body.trim_ascii_start().starts_with(b"{");
         let fields = is_object.then(|| Fields::of(&body).ok()).flatten();
-        match fields.filter(|fields| fields.has_text("data") || fields.has_text("future")).map(both) {
+        match fields.filter(|fields| fields.has_table("data") || fields.has_table("future")).map(both) {
             None => Self { table: body, future: None, flaw: None },
             Some(Err(flaw)) => Self { table: body, future: None, flaw: Some(flaw) },
             Some(Ok((data, future))) => Self { table: data.into_bytes(), future: future.map(String::into_bytes), flaw: None },
@@ -109,6 +109,7 @@ pub(super) async fn predict(
     let Query(Asked { model }) =
         asked.map_err(|refused| ApiError::wrong(format!("expected /v1/predict?model=NAME: {}", refused.body_text())))?;
     expect_kind(request.headers(), &KINDS)?;
+    expect_plain(request.headers())?;
     let is_json = expect_kind(request.headers(), &[JSON]).is_ok();
     let as_json = prefers_json(request.headers());
     let table = app.table(model.as_deref())?;
@@ -190,7 +191,9 @@ mod tests {
         for (body, sentence) in [
             (r#"{"data": "a", "Future": "b"}"#, "Future: there is no such field; expected one of data, future"),
             (r#"{"data": "a", "future": "b", "x": 1}"#, "x: there is no such field; expected one of data, future"),
-            (r#"{"data": "a", "future": ["b"]}"#, "future: invalid type: sequence, expected a string"),
+            (r#"{"data": "a", "future": ["b"]}"#, "future: expected a text, found [\"b\"]"),
+            (r#"{"data": [{"x": 1}]}"#, "data: expected a text, found [{\"x\":1}]"),
+            (r#"{"data": {"x": [1, 2]}, "future": "b"}"#, "data: expected a text, found {\"x\":[1,2]}"),
             (r#"{"future": "b"}"#, "data: is missing; expected a table as a text"),
             (r#"{"Data": "a", "future": "b"}"#, "Data: there is no such field; expected one of data, future"),
         ] {

@@ -11,6 +11,8 @@ use super::asked::{Asked, sampling, stops, tokens_of};
 use super::error::ApiError;
 use super::kept::Text;
 use super::pieces::{Narrator, Piece, Pieces, streamed};
+use super::tokens::tokens_within;
+use super::unsupported::OF_RESPONSES;
 use super::{App, answered, now};
 use crate::job::Ended;
 
@@ -29,15 +31,7 @@ pub(super) async fn responses(State(app): State<Arc<App>>, request: Request) -> 
     let store = fields.take::<bool>("store")?.unwrap_or(true);
     let stream = fields.take::<bool>("stream")?.unwrap_or(false);
     let metadata: Map<String, Value> = fields.take("metadata")?.unwrap_or_default();
-    for (name, instead) in [
-        ("instructions", "the model continues text; write them at its beginning"),
-        ("tools", "the model continues text"),
-        ("background", "the answer comes at once, or as a stream"),
-        ("conversation", "name previous_response_id"),
-    ] {
-        fields.expect_unused(name, instead)?;
-    }
-    fields.ignore("user");
+    fields.expect_unused(&OF_RESPONSES)?;
     fields.end()?;
 
     let (served, mut tokens) = match &before {
@@ -150,10 +144,24 @@ impl Answer {
         told
     }
 
+    /// The tokens of the whole text as the client knows it: behind what was told the model may have gone on, to the end of a stop string.
+    fn told_tokens(&self) -> Option<Vec<u32>> {
+        if self.ended != Some(Ended::Stop) {
+            return Some(self.tokens.clone());
+        }
+        let (read, generated) = self.tokens.split_at(self.read);
+        let tokenizer = &self.app.model(Some(&self.model)).ok()?.tokenizer;
+        // The rest of a token is a text that it reads.
+        let told = tokens_within(tokenizer, generated, &self.text).ok()?;
+        Some([read, &told].concat())
+    }
+
     fn finished(&self) -> Value {
-        if self.store {
+        if self.store
+            && let Some(tokens) = self.told_tokens()
+        {
             let id = self.head["id"].as_str().unwrap_or_default().to_owned();
-            self.app.kept.insert(id, Text { model: self.model.clone(), tokens: self.tokens.clone() });
+            self.app.kept.insert(id, Text { model: self.model.clone(), tokens });
         }
         let status = status_of(self.ended);
         self.told(status, Some(self.item(status, Some(self.content()))))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use minrnn_model::Tokenizer;
+use minrnn_model::{TextStream, Tokenizer};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use serde_json::json;
@@ -38,6 +38,53 @@ pub(super) async fn detokenize(State(app): State<Arc<App>>, request: Request) ->
     Ok(answered(&json!({ "prompt": prompt })))
 }
 
+/// The tokens of `text`, with which what was `generated` begins: those of the generated ones that end in it, and what the rest of it is cut into.
+pub(super) fn tokens_within(tokenizer: &Tokenizer, generated: &[u32], text: &str) -> minrnn_model::Result<Vec<u32>> {
+    let (mut stream, mut len) = (TextStream::new(), 0);
+    let (mut n_within, mut within) = (0, 0);
+    for (i, &token) in generated.iter().enumerate() {
+        len += stream.push(tokenizer, token)?.len();
+        if len > text.len() {
+            break;
+        }
+        // Not one that ends inside a character, or that nothing was told of.
+        if len > within && stream.clone().finish().is_empty() {
+            (n_within, within) = (i + 1, len);
+        }
+    }
+    Ok([&generated[..n_within], &tokenizer.encode(&text[within..])?].concat())
+}
+
+/// Where the text that is told has come to.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Place {
+    /// Characters before those that wait for bytes.
+    characters: usize,
+    stream: TextStream,
+}
+
+impl Place {
+    /// That behind `text`.
+    pub fn behind(text: &str) -> Self {
+        Self { characters: text.chars().count(), stream: TextStream::new() }
+    }
+
+    /// Characters until here; one that has begun is one, whether it will be complete or not.
+    fn offset(&self) -> usize {
+        self.characters + self.stream.clone().finish().chars().count()
+    }
+
+    fn read(&mut self, tokenizer: &Tokenizer, token: u32) {
+        // One that is not known has no text.
+        self.characters += self.stream.push(tokenizer, token).map_or(0, |text| text.chars().count());
+    }
+
+    /// That of a text behind this one, which completes none of its characters.
+    fn of_next_text(&self) -> Self {
+        Self { characters: self.offset(), stream: TextStream::new() }
+    }
+}
+
 /// How probable tokens were, as completions tell it: written from what the model said, without a copy. Offsets count characters from the beginning of
 /// the text that is told.
 #[derive(Debug)]
@@ -48,7 +95,7 @@ pub(super) struct Told<'t> {
     pub of_prompt: &'t [Logprob],
     pub generated: &'t [Logprob],
     /// Where the first token begins.
-    pub offset: usize,
+    pub place: Place,
 }
 
 impl<'t> Told<'t> {
@@ -57,18 +104,22 @@ impl<'t> Told<'t> {
         self.first.map(|token| (token, None)).into_iter().chain(known.map(|logprob| (logprob.token, Some(logprob))))
     }
 
-    /// Where each token begins, and where the last one ends.
-    fn offsets(&self) -> impl Iterator<Item = usize> {
-        let behind = self.tokens().scan(self.offset, |offset, (token, _)| {
-            *offset += characters(self.tokenizer, token);
-            Some(*offset)
+    /// The place of each token, and that behind the last one.
+    fn places(&self) -> impl Iterator<Item = Place> {
+        let n_of_prompt = usize::from(self.first.is_some()) + self.of_prompt.len();
+        let behind = self.tokens().enumerate().scan(self.place.clone(), move |place, (i, (token, _))| {
+            place.read(self.tokenizer, token);
+            if i + 1 == n_of_prompt {
+                *place = place.of_next_text();
+            }
+            Some(place.clone())
         });
-        std::iter::once(self.offset).chain(behind)
+        std::iter::once(self.place.clone()).chain(behind)
     }
 
-    /// The offset behind the last token.
-    pub fn end(&self) -> usize {
-        self.offsets().last().unwrap_or(self.offset)
+    /// The place behind the last token.
+    pub fn end(&self) -> Place {
+        self.places().last().unwrap_or_default()
     }
 
     fn top(&self, Logprob { top, .. }: &Logprob) -> BTreeMap<String, f64> {
@@ -82,7 +133,7 @@ impl Serialize for Told<'_> {
         told.serialize_field("tokens", &Each(|| self.tokens().map(|(token, _)| named(self.tokenizer, token))))?;
         told.serialize_field("token_logprobs", &Each(|| self.tokens().map(|(_, known)| known.map(|known| f64::from(known.logprob)))))?;
         told.serialize_field("top_logprobs", &Each(|| self.tokens().map(|(_, known)| known.map(|known| self.top(known)))))?;
-        told.serialize_field("text_offset", &Each(|| self.offsets().zip(self.tokens()).map(|(offset, _)| offset)))?;
+        told.serialize_field("text_offset", &Each(|| self.places().zip(self.tokens()).map(|(place, _)| place.offset())))?;
         told.end()
     }
 }
@@ -114,22 +165,86 @@ fn named(tokenizer: &Tokenizer, token: u32) -> String {
         .unwrap_or_else(|error| error.as_bytes().iter().fold("bytes:".to_owned(), |told, byte| told + &format!("\\x{byte:02x}")))
 }
 
-/// Characters that begin in a token.
-fn characters(tokenizer: &Tokenizer, token: u32) -> usize {
-    bytes_of(tokenizer, token).iter().filter(|byte| **byte & 0xc0 != 0x80).count()
-}
-
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
     use super::*;
+
+    fn known(token: u8, logprob: f32, top: Vec<(u32, f32)>) -> Logprob {
+        Logprob { token: token.into(), logprob, top }
+    }
+
+    fn told(place: Place, of_prompt: &[Logprob], generated: &[Logprob]) -> (Value, Place) {
+        let told = Told { tokenizer: &Tokenizer::Byte, first: None, of_prompt, generated, place };
+        (serde_json::to_value(&told).unwrap()["text_offset"].clone(), told.end())
+    }
+
+    proptest! {
+        #[test]
+        fn offsets_count_the_characters_that_are_told_whatever_bytes_come_and_however_they_are_cut(
+            bytes in prop::collection::vec(prop::sample::select(vec![b'x', 0xc3, 0xa9, 0xe6, 0x97, 0xff, 0xf0, 0x9f]), 0..20),
+            cut in 0..20usize,
+        ) {
+            let all: Vec<Logprob> = bytes.iter().map(|&byte| known(byte, -1.0, Vec::new())).collect();
+            let (first, rest) = all.split_at(cut.min(all.len()));
+            let (before, place) = told(Place::behind("é日"), &[], first);
+            let (behind, end) = told(place, &[], rest);
+            let characters = |bytes: &[u8]| String::from_utf8_lossy(bytes).chars().count();
+            prop_assert_eq!(end.offset(), 2 + characters(&bytes));
+            let offsets: Vec<usize> = (0..bytes.len()).map(|n| 2 + characters(&bytes[..n])).collect();
+            prop_assert_eq!(json!([before.as_array().unwrap().clone(), behind.as_array().unwrap().clone()].concat()), json!(offsets));
+            // Behind a prompt another text begins.
+            let (_, end) = told(Place::default(), first, rest);
+            let cut = cut.min(bytes.len());
+            prop_assert_eq!(end.offset(), characters(&bytes[..cut]) + characters(&bytes[cut..]));
+        }
+
+        #[test]
+        fn what_is_kept_of_a_text_is_the_text_that_was_told(text in "[aé日]{0,12}", at in 0..12usize, more in "[aé日]{0,3}") {
+            let told: String = text.chars().take(at).collect();
+            let generated: Vec<u32> = (text + &more).bytes().map(u32::from).collect();
+            let kept = tokens_within(&Tokenizer::Byte, &generated, &told).unwrap();
+            prop_assert_eq!(kept, told.bytes().map(u32::from).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_piece_that_a_text_ends_inside_is_kept_in_part() {
+        let visible = |byte: u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
+        let mut hidden = '\u{100}'..;
+        let mut sign = |byte: u8| if visible(byte) { char::from(byte) } else { hidden.next().unwrap() };
+        let mut vocab: serde_json::Map<String, Value> = (0..=255).map(|byte| (sign(byte).to_string(), byte.into())).collect();
+        vocab.extend([("ab".to_owned(), 256.into()), ("abab".to_owned(), 257.into())]);
+        let bytes = json!({ "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true });
+        let model = json!({ "type": "BPE", "vocab": vocab, "merges": ["a b", "ab ab"] });
+        let json = json!({ "version": "1.0", "pre_tokenizer": bytes, "decoder": bytes, "model": model }).to_string();
+        let tokenizer = Tokenizer::from_json(json.as_bytes()).unwrap();
+        let generated = [257, 256, u32::from(b'x')];
+        for (text, expected) in [
+            ("abababx", &[257, 256, u32::from(b'x')][..]),
+            ("ababab", &[257, 256]),
+            ("ababa", &[257, u32::from(b'a')]),
+            ("aba", &[256, u32::from(b'a')]),
+            ("", &[]),
+        ] {
+            assert_eq!(tokens_within(&tokenizer, &generated, text).unwrap(), expected, "{text}");
+        }
+    }
 
     #[test]
     fn tokens_are_named_by_their_text_or_their_bytes_and_offsets_count_characters() {
-        let known = |token: u8, logprob: f32, top: Vec<(u32, f32)>| Logprob { token: token.into(), logprob, top };
         let of_prompt = [known(0xa9, -0.5, vec![(0xa9, -0.5), (u32::from(b'a'), -1.0)])];
         let generated = [known(b'x', -2.0, Vec::new())];
-        let told = Told { tokenizer: &Tokenizer::Byte, first: Some(0xc3), of_prompt: &of_prompt, generated: &generated, offset: 3 };
-        assert_eq!(told.end(), 5);
+        let told = Told {
+            tokenizer: &Tokenizer::Byte,
+            first: Some(0xc3),
+            of_prompt: &of_prompt,
+            generated: &generated,
+            place: Place::behind("日本語"),
+        };
+        assert_eq!(told.end().offset(), 5);
         let expected = json!({ "tokens": ["bytes:\\xc3", "bytes:\\xa9", "x"], "token_logprobs": [null, -0.5, -2.0],
             "top_logprobs": [null, { "bytes:\\xa9": -0.5, "a": -1.0 }, {}], "text_offset": [3, 4, 4] });
         assert_eq!(serde_json::to_value(&told).unwrap(), expected);
