@@ -73,9 +73,10 @@ class Session:
         stop: str | Sequence[str] = ...,
         tokens: bool = False,
     ) -> Generation:
-        """Continues a text by pieces, or by tokens with ``tokens=True``, as they come. Without a prompt it goes on where the last text ended. What was handed on
-        has been read: the session goes on behind it. ``temperature=0`` takes the likeliest token; a text ends before the first of ``stop``, one
-        text or several."""
+        """Continues a text by pieces, or by tokens with ``tokens=True``, as they come. Without a prompt it goes on behind what the session has read, or begins where
+        that is nothing; one that was saved, a row out of several and one after ``embed`` do not know what comes next, and need one. ``temperature=0`` takes
+        the likeliest token; a text ends before the first of ``stop``, one text or several. What was handed on has been read, and so has a text of ``stop`` that was
+        met, of which nothing is handed on: the session goes on behind it."""
     def __len__(self) -> int: ...
 
 class Model:

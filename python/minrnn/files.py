@@ -44,7 +44,8 @@ def import_weights(
 
 
 def export_weights(run: Path, output: Path, *, format: str) -> dict[str, Any]:
-    """Writes a trained model in the form of another library, or as ``onnx``, one step as a graph. Returns what was done."""
+    """Writes a trained model in the form of another library, or as ``onnx``, one step as a graph. A file that is there is replaced only if it is of that kind.
+    Returns what was done."""
     return json.loads(_minrnn.export_weights(os.fspath(run), os.fspath(output), format))
 
 

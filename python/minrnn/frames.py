@@ -21,8 +21,13 @@ def sequences(task: dict[str, Any], table: Any) -> list[Any] | None:
         return _of_array(table, len(task["columns"]))
     if isinstance(table, (list, tuple)):
         # Tables keep the names of their columns.
-        return [sequence if _is_named(sequence) else np.asarray(sequence, dtype=float) for sequence in table]
+        return [sequence if _is_named(sequence) else _of_steps(np.asarray(sequence, dtype=float), len(task["columns"])) for sequence in table]
     return None
+
+
+def _of_steps(sequence, columns):
+    """A sequence ``[T, columns]``; one of a single column may be ``[T]``."""
+    return sequence[:, None] if columns == 1 and sequence.ndim == 1 else sequence
 
 
 def _is_named(sequence: Any) -> bool:

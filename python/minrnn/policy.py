@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _minrnn
-from .errors import InputError, KindError
+from .errors import InputError, KindError, TrainingError
 from .handed import Path
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def write_trajectories(
 ) -> dict[str, Any]:
     """Writes recorded episodes into a file that ``minrnn.train("policy", path)`` learns from: ``[N, S]`` observations, ``[N, A]`` actions in −1 to 1 and ``[N]`` rewards,
     a row for every step, one episode behind the other. The last row of each has a 1 in ``terminals``, or in ``timeouts`` where the time was up; rows behind the last
-    such row are left out. Returns what was written."""
+    such row are left out. A file that is there is replaced only if it holds episodes. Returns what was written."""
     ends = np.zeros(np.shape(terminals)) if timeouts is None else timeouts
     return json.loads(_minrnn.write_trajectories(os.fspath(path), observations, actions, rewards, terminals, ends))
 
@@ -97,13 +97,21 @@ class Policy:
         going = self._time > 0
         to_go = np.where(going, self._to_go - self._earned(rewards, going), self._to_go)
         row = self._model._rows(to_go, seen.reshape(self.batch, -1), self._before, self._time)
+        windows = self._rows
         if self._window is None:
-            actions = self._session.step(row)
+            session = self._session.fork()
+            actions = session.step(row)
         else:
+            session = self._session
             windows = [np.concatenate([kept, new[None]])[-self._window :] for kept, new in zip(self._rows, row)]
-            self._session.reset()
-            actions = self._session.prefill(windows)
-            self._rows = windows
+            session.reset()
+            actions = session.prefill(windows)
+        lost = np.flatnonzero(~np.isfinite(actions).all(axis=1)).tolist()
+        if lost:
+            remedy = f"look at what they observe, or begin them anew by reset({lost})"
+            raise TrainingError(f"the actions of the episodes {lost} (counted from 0) are not finite, and nothing was read; {remedy}")
+        # The state that was read into is kept only now: a call that is refused changes nothing.
+        self._session, self._rows = session, windows
         self._to_go, self._before = to_go, actions.copy()
         self._time += 1
         return actions[0] if alone else actions

@@ -93,6 +93,8 @@ def train(
     """
     if resume and out is None:
         raise InputError("resume continues the run in a directory; name it as out")
+    if out is not None and not os.fspath(out):
+        raise InputError("out is empty, expected a directory for the run; name one, or leave it out for a temporary one")
     sources = {"data": data, "validation": validation, "test": test}
     wish: dict[str, Any] = {name: os.fspath(source) for name, source in sources.items() if source is not None and is_path(source)}
     tables = [(name, handed(source)) for name, source in sources.items() if source is not None and not is_path(source)]

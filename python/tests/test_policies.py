@@ -137,6 +137,17 @@ def test_what_is_refused_changes_nothing(packed):
     np.testing.assert_array_equal(policy.act(seen, [1, 2]), same.act(seen, [1, 2]))
 
 
+@pytest.mark.parametrize("window", [None, 3])
+def test_actions_that_are_not_finite_are_refused_by_episode_and_nothing_is_read(packed, window):
+    model = minrnn.load(packed)
+    policy, same = (model.policy(2, target_return=50, window=window) for _ in range(2))
+    seen = np.ones((2, 4))
+    np.testing.assert_array_equal(policy.act(seen), same.act(seen))
+    with pytest.raises(minrnn.TrainingError, match=r"the actions of the episodes \[1\] .* begin them anew by reset\(\[1\]\)"):
+        policy.act(seen * [[1], [1e30]], [0, 0])
+    np.testing.assert_array_equal(policy.act(seen, [0, 0]), same.act(seen, [0, 0]))
+
+
 def test_only_policies_act(sensors):
     with pytest.raises(minrnn.KindError, match="for classifier, expected a policy"):
         sensors.policy()
@@ -159,6 +170,16 @@ def test_rows_that_are_no_episodes_are_refused(change, message, tmp_path):
     with pytest.raises(minrnn.InputError, match=message):
         minrnn.write_trajectories(tmp_path / "file", **rows)
     assert not list(tmp_path.iterdir())
+
+
+def test_episodes_are_written_over_episodes_alone(tmp_path):
+    rows = dict(observations=np.ones((6, 3)), actions=np.zeros((6, 2)), rewards=np.ones(6), terminals=[0, 0, 1, 0, 0, 1])
+    for _ in range(2):
+        minrnn.write_trajectories(tmp_path / "file", **rows)
+    (tmp_path / "thesis").write_text("Chapter 1")
+    with pytest.raises(minrnn.InputError, match="thesis' exists and is not a file of trajectories; give another file to write"):
+        minrnn.write_trajectories(tmp_path / "thesis", **rows)
+    assert (tmp_path / "thesis").read_text() == "Chapter 1"
 
 
 def test_episodes_are_not_written_into_a_run(tmp_path):

@@ -59,6 +59,31 @@ def test_answers_do_not_depend_on_threads(text):
         np.testing.assert_array_equal(np.stack([session.step(token) for token in tokens]), expected)
 
 
+def test_other_threads_run_while_a_text_becomes_tokens(text):
+    long = "To be, or not to be. " * 300_000
+    tokens = text.encode(long)
+
+    def share(call):
+        """The longest time without another thread, as a share of the whole."""
+        reader = threading.Thread(target=call)
+        begun = before = time.perf_counter()
+        held = 0.0
+        reader.start()
+        while reader.is_alive():
+            now = time.perf_counter()
+            held, before = max(held, now - before), now
+        now = time.perf_counter()
+        return max(held, now - before) / (now - begun)
+
+    def encode():
+        # Refused at its end, where otherwise an array is filled.
+        with pytest.raises(minrnn.InputError):
+            text.encode(long + "é")
+
+    for call in (encode, lambda: text.decode(tokens)):
+        assert min(share(call) for _ in range(3)) < 0.6
+
+
 def in_child(path, queue):
     model = minrnn.load(path)
     queue.put(model.session(threads=2).prefill(np.arange(60) % 65))

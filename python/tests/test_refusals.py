@@ -147,18 +147,22 @@ def test_what_memory_cannot_hold_is_refused(text):
 
 def test_what_counts_nothing_is_refused(text):
     session = text.session(1)
-    for call in (
-        lambda: text.session(-1),
-        lambda: text.session(1, threads=-1),
-        lambda: text.session_bytes(-1),
-        lambda: session.embed("a", layer=-1),
-        lambda: session.copy_row(-1, session, 0),
-        lambda: text.generate("a", -1),
-        lambda: text.generate("a", top_k=-1),
-        lambda: text.generate("a", seed=-1),
+    for name, call in (
+        ("batch", lambda value: text.session(value)),
+        ("threads", lambda value: text.session(1, threads=value)),
+        ("steps", lambda value: text.session_bytes(value)),
+        ("layer", lambda value: session.embed("a", layer=value)),
+        ("row", lambda value: session.copy_row(value, session, 0)),
+        ("source_row", lambda value: session.copy_row(0, session, value)),
+        ("max_tokens", lambda value: text.generate("a", value)),
+        ("top_k", lambda value: text.generate("a", top_k=value)),
+        ("seed", lambda value: text.generate("a", seed=value)),
     ):
-        with pytest.raises(minrnn.InputError, match=r"whole number from 0 to 18446744073709551615, found -1"):
-            call()
+        with pytest.raises(minrnn.InputError, match=f"^{name}: expected a whole number from 0 to 18446744073709551615, found -1"):
+            call(-1)
+        for value, kind in ((1.5, "float"), ("1", "str")):
+            with pytest.raises(minrnn.KindError, match=f"^{name}: expected a whole number .*, found {kind}"):
+                call(value)
     with pytest.raises(minrnn.InputError, match="found"):
         text.session(10**5000)
     with pytest.raises(TypeError, match="batch"):

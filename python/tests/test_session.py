@@ -88,6 +88,10 @@ def test_answers_have_the_dimensions_of_questions(text, sensors):
     assert sensors.session(2).step([[0.5], [1]]).shape == (2, 4)
     assert sensors.session(2).forward(np.zeros((2, 5, 1))).shape == (2, 5, 4)
     assert [a.shape for a in sensors.session(2).forward([np.zeros((5, 1)), np.zeros(2)])] == [(5, 4), (2, 4)]
+    for table in (True, False):
+        assert sensors.session(table=table).forward([np.zeros(5)]).shape == (1, 5, 4)
+        assert sensors.session(table=table).prefill([np.zeros(5)]).shape == (1, 4)
+    assert sensors.predict([np.zeros(5)]).probabilities.shape == sensors.predict([np.zeros(1)]).probabilities.shape == (1, 4)
     assert text.session().forward([]).shape == (0, 65)
 
 
@@ -229,6 +233,46 @@ def test_generation_is_reproducible_and_goes_on(text):
     np.testing.assert_array_equal(other.step(1), session.step(1))
 
 
+def greedy(session, *prompt):
+    return "".join(session.generate(*prompt, max_tokens=12, temperature=0))
+
+
+def test_without_a_prompt_a_text_goes_on_from_what_was_read(text):
+    expected, begun = greedy(text.session(), PROMPT), greedy(text.session())
+    assert expected != greedy(text.session(), PROMPT + "\n")
+    tokens = text.encode(PROMPT)
+    for read in (lambda s: s.prefill(PROMPT), lambda s: s.forward([tokens]), lambda s: [s.step(token) for token in tokens]):
+        session = text.session()
+        read(session)
+        # What is refused, and what reads nothing, changes nothing.
+        with pytest.raises(minrnn.InputError):
+            session.step(65)
+        session.forward([])
+        forks = session.fork(), session.fork([0]), text.session()
+        forks[2].copy_row(0, session, 0)
+        for each in (session, *forks):
+            assert greedy(each) == expected
+    # Where nothing was read, it begins.
+    session.reset()
+    for each in (session, text.session(3).fork([1]), text.load_session(text.session().save())):
+        assert greedy(each.fork(), "") == greedy(each.fork(), []) == greedy(each) == begun
+
+
+def test_where_it_is_not_known_what_comes_next_a_prompt_is_needed(text):
+    session = text.session()
+    session.prefill(PROMPT)
+    rows = text.session(2)
+    rows.prefill([PROMPT, "A"])
+    inside = session.fork()
+    inside.embed("a")
+    loaded = session.fork()
+    loaded.load(session.save())
+    for each in (text.load_session(session.save()), loaded, rows.fork([0]), inside):
+        with pytest.raises(minrnn.StateError, match="give a prompt"):
+            each.generate()
+        assert greedy(each, "a")
+
+
 def test_a_text_may_end_before_one_text_or_several(text):
     whole = "".join(text.generate(PROMPT, 40, temperature=0))
     for stop in ("e", ["e"], ("e", "zz")):
@@ -244,6 +288,11 @@ def test_a_text_ends_when_its_session_reads_something_else(text):
     session.step(1)
     with pytest.raises(minrnn.StateError, match="has read something else"):
         next(pieces)
+    one, other = session.generate(PROMPT), session.generate()
+    next(one)
+    with pytest.raises(minrnn.StateError, match="has read something else"):
+        next(other)
+    assert next(one)
 
 
 def test_models_describe_themselves(text, sensors, temperature):
@@ -262,3 +311,12 @@ def test_models_are_pickled_by_their_path(sensors, signal):
 
     again = pickle.loads(pickle.dumps(sensors))
     np.testing.assert_array_equal(again.session().forward(signal), sensors.session().forward(signal))
+
+
+def test_a_model_that_was_named_from_a_directory_is_copied_in_another(monkeypatch, tmp_path):
+    import copy
+
+    monkeypatch.chdir(MODELS)
+    model = minrnn.load("sensors.minrnn")
+    monkeypatch.chdir(tmp_path)
+    assert copy.deepcopy(model).classes == model.classes and str(model.path) == str(MODELS / "sensors.minrnn")

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import minrnn
-from conftest import ROOT
+from conftest import MODELS, ROOT
 from test_command import MINRNN
 
 TINY = {"d_model": 8, "n_layers": 1, "max_iterations": 12, "batch_size": 8, "eval_every": 6, "checkpoint_every": 6, "warmup": 2, "seed": 5}
@@ -193,6 +193,25 @@ def test_ctrl_c_stops_with_a_checkpoint(tmp_path):
     assert (tmp_path / "run/checkpoints/last").exists()
 
 
+@pytest.mark.parametrize("threads", [1, 0])
+def test_a_callback_may_call_the_library(threads):
+    # In a process of its own, which a call that waits for itself would hold forever.
+    program = f"""
+        import minrnn
+        model = minrnn.load({str(MODELS / "shakespeare.minrnn")!r})
+        small = dict(max_iterations=2, d_model=8, n_layers=1, threads={threads}, progress=False)
+        def told(event):
+            if event["event"] == "update":
+                model.session(threads=0).prefill("x" * 100)
+                "".join(model.session(threads=0).generate("x", 5))
+                minrnn.train("parity", **small)
+        minrnn.train("parity", callback=told, **small)
+        print("done")
+    """
+    child = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120, env={**os.environ, "RAYON_NUM_THREADS": "1"})
+    assert child.stdout == "done\n", child.stderr
+
+
 FRAMES = ["pandas", "polars", "pyarrow"]
 
 
@@ -243,6 +262,9 @@ REFUSED = [
     (("classify", machines()), {"group": "machin", "target": "state"}, minrnn.InputError, "machin"),
     ((None, machines()), {}, minrnn.InputError, "name one: classify, regress or forecast"),
     (("text", machines()), {}, minrnn.InputError, "reads no table"),
+    (("parity",), {"test": machines()}, minrnn.InputError, "reads no table; leave test out"),
+    (("text", __file__), {"test": __file__}, minrnn.InputError, "'text' learns text, which reads no table; leave test out"),
+    (("text", __file__), {"validation": __file__}, minrnn.InputError, "reads no table; leave validation out"),
     (("parity", "nothing.csv"), {}, minrnn.MinrnnError, "makes its own data|nothing.csv"),
     (("classify", "nothing.csv"), {}, minrnn.FileError, "nothing.csv"),
     (("text",), {}, minrnn.InputError, "needs a text; give it as data"),
@@ -250,6 +272,7 @@ REFUSED = [
     (("classify", 7), {}, minrnn.KindError, "expected a table"),
     (({"model": {"d_modle": 3}},), {}, minrnn.InputError, "d_modle"),
     ((), {"resume": True}, minrnn.InputError, "name it as out"),
+    (("parity",), {"out": ""}, minrnn.InputError, "out is empty, expected a directory"),
     ((), {"resume": True, "out": "nowhere"}, minrnn.InputError, "no run directory to resume; leave resume out"),
     ((), {"settings": {"d_model": object()}}, minrnn.KindError, "as a setting"),
     (("classify", {"machine": [1, 1], "state": ["a", "a"], "x": ["odd", None]}), {"group": "machine", "target": "state"}, minrnn.InputError, "table"),
@@ -302,8 +325,16 @@ def test_models_are_inspected_verified_and_exchanged(tmp_path):
         minrnn.import_weights(tmp_path / "lstm.safetensors", tmp_path / "other", format="torch-lstm")
     with pytest.raises(minrnn.InputError, match="already exists"):
         minrnn.import_weights(tmp_path / "lstm.safetensors", tmp_path / "back", format="torch-lstm", into=run)
-    with pytest.raises(minrnn.InputError, match="expected one of"):
+    with pytest.raises(minrnn.InputError, match="unknown format 'word'; expected one of .*torch-lstm.*, onnx"):
         minrnn.export_weights(run, tmp_path / "x", format="word")
+    # What was exported before is written again, and nothing else is written over.
+    thesis = tmp_path / "thesis"
+    thesis.write_text("Chapter 1")
+    for format, name, kind in (("torch-lstm", "lstm.safetensors", "a safetensors file"), ("onnx", "step.onnx", "a step that was exported")):
+        minrnn.export_weights(run, tmp_path / name, format=format)
+        with pytest.raises(minrnn.InputError, match=f"thesis' exists and is not {kind}; give another file to write"):
+            minrnn.export_weights(run, thesis, format=format)
+    assert thesis.read_text() == "Chapter 1"
 
 
 def test_a_run_that_was_there_before_is_not_said_to_be_saved(tmp_path):

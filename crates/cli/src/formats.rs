@@ -13,7 +13,12 @@ pub fn imported_format() -> PossibleValuesParser {
 
 /// Takes the name of a format that is written.
 pub fn exported_format() -> PossibleValuesParser {
-    names().chain([ONNX]).collect::<Vec<_>>().into()
+    exported_names().into()
+}
+
+/// The names of the formats that are written.
+pub fn exported_names() -> Vec<&'static str> {
+    names().chain([ONNX]).collect()
 }
 
 fn names() -> impl Iterator<Item = &'static str> {

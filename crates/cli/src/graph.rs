@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use minrnn::deployed::Deployed;
-use minrnn::output::expect_harmless;
+use minrnn::output::{expect_harmless, expect_replaceable};
 use minrnn::transfer::Source;
 use minrnn::{Error, Result};
 use minrnn_model::write_atomic;
-use minrnn_onnx::{Attached, step_graph};
+use minrnn_onnx::{Attached, begins_as_graph, step_graph};
 
 /// A graph that was written.
 pub struct WrittenGraph {
@@ -27,6 +27,7 @@ pub struct WrittenGraph {
 /// be lost.
 pub fn write_graph(run: &Path, output: &Path) -> Result<WrittenGraph> {
     expect_harmless(output, [run])?;
+    expect_replaceable(output, "a step that was exported", begins_as_graph)?;
     let deployed = Deployed::load(run)?;
     let Source { path, mut weights, .. } = Source::read(run)?;
     let policy = deployed.policy.as_ref().map(serde_json::to_value).transpose();

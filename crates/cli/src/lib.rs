@@ -42,7 +42,7 @@ use clap::{Parser, Subcommand};
 use exit::ExitCode;
 use minrnn_kernels::simd::Level;
 
-pub use formats::ONNX;
+pub use formats::{ONNX, exported_names};
 pub use graph::{WrittenGraph, write_graph};
 
 #[derive(Parser)]

@@ -346,6 +346,10 @@ fn a_step_graph_has_the_vocabulary_and_is_refused_where_there_is_none() {
     let of_packed = scratch.path("packed.onnx");
     export(&packed, &of_packed).ok();
     assert_eq!(fs::read(&of_packed).unwrap(), bytes);
+    export(&run, &of_packed).ok();
+    let thesis = scratch.write("thesis", "Chapter 1");
+    export(&run, &thesis).refused(&["exists and is not a step that was exported", "give another file to write"]);
+    assert_eq!(fs::read(&thesis).unwrap(), b"Chapter 1");
     told(&["pack", &run, "--weights", "int8", "-o", &packed]).ok();
     export(&packed, &of_packed).refused(&["int8", "give the run or checkpoint"]);
     export(&run, &scratch.path("")).refused(&["is a directory"]);

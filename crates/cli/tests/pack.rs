@@ -137,4 +137,8 @@ fn only_weights_that_were_not_rounded_are_exported() {
     let expected = fs::read(&out).unwrap();
     export(&shown(&exact)).ok();
     assert!(fs::read(&out).unwrap() == expected);
+    // Nothing but an earlier one is written over.
+    fs::write(&out, "Chapter 1").unwrap();
+    export(&shown(&exact)).refused(&["exists and is not a safetensors file", "give another file to write"]);
+    assert_eq!(fs::read(&out).unwrap(), b"Chapter 1");
 }

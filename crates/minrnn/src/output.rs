@@ -1,6 +1,7 @@
 //! Outputs that must not be written over what is read or was learned from, or into a run.
 
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use minrnn_model::{CheckpointConfig, WEIGHTS_FILE, names_of, temporary_beside};
@@ -66,6 +67,26 @@ pub fn expect_writable(output: &Path) -> Result<()> {
         return Err(Error::Config(what));
     }
     temporary_beside(output).map(drop).map_err(|source| Error::io("write", output, source))
+}
+
+/// Most bytes by which [`expect_replaceable`] tells what a file is.
+const BEGINNING: u64 = 16;
+
+/// Refuses `output` where a file that is something else than `kind`, such as "a packed model", would be lost; `is_kind` is shown how the file begins.
+///
+/// # Errors
+/// When such a file is there. One that is empty is not lost.
+pub fn expect_replaceable(output: &Path, kind: &str, is_kind: impl FnOnce(&[u8]) -> bool) -> Result<()> {
+    if !output.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) {
+        return Ok(());
+    }
+    let mut beginning = Vec::new();
+    // Of one that cannot be read it is not known what it is.
+    let read = File::open(output).and_then(|file| file.take(BEGINNING).read_to_end(&mut beginning));
+    match read.is_ok() && is_kind(&beginning) {
+        true => Ok(()),
+        false => Err(Error::Config(format!("'{}' exists and is not {kind}; give another file to write", output.display()))),
+    }
 }
 
 /// The files that the model of `run` was trained on, as far as it is a run or a checkpoint and says so.
@@ -178,6 +199,19 @@ mod tests {
             }
             assert!(refused(Path::new("/dev/null")).unwrap_err().contains("a pipe or a device"));
         }
+    }
+
+    #[test]
+    fn a_file_is_replaced_by_one_of_its_kind_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let refused = || expect_replaceable(&path, "a packed model", |start| start.starts_with(b"OURS")).map_err(|error| error.to_string());
+        assert_eq!(refused(), Ok(()), "nothing is there");
+        for (content, is_kind) in [("", true), ("OURS and much more behind it", true), ("OUR", false), ("somebody's thesis", false)] {
+            fs::write(&path, content).unwrap();
+            assert_eq!(refused().is_ok(), is_kind, "{content}: {:?}", refused());
+        }
+        assert!(refused().unwrap_err().ends_with("file' exists and is not a packed model; give another file to write"));
     }
 
     #[test]

@@ -35,11 +35,16 @@ pub fn read_tensors(path: impl AsRef<Path>, expected: &str) -> Result<Weights> {
     })
 }
 
+/// Whether a file that begins with `start` may be a safetensors file: the length of a header, and that header, which is an object of JSON.
+pub fn begins_as_tensors(start: &[u8]) -> bool {
+    start.get(..BEGINNING).is_some_and(|beginning| beginning.ends_with(b"{"))
+}
+
 /// What the file `path` is, where that is certainly no safetensors file, damaged or not.
 fn other_kind(path: &Path) -> Option<&'static str> {
     let mut beginning = [0; BEGINNING];
     File::open(path).ok()?.read_exact(&mut beginning).ok()?;
-    if beginning.ends_with(b"{") {
+    if begins_as_tensors(&beginning) {
         return None;
     }
     let other = OTHERS.into_iter().find(|(magic, _)| beginning.starts_with(magic));

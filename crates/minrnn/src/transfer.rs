@@ -16,7 +16,8 @@ use crate::deployed::Deployed;
 use crate::interchange::{ForeignModel, Form, Format, NamedTensor, Settings, export, export_folder, import};
 use crate::model::AnyModel;
 use crate::new_directory::make_directory;
-use crate::output::{expect_harmless, expect_outside_runs};
+use crate::output::{expect_harmless, expect_outside_runs, expect_replaceable};
+use crate::tensor_file::begins_as_tensors;
 use crate::train::find_checkpoint;
 use crate::{Error, Needed, Result};
 
@@ -118,6 +119,7 @@ pub fn export_model(run: &Path, format: Format, output: &Path) -> Result<Exporte
     let is_folder = format.has_folder() && output.extension().is_none_or(|end| end != "safetensors");
     if !is_folder {
         expect_harmless(output, [run])?;
+        expect_replaceable(output, "a safetensors file", begins_as_tensors)?;
     } else if output.exists() {
         return Err(Error::Config(format!("'{}' already exists; name a new directory", output.display())));
     } else {

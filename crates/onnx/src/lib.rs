@@ -55,6 +55,8 @@ pub const TOKEN: &str = "token";
 pub const VALUES: &str = "values";
 /// What is predicted.
 pub const OUTPUTS: &str = "outputs";
+/// Who the graphs are by.
+const PRODUCER: &str = "minrnn";
 /// Most bytes of a protobuf message.
 const MAX_BYTES: usize = i32::MAX as usize;
 
@@ -70,7 +72,7 @@ pub fn step_graph(config: &ModelConfig, weights: &mut Weights, attached: Attache
     let (graph, state) = graph.finish("step", (OUTPUTS, outputs, config.outputs()))?;
     let model = proto::Model {
         ir_version: IR_VERSION,
-        producer_name: "minrnn".to_owned(),
+        producer_name: PRODUCER.to_owned(),
         producer_version: env!("CARGO_PKG_VERSION").to_owned(),
         doc_string: "One step of a recurrent model: what is read and the state in, what is predicted and the next state out.".to_owned(),
         graph: Some(graph),
@@ -84,6 +86,13 @@ pub fn step_graph(config: &ModelConfig, weights: &mut Weights, attached: Attache
         )));
     }
     Ok(model.encode_to_vec())
+}
+
+/// Whether a file that begins with `start` holds a graph by [`step_graph`], of whatever version.
+pub fn begins_as_graph(start: &[u8]) -> bool {
+    // The version of the messages, then who made it, each behind the number of its field.
+    let [8, _, 18, len, rest @ ..] = start else { return false };
+    usize::from(*len) == PRODUCER.len() && rest.starts_with(PRODUCER.as_bytes())
 }
 
 /// What is predicted after one step.

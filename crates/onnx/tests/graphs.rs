@@ -9,7 +9,7 @@ use common::drawn::{drawn, weights};
 use common::{configs, every_config, has_fixed_state};
 use minrnn_model::{InitialState, MixerKind, ModelConfig, TableTask, Tokenizer, WeightFormat};
 use minrnn_onnx::proto::{self, Model, Size, ValueInfo};
-use minrnn_onnx::{Attached, IR_VERSION, OPSET, step_graph};
+use minrnn_onnx::{Attached, IR_VERSION, OPSET, begins_as_graph, step_graph};
 use prost::Message;
 
 /// The operators of the standard's version 17 that are used.
@@ -201,4 +201,14 @@ fn the_same_model_gives_the_same_bytes() {
     let config = configs::xlstm_stack();
     let bytes = || step_graph(&config, &mut weights(&drawn(&config, 7)), Attached::default()).unwrap();
     assert_eq!(bytes(), bytes());
+}
+
+#[test]
+fn a_graph_is_told_from_other_files_by_how_it_begins() {
+    let config = configs::xlstm_stack();
+    let bytes = step_graph(&config, &mut weights(&drawn(&config, 7)), Attached::default()).unwrap();
+    assert!(begins_as_graph(&bytes) && begins_as_graph(&bytes[..16]));
+    for other in [&b""[..], &bytes[1..17], &bytes[..9], b"Chapter 1, of which"] {
+        assert!(!begins_as_graph(other), "{other:?}");
+    }
 }

@@ -134,6 +134,14 @@ pub(crate) fn read<T: Number>(any: &Bound<'_, PyAny>, what: &str) -> Result<Arra
     T::array(&array)?.ok_or_else(|| refused(&format!("an array of {dtype}")))
 }
 
+/// The last `n` numbers of an array, or of the first one in a list.
+pub(crate) fn last(any: &Bound<'_, PyAny>, n: usize) -> Option<Vec<f32>> {
+    let listed = any.cast::<PyList>().ok().and_then(|list| list.get_item(0).ok());
+    let array = listed.as_ref().unwrap_or(any).cast::<PyArrayDyn<f32>>().ok()?.try_readonly().ok()?;
+    let numbers = array.as_slice().ok()?;
+    Some(numbers[numbers.len().checked_sub(n)?..].to_vec())
+}
+
 /// Whether `any` is a list or a tuple.
 pub(crate) fn list<'py>(any: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
     let of_list = any.cast::<PyList>().ok().map(|list| list.iter().collect());

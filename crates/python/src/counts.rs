@@ -1,21 +1,38 @@
-//! Whole numbers of Python that count something.
+//! Whole numbers of Python that count something, read by the name of the argument that they are given as.
 
-use pyo3::exceptions::PyOverflowError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyInt;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, Mistake};
 
-/// A count as `T`, which nothing negative or too large is.
-pub(crate) fn count<'py, T: FromPyObjectOwned<'py>>(any: &Bound<'py, PyAny>) -> PyResult<T> {
+/// What reads a count for each argument of that name.
+macro_rules! counts {
+    ($($name:ident),*) => {
+        $(
+            #[doc = concat!("The count `", stringify!($name), "` as `T`, which nothing negative or too large is.")]
+            pub(crate) fn $name<'py, T: FromPyObjectOwned<'py>>(any: &Bound<'py, PyAny>) -> PyResult<T> {
+                count(any, stringify!($name))
+            }
+        )*
+    };
+}
+
+counts!(batch, threads, steps, layer, row, source_row, max_tokens, top_k, seed);
+
+fn count<'py, T: FromPyObjectOwned<'py>>(any: &Bound<'py, PyAny>, name: &str) -> PyResult<T> {
     any.extract().map_err(|error: T::Error| {
         let error: PyErr = error.into();
-        if !error.is_instance_of::<PyOverflowError>(any.py()) {
-            return error;
+        let expected = format!("{name}: expected a whole number from 0 to {}, found", u64::MAX);
+        if error.is_instance_of::<PyOverflowError>(any.py()) {
+            // One of many thousand digits does not become text.
+            let shown = any.cast::<PyInt>().ok().and_then(|number| number.str().ok());
+            let found = shown.map_or_else(|| "another".to_owned(), |number| number.to_string());
+            return Failure::input(format!("{expected} {found}")).into();
         }
-        // One of many thousand digits does not become text.
-        let shown = any.cast::<PyInt>().ok().and_then(|number| number.str().ok());
-        let found = shown.map_or_else(|| "another".to_owned(), |number| number.to_string());
-        Failure::input(format!("expected a whole number from 0 to {}, found {found}", u64::MAX)).into()
+        match any.get_type().name() {
+            Ok(found) if error.is_instance_of::<PyTypeError>(any.py()) => Failure::new(Mistake::Kind, format!("{expected} {found}")).into(),
+            _ => error,
+        }
     })
 }

@@ -9,7 +9,7 @@ use minrnn::interchange::Format;
 use minrnn::subject::Subject;
 use minrnn::transfer::{Exported, Import, Imported, export_model};
 use minrnn::verify::{Case, Comparison, Tolerance};
-use minrnn_cli::{ONNX, write_graph};
+use minrnn_cli::{ONNX, exported_names, write_graph};
 use minrnn_model::WeightFormat;
 use pyo3::prelude::*;
 use serde_json::json;
@@ -82,7 +82,8 @@ pub(crate) fn export_weights(py: Python<'_>, run: PathBuf, output: PathBuf, form
         let written = apart(py, || write_graph(&run, &output))??;
         return Ok(json!({"path": output.to_string_lossy(), "checkpoint": written.path.to_string_lossy()}).to_string());
     }
-    let format: Format = format.parse()?;
+    let unknown = |_| Failure::input(format!("unknown format '{format}'; expected one of {}", exported_names().join(", ")));
+    let format: Format = format.parse().map_err(unknown)?;
     let Exported { path, tensors, vocabulary } = apart(py, || export_model(&run, format, &output))??;
     let told = json!({
         "path": output.to_string_lossy(), "checkpoint": path.to_string_lossy(), "tensors": tensors, "tokenizer": vocabulary,

@@ -31,6 +31,8 @@ pub(crate) struct Generation {
 
 struct Going {
     continuation: Continuation,
+    /// How often the session had read when the latest token was.
+    readings: u64,
     left: usize,
     /// Whether text is handed on, and has not ended.
     text: bool,
@@ -56,23 +58,32 @@ impl Generation {
             let found = remembered.sessions.rows();
             return Err(Failure::input(format!("the session has {found} rows, expected one to generate; take fork([row])")));
         }
-        let is_empty = |prompt: &&Bound<'_, PyAny>| prompt.cast::<PyString>().is_ok_and(|text| text.len().is_ok_and(|len| len == 0));
-        let prompt = match prompt.filter(|prompt| !is_empty(prompt)) {
-            Some(prompt) => Sequences::read(loaded, Width::Token, prompt, 1, false)?,
-            None if remembered.logits.is_some() => Sequences { steps: Steps::Tokens(vec![Vec::new()]), width: 1, form: Form::Alone },
-            None => {
+        let prompt = prompt.map(|prompt| Sequences::read(loaded, Width::Token, prompt, 1, false)).transpose()?;
+        let prompt = match prompt.filter(|prompt| prompt.lens() != [0]) {
+            None if remembered.logits.is_some() => None,
+            None if remembered.is_new(&loaded.model)? => {
                 let start = loaded.tokenizer().map_or(0, |tokenizer| tokenizer.start_token());
-                Sequences { steps: Steps::Tokens(vec![vec![start]]), width: 1, form: Form::Alone }
+                Some(Sequences { steps: Steps::Tokens(vec![vec![start]]), width: 1, form: Form::Alone })
             }
+            None => {
+                let sentence = "what comes next is not known to the session: one that was saved, a row out of several and embed do not \
+                                keep it; give a prompt to go on with";
+                return Err(Failure::new(Mistake::State, sentence));
+            }
+            given => given,
         };
-        let Steps::Tokens(read) = &prompt.steps else { unreachable!("tokens were read") };
-        let continuation = Continuation::new(&read[0], sampler, stops);
-        if !read[0].is_empty() {
-            let logits = steps::prefill(py, this, &mut remembered.sessions, &prompt, &[0])?;
-            remembered.logits = Some(numpy::PyArrayMethods::to_vec(&logits).map_err(|error| Failure::input(error.to_string()))?);
+        let read = match &prompt {
+            Some(Sequences { steps: Steps::Tokens(tokens), .. }) => &tokens[0][..],
+            _ => &[],
+        };
+        let continuation = Continuation::new(read, sampler, stops);
+        if let Some(prompt) = &prompt {
+            let logits = steps::prefill(py, this, &mut remembered.sessions, prompt, &[0])?;
+            this.keep_last(&mut remembered, &logits);
         }
+        let going = Going { continuation, readings: remembered.readings, left: max_tokens, text: has_text };
         drop(remembered);
-        Ok(Self { session: session.clone().unbind(), going: Mutex::new(Going { continuation, left: max_tokens, text: has_text }) })
+        Ok(Self { session: session.clone().unbind(), going: Mutex::new(going) })
     }
 }
 
@@ -80,8 +91,8 @@ impl Going {
     /// Chooses a token and lets the session read it.
     fn choose(&mut self, py: Python<'_>, session: &Session) -> Result<u32> {
         let mut remembered = session.remembered()?;
-        let Remembered { sessions, logits } = &mut *remembered;
-        let known = logits.as_ref().ok_or_else(|| {
+        let Remembered { sessions, logits, readings } = &mut *remembered;
+        let known = logits.as_mut().filter(|_| *readings == self.readings).ok_or_else(|| {
             Failure::new(Mistake::State, "the session has read something else since this text was begun; generate from there anew")
         })?;
         // A model may know more tokens than its tokenizer; those mean nothing.
@@ -91,9 +102,10 @@ impl Going {
         let pool = session.threads.pool(py, false)?;
         sessions.set_threads(session.threads.most(false));
         let (state, workspace) = sessions.parts_mut();
-        let room = logits.as_mut().expect("they are known");
         let model = &session.loaded.model;
-        computed(py, || within(pool.as_deref(), || model.step_rows(&[0], &[token], state, room, workspace)))?;
+        computed(py, || within(pool.as_deref(), || model.step_rows(&[0], &[token], state, known, workspace)))?;
+        *readings += 1;
+        self.readings = *readings;
         self.left -= 1;
         Ok(token)
     }

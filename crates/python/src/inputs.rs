@@ -126,7 +126,7 @@ impl Sequences {
 
 /// The tokens of texts, where texts were given.
 fn texts(loaded: &Loaded, any: &Bound<'_, PyAny>) -> Result<Option<(Vec<Vec<u32>>, Form)>> {
-    let tokens = |text: &Bound<'_, PyAny>| Ok::<_, Failure>(loaded.tokenizer()?.encode(&text.extract::<String>()?)?);
+    let tokens = |text: &Bound<'_, PyAny>| loaded.encode(text.py(), &text.extract::<String>()?);
     if any.is_instance_of::<PyString>() {
         return Ok(Some((vec![tokens(any)?], Form::Alone)));
     }
@@ -172,7 +172,9 @@ fn of<T: Number>(any: &Bound<'_, PyAny>, width: Width, n: usize, is_one: bool) -
     if is_alone || n == 1 && shape == [0] {
         return Ok((vec![values], Form::Alone));
     }
-    if !is_one && shape.len() == 2 + step.len() && shape[0] == n && shape[2..] == step {
+    // As of several sequences, a step of one number needs no dimension of its own in a list.
+    let is_list_of_one = n == 1 && width.is_single() && shape.len() == 2 && shape[0] == 1 && arrays::list(any).is_some();
+    if !is_one && (is_list_of_one || shape.len() == 2 + step.len() && shape[0] == n && shape[2..] == step) {
         let each = shape[1] * width.len();
         let row = |row: usize| values[row * each..(row + 1) * each].to_vec();
         return Ok(((0..n).map(row).collect(), Form::Batch));

@@ -8,8 +8,9 @@ use minrnn::deployed::Deployed;
 use minrnn::generate::ModelIdentity;
 use minrnn_model::Tokenizer;
 use minrnn_stream::{AlignedBytes, ModelKind};
+use pyo3::prelude::*;
 
-use crate::failure::{Failure, Mistake, Result};
+use crate::failure::{Failure, Mistake, Result, apart};
 
 /// A model, shared by all of its sessions.
 pub(crate) struct Loaded {
@@ -30,7 +31,10 @@ impl Deref for Loaded {
 impl Loaded {
     /// The model at `path`: a packed file, a checkpoint, or a run, whose best checkpoint it is.
     pub fn read(path: &Path) -> Result<Self> {
-        Ok(Self { deployed: Deployed::load(path)?, source: Some(path.to_owned()), identity: OnceLock::new() })
+        let deployed = Deployed::load(path)?;
+        // Whoever changes the directory later still finds it.
+        let source = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        Ok(Self { deployed, source: Some(source), identity: OnceLock::new() })
     }
 
     /// The packed model with these bytes.
@@ -51,6 +55,12 @@ impl Loaded {
     pub fn tokenizer(&self) -> Result<&Tokenizer> {
         let none = || Failure::new(Mistake::Kind, "the model has no tokenizer: it does not read text");
         self.tokenizer.as_ref().ok_or_else(none)
+    }
+
+    /// The tokens of `text`; other threads of Python run meanwhile.
+    pub fn encode(&self, py: Python<'_>, text: &str) -> Result<Vec<u32>> {
+        let tokenizer = self.tokenizer()?;
+        Ok(apart(py, || tokenizer.encode(text))??)
     }
 
     /// What the model is for.

@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::arrays;
-use crate::counts::count;
-use crate::failure::{Failure, Mistake, Result, computed};
+use crate::counts;
+use crate::failure::{Failure, Mistake, Result, apart, computed};
 use crate::handed;
 use crate::loaded::Loaded;
 use crate::prediction::{Predicted, labels, predict};
@@ -56,8 +56,8 @@ impl PyModel {
     #[pyo3(signature = (batch = 1, *, threads = None, table = None))]
     fn session(
         &self,
-        #[pyo3(from_py_with = count)] batch: usize,
-        #[pyo3(from_py_with = count)] threads: Option<usize>,
+        #[pyo3(from_py_with = counts::batch)] batch: usize,
+        #[pyo3(from_py_with = counts::threads)] threads: Option<usize>,
         table: Option<bool>,
     ) -> Result<Session> {
         Session::new(self.loaded.clone(), batch, Threads::asked(threads)?, self.is_table(table)?)
@@ -68,7 +68,7 @@ impl PyModel {
     fn load_session(
         &self,
         saved: &Bound<'_, PyAny>,
-        #[pyo3(from_py_with = count)] threads: Option<usize>,
+        #[pyo3(from_py_with = counts::threads)] threads: Option<usize>,
         table: Option<bool>,
     ) -> Result<Session> {
         Session::restored(self.loaded.clone(), &saved_bytes(saved)?, Threads::asked(threads)?, self.is_table(table)?)
@@ -76,7 +76,7 @@ impl PyModel {
 
     /// The tokens of a text.
     fn encode<'py>(&self, py: Python<'py>, text: &str) -> Result<Bound<'py, PyArrayDyn<u32>>> {
-        let tokens = self.loaded.tokenizer()?.encode(text)?;
+        let tokens = self.loaded.encode(py, text)?;
         arrays::filled(py, &[tokens.len()], |room: &mut [u32]| {
             room.copy_from_slice(&tokens);
             Ok(())
@@ -84,8 +84,10 @@ impl PyModel {
     }
 
     /// The text of tokens; what does not make up a character is U+FFFD.
-    fn decode(&self, tokens: &Bound<'_, PyAny>) -> Result<String> {
-        Ok(self.loaded.tokenizer()?.decode(&arrays::read::<u32>(tokens, "tokens")?.values)?)
+    fn decode(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> Result<String> {
+        let tokenizer = self.loaded.tokenizer()?;
+        let tokens = arrays::read::<u32>(tokens, "tokens")?.values;
+        Ok(apart(py, || tokenizer.decode(&tokens))??)
     }
 
     /// What the model says at the end of every sequence of a table, with the names of the sequences, the times that are forecast and notes on the table.
@@ -94,7 +96,7 @@ impl PyModel {
         py: Python<'py>,
         table: &Bound<'py, PyAny>,
         future: Option<&Bound<'py, PyAny>>,
-        #[pyo3(from_py_with = count)] threads: Option<usize>,
+        #[pyo3(from_py_with = counts::threads)] threads: Option<usize>,
     ) -> Result<Predicted<'py>> {
         let threads = Threads::asked(threads)?;
         predict(py, &self.loaded, handed::read(table)?, future.map(handed::read).transpose()?, threads)
@@ -164,7 +166,7 @@ impl PyModel {
 
     /// Bytes of a session of one row that has read `steps`.
     #[pyo3(signature = (steps = 1))]
-    fn session_bytes(&self, #[pyo3(from_py_with = count)] steps: usize) -> u128 {
+    fn session_bytes(&self, #[pyo3(from_py_with = counts::steps)] steps: usize) -> u128 {
         self.loaded.model.session_bytes_of(self.loaded.table.as_ref(), steps)
     }
 

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use minrnn_stream::Sessions;
+use minrnn_stream::{Model, Sessions};
 use pyo3::prelude::*;
 
+use crate::arrays;
 use crate::failure::{Failure, Mistake, Result};
 use crate::inputs::Width;
 use crate::loaded::Loaded;
@@ -23,8 +24,26 @@ pub(crate) struct Session {
 /// What changes while it reads.
 pub(crate) struct Remembered {
     pub sessions: Sessions,
-    /// The logits of the next token, where the last call was a generation's.
+    /// The logits of the token after those that the only row has read, where they are known.
     pub logits: Option<Vec<f32>>,
+    /// How often it has read: a text that is generated sees by it whether something else was read since.
+    pub readings: u64,
+}
+
+impl Remembered {
+    /// Notes that other tokens are remembered than before, after which `logits` are those of the next one, where they are known.
+    pub fn went_on(&mut self, logits: Option<Vec<f32>>) {
+        self.logits = logits;
+        self.readings += 1;
+    }
+
+    /// Whether the only row remembers what one remembers that has read nothing.
+    pub fn is_new(&self, model: &Model) -> Result<bool> {
+        let state = self.sessions.state();
+        let mut new = state.select(&[0])?;
+        model.restart(&mut new, 0)?;
+        Ok(new == *state)
+    }
 }
 
 impl Session {
@@ -35,7 +54,7 @@ impl Session {
 
     /// One that has read what `sessions` hold.
     pub fn of(loaded: Arc<Loaded>, sessions: Sessions, threads: Threads, is_table: bool) -> Self {
-        Self { loaded, threads, is_table, remembered: Mutex::new(Remembered { sessions, logits: None }) }
+        Self { loaded, threads, is_table, remembered: Mutex::new(Remembered { sessions, logits: None, readings: 0 }) }
     }
 
     /// A session that goes on from what was saved.
@@ -55,11 +74,15 @@ impl Session {
         })
     }
 
-    /// The same for a call that reads what the logits of a generation were not made of.
-    pub fn reading(&self) -> Result<MutexGuard<'_, Remembered>> {
-        let mut remembered = self.remembered()?;
-        remembered.logits = None;
-        Ok(remembered)
+    /// Keeps what a text goes on from: the last of `outputs`, which a call gave that has read.
+    pub fn keep_last(&self, remembered: &mut Remembered, outputs: &Bound<'_, PyAny>) {
+        if self.width() != Width::Token || remembered.sessions.rows() != 1 {
+            return remembered.went_on(None);
+        }
+        // Without any, nothing was there to read.
+        if let Some(last) = arrays::last(outputs, self.loaded.model.outputs()) {
+            remembered.went_on(Some(last));
+        }
     }
 
     /// What is remembered, of a session that nobody uses any more.

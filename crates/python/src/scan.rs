@@ -5,7 +5,7 @@ use minrnn_kernels::{Candidate, Gates, Out, Segments, Shape, Start};
 use numpy::{Element, PyArrayDyn, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
-use crate::counts::count;
+use crate::counts;
 use crate::failure::{Failure, Result, computed};
 use crate::threads;
 
@@ -104,7 +104,7 @@ pub(crate) fn scan_forward(
     codes: Option<&Array<'_, i32>>,
     h: &Array<'_>,
     h_last: &Array<'_>,
-    #[pyo3(from_py_with = count)] threads: usize,
+    #[pyo3(from_py_with = counts::threads)] threads: usize,
 ) -> Result<()> {
     let Operands { cell, shape, inputs, start } = Operands::new(name, preact, extra, h0, codes)?;
     let (h, h_last) = (room("h", h, shape.elements())?, room("h_last", h_last, shape.states())?);
@@ -132,7 +132,7 @@ pub(crate) fn scan_backward(
     d_preact: &Array<'_>,
     d_extra: Option<&Array<'_>>,
     d_h0: &Array<'_>,
-    #[pyo3(from_py_with = count)] threads: usize,
+    #[pyo3(from_py_with = counts::threads)] threads: usize,
 ) -> Result<()> {
     let Operands { cell, shape, inputs, start } = Operands::new(name, preact, extra, h0, codes)?;
     let upstream = Upstream {

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 use crate::arrays;
-use crate::counts::count;
+use crate::counts;
 use crate::failure::{Failure, Mistake, Result, apart};
 use crate::generation::{Generation, Settings};
 use crate::inputs::Sequences;
@@ -34,36 +34,42 @@ impl Session {
     /// Reads one step of every row, or of `rows`, and returns what is predicted after it.
     #[pyo3(signature = (inputs, rows = None))]
     fn step<'py>(&self, inputs: &Bound<'py, PyAny>, rows: Option<&Bound<'py, PyAny>>) -> Result<Bound<'py, PyAny>> {
-        let mut remembered = self.reading()?;
+        let mut remembered = self.remembered()?;
         let (rows, is_one) = arrays::rows(rows, remembered.sessions.rows())?;
-        match self.is_table {
-            true => Ok(table::step(self, &mut remembered.sessions, inputs, &rows, is_one)?.into_any()),
-            false => Ok(steps::step(self, &mut remembered.sessions, inputs, &rows, is_one)?.into_any()),
-        }
+        let outputs = match self.is_table {
+            true => table::step(self, &mut remembered.sessions, inputs, &rows, is_one)?.into_any(),
+            false => steps::step(self, &mut remembered.sessions, inputs, &rows, is_one)?.into_any(),
+        };
+        self.keep_last(&mut remembered, &outputs);
+        Ok(outputs)
     }
 
     /// Reads a whole sequence of every row, or of `rows`, and returns what is predicted after its last step.
     #[pyo3(signature = (inputs, rows = None))]
     fn prefill<'py>(&self, inputs: &Bound<'py, PyAny>, rows: Option<&Bound<'py, PyAny>>) -> Result<Bound<'py, PyAny>> {
-        let mut remembered = self.reading()?;
+        let mut remembered = self.remembered()?;
         let (rows, is_one) = arrays::rows(rows, remembered.sessions.rows())?;
         let sequences = Sequences::read(&self.loaded, self.width(), inputs, rows.len(), is_one)?;
-        match self.is_table {
-            true => Ok(table::prefill(inputs.py(), self, &mut remembered.sessions, &sequences, &rows)?.into_any()),
-            false => Ok(steps::prefill(inputs.py(), self, &mut remembered.sessions, &sequences, &rows)?.into_any()),
-        }
+        let outputs = match self.is_table {
+            true => table::prefill(inputs.py(), self, &mut remembered.sessions, &sequences, &rows)?.into_any(),
+            false => steps::prefill(inputs.py(), self, &mut remembered.sessions, &sequences, &rows)?.into_any(),
+        };
+        self.keep_last(&mut remembered, &outputs);
+        Ok(outputs)
     }
 
     /// Reads a whole sequence of every row, or of `rows`, and returns what is predicted after every step.
     #[pyo3(signature = (inputs, rows = None))]
     fn forward<'py>(&self, inputs: &Bound<'py, PyAny>, rows: Option<&Bound<'py, PyAny>>) -> Result<Bound<'py, PyAny>> {
-        let mut remembered = self.reading()?;
+        let mut remembered = self.remembered()?;
         let (rows, is_one) = arrays::rows(rows, remembered.sessions.rows())?;
         let sequences = Sequences::read(&self.loaded, self.width(), inputs, rows.len(), is_one)?;
-        match self.is_table {
-            true => table::forward(inputs.py(), self, &mut remembered.sessions, &sequences, &rows),
-            false => steps::forward(inputs.py(), self, &mut remembered.sessions, &sequences, &rows, steps::Wanted::Outputs),
-        }
+        let outputs = match self.is_table {
+            true => table::forward(inputs.py(), self, &mut remembered.sessions, &sequences, &rows)?,
+            false => steps::forward(inputs.py(), self, &mut remembered.sessions, &sequences, &rows, steps::Wanted::Outputs)?,
+        };
+        self.keep_last(&mut remembered, &outputs);
+        Ok(outputs)
     }
 
     /// Reads a whole sequence of every row, or of `rows`, and returns what the model has inside after every step: what the head reads, or what
@@ -73,37 +79,44 @@ impl Session {
         &self,
         inputs: &Bound<'py, PyAny>,
         rows: Option<&Bound<'py, PyAny>>,
-        #[pyo3(from_py_with = count)] layer: Option<usize>,
+        #[pyo3(from_py_with = counts::layer)] layer: Option<usize>,
     ) -> Result<Bound<'py, PyAny>> {
-        let mut remembered = self.reading()?;
+        let mut remembered = self.remembered()?;
         let (rows, is_one) = arrays::rows(rows, remembered.sessions.rows())?;
         let sequences = Sequences::read(&self.loaded, self.width(), inputs, rows.len(), is_one)?;
         let wanted = layer.map_or(steps::Wanted::Features, steps::Wanted::Hidden);
-        match self.is_table {
-            true => table::embed(inputs.py(), self, &mut remembered.sessions, &sequences, &rows, wanted),
-            false => steps::forward(inputs.py(), self, &mut remembered.sessions, &sequences, &rows, wanted),
+        let inside = match self.is_table {
+            true => table::embed(inputs.py(), self, &mut remembered.sessions, &sequences, &rows, wanted)?,
+            false => steps::forward(inputs.py(), self, &mut remembered.sessions, &sequences, &rows, wanted)?,
+        };
+        if sequences.lens().iter().any(|&len| len > 0) {
+            remembered.went_on(None);
         }
+        Ok(inside)
     }
 
     /// Begins every row, or `rows`, anew.
     #[pyo3(signature = (rows = None))]
     fn reset(&self, rows: Option<&Bound<'_, PyAny>>) -> Result<()> {
-        let mut remembered = self.reading()?;
+        let mut remembered = self.remembered()?;
         let (rows, _) = arrays::rows(rows, remembered.sessions.rows())?;
         if let Some(row) = rows.iter().find(|&&row| row >= remembered.sessions.rows()) {
             return Err(Failure::input(format!("the session has {} rows, there is no row {row}", remembered.sessions.rows())));
         }
-        Ok(rows.into_iter().try_for_each(|row| remembered.sessions.restart(&self.loaded.model, row))?)
+        rows.iter().try_for_each(|&row| remembered.sessions.restart(&self.loaded.model, row))?;
+        if !rows.is_empty() {
+            remembered.went_on(None);
+        }
+        Ok(())
     }
 
     /// A session with copies of all rows, or of `rows`, in that order.
     #[pyo3(signature = (rows = None))]
     fn fork(&self, rows: Option<&Bound<'_, PyAny>>) -> Result<Self> {
         let remembered = self.remembered()?;
-        let is_whole = rows.is_none();
         let (rows, _) = arrays::rows(rows, remembered.sessions.rows())?;
         let forked = Self::of(self.loaded.clone(), remembered.sessions.select(&rows)?, self.threads, self.is_table);
-        if is_whole {
+        if rows.len() == 1 {
             forked.remembered()?.logits.clone_from(&remembered.logits);
         }
         Ok(forked)
@@ -112,20 +125,23 @@ impl Session {
     /// Replaces row `row` by row `source_row` of the session `source`.
     fn copy_row(
         &self,
-        #[pyo3(from_py_with = count)] row: usize,
+        #[pyo3(from_py_with = counts::row)] row: usize,
         source: &Self,
-        #[pyo3(from_py_with = count)] source_row: usize,
+        #[pyo3(from_py_with = counts::source_row)] source_row: usize,
     ) -> Result<()> {
         if std::ptr::eq(self, source) {
-            let mut remembered = self.reading()?;
+            let mut remembered = self.remembered()?;
             let picked = remembered.sessions.select(&[source_row])?;
             return Ok(remembered.sessions.copy_row(row, &picked, 0)?);
         }
         if !Arc::ptr_eq(&self.loaded, &source.loaded) && self.loaded.identity()? != source.loaded.identity()? {
             return Err(Failure::new(Mistake::State, "the rows belong to sessions of different models"));
         }
-        let source = source.remembered()?;
-        Ok(self.reading()?.sessions.copy_row(row, &source.sessions, source_row)?)
+        let (source, mut remembered) = (source.remembered()?, self.remembered()?);
+        remembered.sessions.copy_row(row, &source.sessions, source_row)?;
+        let is_whole = remembered.sessions.rows() == 1;
+        remembered.went_on(source.logits.clone().filter(|_| is_whole));
+        Ok(())
     }
 
     /// All that is remembered as bytes, or in the file `path`, which may be that of an older session, but not of the model or of what it learned from.
@@ -150,7 +166,9 @@ impl Session {
     fn load(&self, saved: &Bound<'_, PyAny>) -> Result<()> {
         let bytes = saved_bytes(saved)?;
         let restored = Self::restored(self.loaded.clone(), &bytes, self.threads, self.is_table)?;
-        *self.reading()? = restored.into_remembered();
+        let mut remembered = self.remembered()?;
+        remembered.sessions = restored.into_remembered().sessions;
+        remembered.went_on(None);
         Ok(())
     }
 
@@ -170,13 +188,13 @@ impl Session {
     fn generate(
         slf: &Bound<'_, Self>,
         prompt: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = count)] max_tokens: usize,
+        #[pyo3(from_py_with = counts::max_tokens)] max_tokens: usize,
         temperature: f64,
-        #[pyo3(from_py_with = count)] top_k: usize,
+        #[pyo3(from_py_with = counts::top_k)] top_k: usize,
         top_p: f64,
         min_p: f64,
         repetition_penalty: f64,
-        #[pyo3(from_py_with = count)] seed: u64,
+        #[pyo3(from_py_with = counts::seed)] seed: u64,
         #[pyo3(from_py_with = texts)] stop: Vec<String>,
         tokens: bool,
     ) -> Result<Generation> {

@@ -33,10 +33,16 @@ pub(crate) fn pool(_: Python<'_>, threads: usize) -> Result<Arc<ThreadPool>> {
     if let Some(pool) = pools.by_threads.get(&threads) {
         return Ok(pool.clone());
     }
-    let made = ThreadPoolBuilder::new().num_threads(threads).thread_name(|index| format!("minrnn-{index}")).build();
-    let made = Arc::new(made.map_err(|error| Failure::new(Mistake::Internal, format!("no threads can be started: {error}")))?);
+    let made = Arc::new(new_pool(threads)?);
     pools.by_threads.insert(threads, made.clone());
     Ok(made)
+}
+
+/// A pool of the caller's own, for work that waits in it: what waits takes no thread from others who call.
+pub(crate) fn new_pool(threads: usize) -> Result<ThreadPool> {
+    expect_few(threads)?;
+    let made = ThreadPoolBuilder::new().num_threads(threads).thread_name(|index| format!("minrnn-{index}")).build();
+    made.map_err(|error| Failure::new(Mistake::Internal, format!("no threads can be started: {error}")))
 }
 
 /// Refuses more threads than any pool may have.

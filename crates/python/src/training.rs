@@ -18,7 +18,7 @@ use crate::allocator;
 use crate::failure::{Failure, Result, apart, panicked};
 use crate::handed::{Handed, table};
 use crate::signals::listen;
-use crate::threads::pool;
+use crate::threads::new_pool;
 
 /// What is asked for.
 #[derive(Deserialize)]
@@ -57,7 +57,8 @@ pub(crate) fn train(
         let paths = [&data.path, &data.table.validation, &data.table.test].into_iter().flatten().cloned();
         paths.partition(|path| path.starts_with(run.path().canonicalize().as_deref().unwrap_or(run.path())))
     };
-    let (pool, stop) = (pool(py, experiment.train.threads)?, AtomicBool::new(false));
+    // The trainer waits in it for whoever watches, who may call the library.
+    let (pool, stop) = (new_pool(experiment.train.threads)?, AtomicBool::new(false));
     let (tell, told) = sync_channel(0);
     let (answer, answered) = sync_channel(0);
     let is_watched = watch.is_some();
@@ -119,6 +120,19 @@ impl Wish {
         }
         Ok(())
     }
+
+    /// Refuses tables, in memory or further ones in files, where none are read.
+    fn expect_read(&self, tables: &[(String, Handed)], experiment: &Experiment, request: &Request) -> minrnn::Result<()> {
+        let task = experiment.data.task;
+        if task.reads_table() || tables.is_empty() && self.test.is_none() && self.validation.is_none() {
+            return Ok(());
+        }
+        let files = [("test", &self.test), ("validation", &self.validation)];
+        let given = tables.iter().map(|(name, _)| name.as_str());
+        let given = given.chain(files.into_iter().filter_map(|(name, path)| path.as_ref().map(|_| name))).next().unwrap_or_default();
+        let (subject, remedy) = (request.subject(), "name an experiment that does: classify, regress, forecast");
+        Err(Error::Config(format!("{subject} learns {task}, which reads no table; leave {given} out, or {remedy}")))
+    }
 }
 
 /// A setting as text.
@@ -134,19 +148,16 @@ fn open(wish: &Wish, tables: Tables) -> minrnn::Result<(Experiment, RunDir)> {
     let (mut experiment, run) = if wish.resume {
         let run = RunDir::open(&wish.out)?;
         let resumed = request.resumed(&run, |data| wish.add_to(data))?;
-        (resumed.map_or_else(|| request.experiment(|data| wish.add_to(data)), Ok)?, run)
+        let experiment = resumed.map_or_else(|| request.experiment(|data| wish.add_to(data)), Ok)?;
+        wish.expect_read(&tables, &experiment, &request)?;
+        (experiment, run)
     } else {
         let experiment = request.experiment(|data| wish.add_to(data))?;
+        wish.expect_read(&tables, &experiment, &request)?;
         experiment.train.device.open()?;
         training_memory(&experiment)?.expect_room(experiment.train.memory_limit)?;
         (experiment, RunDir::create(&wish.out)?)
     };
-    if !tables.is_empty() && !experiment.data.task.reads_table() {
-        let (name, task) = (request.experiment_name(), experiment.data.task);
-        let sentence =
-            format!("the experiment '{name}' learns {task}, which reads no table; name one that does: classify, regress, forecast");
-        return Err(Error::Config(sentence));
-    }
     for (name, table) in tables {
         let path = Some(run.keep_table(&name, table)?.canonicalize().map_err(|source| Error::io("read", &wish.out, source))?);
         for (_, place) in experiment.data.tables_mut().into_iter().filter(|(own, _)| *own == name) {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use minrnn::data::offline_rl::{Ending, Trajectories};
-use minrnn::output::expect_harmless;
+use minrnn::output::{expect_harmless, expect_replaceable};
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -30,6 +30,7 @@ pub(crate) fn write_trajectories(
     let timeouts = column(timeouts, "timeouts", Some(n_steps))?;
     let written = apart(py, || -> minrnn::Result<_> {
         expect_harmless(&path, [])?;
+        expect_replaceable(&path, "a file of trajectories", |start| start.starts_with(&Trajectories::MAGIC))?;
         let endings = terminals.iter().zip(&timeouts).map(|(&terminal, &timeout)| Ending::of(terminal != 0.0, timeout != 0.0));
         let trajectories = Trajectories::from_rows([observation_width, action_width], observations, actions, rewards, endings)?;
         if trajectories.is_empty() {

@@ -8,8 +8,7 @@ use minrnn_stream::PackedModel;
 use super::Deployed;
 use crate::checkpoint::policy_of;
 use crate::memory::{Size, packing};
-use crate::output::expect_harmless;
-use crate::subject::is_packed;
+use crate::output::{expect_harmless, expect_replaceable};
 use crate::train::find_checkpoint;
 use crate::{Error, Result};
 
@@ -34,6 +33,8 @@ pub struct Packed {
 /// When the model cannot be read or something in it is damaged, when a matrix was rounded before to what does not become `format`, when `output` is where
 /// something would be lost, or cannot be written, or when more memory is needed than there is or `memory_limit` allows.
 pub fn pack(run: &Path, output: &Path, format: WeightFormat, memory_limit: Option<Size>) -> Result<Packed> {
+    expect_harmless(output, [run])?;
+    expect_replaceable(output, "a packed model", |start| start.starts_with(&PackedModel::MAGIC))?;
     let (from, tensors) = match run.is_file() {
         true => repacked(run, output, format, memory_limit)?,
         false => packed(run, output, format, memory_limit)?,
@@ -43,19 +44,8 @@ pub fn pack(run: &Path, output: &Path, format: WeightFormat, memory_limit: Optio
     Ok(Packed { from, mixers: deployed.model.config().mixer_names(), tensors, bytes, deployed })
 }
 
-/// Refuses `output` where a file with something else than a packed model would be lost.
-fn expect_replaceable(output: &Path) -> Result<()> {
-    let is_other = output.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) && !is_packed(output);
-    match is_other {
-        true => Err(Error::Config(format!("'{}' exists and is not a packed model; give another file to write", output.display()))),
-        false => Ok(()),
-    }
-}
-
 /// The best checkpoint of a run, or a checkpoint, as a packed file: where it was, and the tensors of the file.
 fn packed(run: &Path, output: &Path, format: WeightFormat, memory_limit: Option<Size>) -> Result<(PathBuf, Vec<TensorEntry>)> {
-    expect_harmless(output, [run])?;
-    expect_replaceable(output)?;
     let checkpoint = find_checkpoint(run)?;
     let weights_bytes = std::fs::metadata(checkpoint.join(WEIGHTS_FILE)).map_or(0, |file| file.len());
     packing(weights_bytes, format).expect_room(memory_limit)?;
@@ -75,8 +65,6 @@ fn packed(run: &Path, output: &Path, format: WeightFormat, memory_limit: Option<
 
 /// A packed file once more, its matrices rounded further.
 fn repacked(file: &Path, output: &Path, format: WeightFormat, memory_limit: Option<Size>) -> Result<(PathBuf, Vec<TensorEntry>)> {
-    expect_harmless(output, [file])?;
-    expect_replaceable(output)?;
     // A vocabulary or a task that cannot be read is refused here as well.
     Deployed::load(file)?;
     let file_bytes = std::fs::metadata(file).map_or(0, |file| file.len());
