@@ -10,8 +10,10 @@ __version__: str
 
 _Rows = int | Sequence[int] | npt.NDArray[np.integer[Any]]
 """Rows of a session, ascending."""
-_Inputs = npt.ArrayLike | Sequence[npt.ArrayLike] | str | Sequence[str] | Mapping[str, float | str | None]
-"""Tokens, text, numbers, or a row of a table that names its columns."""
+_Table = Mapping[str, npt.ArrayLike | Sequence[float | str | None] | None]
+"""A row of a table, or columns of several, that names its columns."""
+_Inputs = npt.ArrayLike | Sequence[npt.ArrayLike] | str | Sequence[str] | _Table | Sequence[_Table]
+"""Tokens, text, numbers, or rows of tables that name their columns."""
 
 @final
 class Generation(Iterator[str | int]):

@@ -18,9 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import InputError, KindError, StateError
-from .frames import Predictions, _has_names, _is_missing, _listed, _names, as_name, names_of, of_python
-from .handed import column, floats, is_path
+from .frames import Predictions, _has_names, _is_missing, _listed, _names, as_name, names_of, of_python, unmasked
+from .handed import column, floats, is_path, reads_of
 from .model import Model, load
+from .settings import named
 from .times import like
 from .training import forget, train
 
@@ -87,7 +88,7 @@ class Estimator:
 
     def _fit(self, table: Any, keys: Mapping[str, Any], validation: Any, test: Any) -> None:
         with tempfile.TemporaryDirectory(prefix="minrnn-") as folder:
-            chosen = {**keys, "missing": self.missing, "seed": self.random_state, **(self.settings or {})}
+            chosen = {**keys, "missing": self.missing, "seed": self.random_state, **named(self.settings)}
             out = os.path.join(folder, "run")
             try:
                 run = train(
@@ -335,8 +336,10 @@ class Forecaster(Estimator):
         return like(table, predicted)
 
     def score(self, df: Any, y: Any = None) -> float:
-        """Minus the mean absolute error of the forecasts of what was learned from, on the values of ``df`` that follow it, as far as these go. Where a column tells
+        """Minus the mean absolute error of the forecasts of what was learned from, on the values of the frame ``df`` that follow it, as far as these go. Where a column tells
         times they say which value is of which step, else the order of the rows does."""
+        if is_path(df):
+            raise KindError(f"expected a table in memory to score on, found the path '{os.fspath(df)}'; read it into a frame first")
         predicted = self.model_.predict(self._table(None), threads=self._threads)
         task = self.model_.task or {}
         columns = [floats(target, df) for target in task["target"]]
@@ -377,7 +380,7 @@ class Forecaster(Estimator):
 def _comparable(name: str, df: Any) -> tuple[str, list[Any]]:
     """The kind of a table's times, and they as ``_read`` reads those of predictions."""
     kind, values = column(name, df)
-    return kind, [_read(kind, value) for value in (values if kind in "sn" else values.tolist())]
+    return kind, [_read(kind, value) for value in (values if isinstance(values, list) else values.tolist())]
 
 
 def _read(kind: str, time: Any) -> Any:
@@ -412,13 +415,12 @@ def _is_table(X: Any) -> bool:
 def _cases(X: Any) -> list[npt.NDArray[np.float64]]:
     """The cases of ``X``, each ``[channels, steps]``."""
     if not isinstance(X, (list, tuple)):
-        X = np.asarray(X)
+        X = unmasked(X)
         if X.ndim == 2:
             X = X[:, None, :]
         if X.ndim != 3:
             raise InputError(f"expected an array of the shape [cases, channels, steps] or [cases, steps], found {list(X.shape)}")
-    cases = [np.asarray(case) for case in X]
-    cases = [_numbers(case, at) for at, case in enumerate(cases)]
+    cases = [_numbers(unmasked(case), at) for at, case in enumerate(X)]
     cases = [case[None] if case.ndim == 1 else case for case in cases]
     if not cases:
         raise InputError("expected at least one case, found none")
@@ -465,7 +467,7 @@ def _are_alike(values: Iterable[Any]) -> bool:
 
 def _one_each(y: Any, warns: bool = False) -> npt.NDArray[Any]:
     """Labels as an array ``[cases]``, of which a column ``[cases, 1]`` is one."""
-    labels = _objects(y) if isinstance(y, (list, tuple)) else np.asarray(y)
+    labels = _objects(y) if isinstance(y, (list, tuple)) else unmasked(y)
     if labels.ndim == 1 and labels.dtype == object and len(labels) and all(isinstance(label, (list, tuple, np.ndarray)) for label in labels):
         labels = np.asarray(y)
     if labels.ndim != 2 or labels.shape[1] != 1:
@@ -515,13 +517,8 @@ def _kept(df: Any, task: Mapping[str, Any]) -> Any:
     if not _has_names(df):
         # A stream of batches has no columns to choose from.
         return df
-    read = {*task["target"], *task["columns"], task.get("group"), task.get("time")}
-    # What is read of a column has its name and more: price+1, ds.weekday.
-    read |= {name.rsplit(mark, 1)[0] for name in task["columns"] for mark in "+." if mark in name}
-    keys = [key for key in _names(df) if str(key).strip() in read]
-    if task.get("layout") not in (None, "long"):
-        # Of a wide table every column is a series, or a step.
-        keys = _names(df)
+    reads = reads_of(task)
+    keys = [key for key in _names(df) if reads(str(key))]
     if isinstance(df, Mapping):
         return {key: copy.copy(df[key]) for key in keys}
     # A column of pandas may be called select.

@@ -9,6 +9,7 @@ from typing import Any
 
 from . import _minrnn
 from .handed import Path
+from .settings import named, plain
 
 
 def pack(run: Path, path: Path, weights: str = "bf16") -> dict[str, Any]:
@@ -40,7 +41,7 @@ def import_weights(
     """Makes the checkpoint ``output`` of weights under the names of another library: ``mamba-hf``, ``xlstm``, ``min-gru-pytorch``, ``nano-gpt``, ``torch-gru`` and others.
     ``into`` is the run whose recurrent layers are replaced, for files that hold those alone. Returns what was done."""
     optional = [None if path is None else os.fspath(path) for path in (tokenizer, into)]
-    return json.loads(_minrnn.import_weights(os.fspath(file), os.fspath(output), format, _settings(settings or {}), *optional))
+    return json.loads(_minrnn.import_weights(os.fspath(file), os.fspath(output), format, _settings(settings), *optional))
 
 
 def export_weights(run: Path, output: Path, *, format: str) -> dict[str, Any]:
@@ -49,5 +50,6 @@ def export_weights(run: Path, output: Path, *, format: str) -> dict[str, Any]:
     return json.loads(_minrnn.export_weights(os.fspath(run), os.fspath(output), format))
 
 
-def _settings(settings: Mapping[str, Any]) -> list[str]:
-    return [f"{name}={json.dumps(value)}" for name, value in settings.items()]
+def _settings(settings: Mapping[str, Any] | None) -> list[str]:
+    """Settings as TOML has them; those that are None are left to their defaults."""
+    return [f"{name}={json.dumps(plain(name, value))}" for name, value in named(settings).items() if value is not None]

@@ -7,6 +7,7 @@ is one sequence, ``[N, T, columns]`` or a list of ``[T, columns]`` several.
 from __future__ import annotations
 
 import datetime
+import decimal
 import os
 from typing import Any
 
@@ -15,13 +16,24 @@ import numpy as np
 from .errors import InputError, KindError
 
 
+# Values of which each holds several.
+SEVERAL = (list, tuple, dict, set, frozenset, np.ndarray)
+# Values that are read neither as numbers nor as names.
+NO_NAMES = (datetime.timedelta, np.timedelta64, complex, np.complexfloating, *SEVERAL)
+# Values that NumPy makes a number of by itself, and rightly.
+NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating, decimal.Decimal)
+
+
 def sequences(task: dict[str, Any], table: Any) -> list[Any] | None:
     """The sequences ``[T, columns]`` of arrays without names; None of a table whose columns have names."""
     if isinstance(table, np.ndarray):
         return _of_array(table, len(task["columns"]))
     if isinstance(table, (list, tuple)):
         # Tables keep the names of their columns.
-        return [sequence if _is_named(sequence) else _of_steps(np.asarray(sequence, dtype=float), len(task["columns"])) for sequence in table]
+        return [
+            sequence if _is_named(sequence) else _of_steps(numbers(sequence, f"sequence {at}"), len(task["columns"]))
+            for at, sequence in enumerate(table)
+        ]
     return None
 
 
@@ -59,7 +71,7 @@ class SequenceNames:
 
 def key_of(table: Any, name: str) -> Any:
     """The column that the library, which knows columns by their texts, calls ``name``; None where there is none."""
-    return next((key for key in _names(table) if str(key) == name), None)
+    return next((key for key in _names(table) if str(key).strip() == name), None)
 
 
 def library_of(table: Any) -> str:
@@ -70,7 +82,9 @@ def library_of(table: Any) -> str:
 def taken(column: Any, rows: list[int], library: str) -> Any:
     """A column with the values at ``rows``, of the type that it has: one of ``library``, pandas or polars, and an array for all others."""
     if library == "pandas":
-        return column.iloc[rows].reset_index(drop=True)
+        found = column.take(rows)
+        # An index and an array have none.
+        return found.reset_index(drop=True) if hasattr(found, "reset_index") else found
     return column[rows] if library == "polars" else _values({"": column}, "")[rows]
 
 
@@ -89,13 +103,48 @@ def as_name(value: Any) -> str:
     """How the library writes a value that is a name."""
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
+    if isinstance(value, decimal.Decimal) and value.is_finite():
+        # As it is where a column has a number of digits for all.
+        value = int(value) if is_whole(value) else float(value)
     if isinstance(value, (float, np.floating)):
         return np.format_float_positional(float(value), trim="-")
     if isinstance(value, np.datetime64):
         value = value.astype("datetime64[us]").item()
     if isinstance(value, datetime.date):
         return _written(value)
-    return str(value).strip()
+    if isinstance(value, NO_NAMES):
+        raise KindError(f"expected a text, a number, a truth or a time as a name, found {value!r}")
+    return text_of(value).strip()
+
+
+def text_of(value: Any, what: str = "a name") -> str:
+    """``value``, which sentences call ``what``, as a text; bytes are one in UTF-8."""
+    if not isinstance(value, (bytes, bytearray)):
+        return _expect_text(value, what)
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise InputError(f"{what}: expected a text, or bytes in UTF-8, found {bytes(value[:40])!r}; decode it first") from None
+
+
+def _expect_text(value: Any, what: str) -> str:
+    try:
+        text = str(value)
+    except ValueError as error:
+        # Python writes whole numbers of some thousand digits at most.
+        raise InputError(f"{what}: expected what can be written as a text, found a {type(value).__name__} that cannot ({error})") from None
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            found = f"{text[:40]!r}, whose character {error.start + 1} is half of one"
+            raise InputError(f"{what}: expected a text that UTF-8 can hold, found {found}; decode it anew, or leave the character out") from None
+    return text
+
+
+def is_whole(value: decimal.Decimal) -> bool:
+    """Whether ``value`` is a whole number, of no more digits than are worth writing out."""
+    return value.is_finite() and value.adjusted() < 400 and value == value.to_integral_value()
 
 
 def _written(time: datetime.date) -> str:
@@ -215,14 +264,70 @@ def _of_array(array, width):
         raise InputError(f"expected an array of the shape [T, {width}] or [N, T, {width}], found {list(array.shape)}")
     if array.dtype.kind not in "fiub":
         raise KindError(f"expected numbers, found an array of {array.dtype}")
-    return list(array)
+    return list(unmasked(array))
+
+
+def numbers(values, what):
+    """``values``, which sentences call ``what``, as an array of numbers: NaN where they are None or masked."""
+    try:
+        array = unmasked(values)
+        if array.dtype.kind in "fiub":
+            return array.astype(float)
+        kinds = set(map(type, array.flat)) if array.dtype.kind == "O" else {str}
+        if all(issubclass(kind, NUMBERS) for kind in kinds):
+            return array.astype(float)
+        if not any(issubclass(kind, (str, bytes, np.complexfloating)) for kind in kinds):
+            return np.array([np.nan if _is_missing(value) else float(value) for value in array.flat], dtype=float).reshape(array.shape)
+    except OverflowError as error:
+        raise InputError(f"{what}: expected numbers below 1.8e308, found one that is larger ({error})") from None
+    except ValueError as error:
+        raise InputError(f"{what}: expected an array of numbers ({error})") from None
+    except TypeError as error:
+        raise KindError(f"{what}: expected numbers ({error})") from None
+    raise KindError(f"{what}: expected numbers, found an array of {array.dtype}")
+
+
+def unmasked(values):
+    """``values`` as an array without a mask: NaN, NaT or None where they are masked."""
+    if isinstance(values, (list, tuple)):
+        values = _filled(values)
+    if not np.ma.isMaskedArray(values) or not np.ma.is_masked(values):
+        return np.asarray(values)
+    missing = {"f": np.nan, "M": np.datetime64("NaT"), "m": np.timedelta64("NaT")}.get(values.dtype.kind)
+    if missing is not None:
+        return values.filled(missing)
+    array = np.asarray(values).astype(object)
+    array[np.ma.getmaskarray(values)] = None
+    return array
+
+
+def _filled(values):
+    """A list without masks, at whatever depth: None where a value is masked."""
+    if not any(issubclass(kind, (list, tuple, np.ma.MaskedArray)) for kind in set(map(type, values))):
+        return values
+    return [_without_mask(value) for value in values]
+
+
+def _without_mask(value):
+    if value is np.ma.masked:
+        return None
+    if isinstance(value, (list, tuple)):
+        return _filled(value)
+    return unmasked(value) if isinstance(value, np.ma.MaskedArray) else value
+
+
+def _expect_read(table):
+    if library_of(table) == "polars" and hasattr(table, "collect"):
+        raise KindError(f"expected a table that has been read, found a {type(table).__name__} of polars; collect() it first")
 
 
 def _has_names(table):
+    _expect_read(table)
     return isinstance(table, dict) or any(not callable(getattr(table, name, print)) for name in ("column_names", "columns"))
 
 
 def _names(table):
+    _expect_read(table)
     if isinstance(table, dict):
         return list(table)
     for attribute in ("column_names", "columns"):
@@ -236,31 +341,92 @@ def _names(table):
 def _values(table, name):
     """A column as an array."""
     column = table[name]
-    if hasattr(column, "to_numpy"):
+    expect_arrow(name, column)
+    if hasattr(column, "to_numpy") and (whole := _whole_beside_missing(column)) is not None:
+        column = whole
+    elif hasattr(column, "to_numpy"):
         # What does not lie in memory as NumPy has it is copied by all but pyarrow, whose tables do as they are asked.
         is_arrow = library_of(column) == "pyarrow" and not hasattr(column, "chunks")
         column = column.to_numpy(zero_copy_only=False) if is_arrow else column.to_numpy()
-    column = np.asarray(column) if not isinstance(column, (list, tuple)) else _listed(column)
+    try:
+        column = unmasked(column) if not isinstance(column, (list, tuple)) else _listed(column)
+    except ValueError:
+        raise InputError(f"the column '{name}' holds lists of several lengths, expected one value for each row") from None
     if column.ndim != 1:
         raise InputError(f"the column '{name}' has the shape {list(column.shape)}, expected one value for each row")
+    if column.dtype.kind in "mc":
+        raise no_column(name, column.dtype)
     return column
 
 
+def _whole_beside_missing(column):
+    """The values of a column of whole numbers of which some are missing, where NumPy would make floats of them; None of all others."""
+    library = library_of(column)
+    if library == "pandas":
+        # Of categories these have the type.
+        dtype = column.dtype
+        categories = getattr(dtype, "categories", None)
+        if (dtype if categories is None else categories.dtype).kind not in "iu" or not column.isna().any():
+            return None
+        return _objects(column.tolist()) if categories is None else _of_categories(column, categories)
+    if library == "polars":
+        return _objects(column.to_list()) if column.dtype.is_integer() and column.null_count() else None
+    if library == "pyarrow":
+        import pyarrow  # type: ignore[import-untyped]
+
+        dtype = column.type.value_type if pyarrow.types.is_dictionary(column.type) else column.type
+        return _objects(column.to_pylist()) if pyarrow.types.is_integer(dtype) and column.null_count else None
+    return None
+
+
+def _of_categories(column, categories):
+    known, codes = categories.tolist(), getattr(column, "cat", column).codes
+    return _objects([None if code < 0 else known[code] for code in codes])
+
+
+def _objects(values):
+    """A list as an array of what it holds."""
+    made = np.empty(len(values), dtype=object)
+    made[:] = values
+    return made
+
+
+def expect_arrow(name, column):
+    """Refuses a column of polars that neither Arrow nor NumPy has a type for."""
+    if library_of(column) == "polars" and str(column.dtype) in ("Int128", "UInt128"):
+        raise KindError(f"the column '{name}' holds {column.dtype}, which Arrow does not have; cast it to Int64, Float64 or String")
+
+
+def no_column(name, found):
+    """That a column holds what is read neither as numbers nor as names."""
+    return KindError(f"the column '{name}' holds {found}, expected numbers, texts or times; make numbers of them, or leave the column out")
+
+
 def _listed(column):
-    # NumPy would make text of numbers beside text.
+    if any(isinstance(value, np.ma.MaskedArray) for value in column):
+        column = [None if value is np.ma.masked else value for value in column]
+    # NumPy would make text of numbers beside text, and one number of whole ones that 64 bits do not hold.
     array = np.asarray(column)
-    if array.dtype.kind in "fiubM":
+    if array.dtype.kind in "iubMmc" or array.dtype.kind == "f" and not _holds_wide(column, array):
         return array
-    mixed = np.empty(len(column), dtype=object)
-    mixed[:] = column
-    return mixed
+    return _objects(column)
+
+
+def _holds_wide(column, array):
+    """Whether a list has a whole number of which floats, that NumPy makes of it beside the others, do not hold every digit."""
+    return array.ndim == 1 and any(isinstance(column[at], (int, np.integer)) for at in np.flatnonzero(np.abs(array) >= 2**53))
 
 
 def _is_missing(value):
-    # NaN, NaT and pandas' NA are not equal to themselves, or do not want to say.
-    if value is None:
+    # NaN, NaT and pandas' NA are not equal to themselves, or do not want to say; nor does decimal's NaN that signals.
+    if value is None or value is np.ma.masked:
         return True
+    if isinstance(value, SEVERAL):
+        return False
     try:
         return bool(value != value)
-    except TypeError:
+    except (TypeError, decimal.InvalidOperation):
         return True
+    except ValueError:
+        # What holds several compares them one by one.
+        return False

@@ -3,18 +3,43 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .errors import InputError, KindError
-from .frames import _is_missing, _names, _values, as_name, names_of
+from .frames import (
+    NO_NAMES,
+    NUMBERS,
+    SEVERAL,
+    _is_missing,
+    _names,
+    _values,
+    as_name,
+    expect_arrow,
+    is_whole,
+    library_of,
+    names_of,
+    no_column,
+    text_of,
+    unmasked,
+)
 
 Path = str | os.PathLike[str]
+# Tells by its name whether a column is read.
+Reads = Callable[[str], bool]
 
-UTC = ("UTC", "Etc/UTC", "GMT")
+# Arrow's whole numbers have 38 digits at most.
+WIDEST = 10**38
+
+# As Arrow's streams have it.
+UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
+# What sentences call tables.
+TABLE, TO_COME = "the table", "the rows to come"
 
 
 def is_path(source: Any) -> bool:
@@ -22,14 +47,83 @@ def is_path(source: Any) -> bool:
     return isinstance(source, (str, os.PathLike))
 
 
-def handed(table: Any) -> Any:
-    """A capsule with a stream of Arrow (polars, pyarrow and all that offer the PyCapsule interface), or a list of columns."""
+def handed(table: Any, reads: Reads | None = None, what: str = TABLE) -> Any:
+    """A capsule with a stream of Arrow (polars, pyarrow and all that offer the PyCapsule interface), or a list of columns. Columns that are not read may hold anything: they
+    are handed over without values, so that sentences know their names."""
     if isinstance(table, (np.ndarray, list, tuple)):
         raise KindError(f"expected a table whose columns have names: a dictionary of columns, or a frame; found {type(table).__name__}")
     # pandas would hand over its index as a column, and needs pyarrow for it.
-    if hasattr(table, "__arrow_c_stream__") and not type(table).__module__.startswith("pandas"):
-        return table.__arrow_c_stream__()
-    return [_column(str(name), table, name) for name in _names(table)]
+    if hasattr(table, "__arrow_c_stream__") and library_of(table) != "pandas":
+        return _of_arrow(table, reads or _all).__arrow_c_stream__()
+    names = _names(table)
+    for name in names:
+        text_of(name, f"{what}: the name of a column")
+    if not names:
+        raise InputError(f"{what}: there are no columns, expected those that the model reads")
+    read = [_column(str(name), table, name) for name in names if reads is None or reads(str(name))]
+    n_rows = len(read[0][2]) if read else 0
+    for name, _, values in read:
+        if len(values) != n_rows:
+            raise InputError(f"{what}: the column '{name}' has {len(values)} rows, expected {n_rows} as '{read[0][0]}' has; give all the same length")
+    left = iter(read)
+    return [next(left) if reads is None or reads(str(name)) else (str(name), "-", n_rows) for name in names]
+
+
+def _all(_: str) -> bool:
+    return True
+
+
+def _of_arrow(table: Any, reads: Reads) -> Any:
+    """A frame of Arrow whose columns that are not read are empty, and none of which has a type that it cannot be handed over with."""
+    library = library_of(table)
+    if library == "polars" and hasattr(table, "columns"):
+        import polars
+
+        def handed_over(name: str) -> Any:
+            if not reads(name):
+                return polars.repeat(None, table.height, dtype=polars.Boolean, eager=True).alias(name)
+            expect_arrow(name, table[name])
+            if table[name].dtype == polars.Binary:
+                return polars.Series(name, _texts(name, table[name].to_list()), dtype=polars.String)
+            # What it hands over of columns without a type is not understood.
+            return table[name].cast(polars.String) if table[name].dtype == polars.Null else table[name]
+
+        return polars.DataFrame([handed_over(name) for name in table.columns])
+    if library == "pyarrow" and hasattr(table, "column_names"):
+        import pyarrow  # type: ignore[import-untyped]
+
+        nothing = pyarrow.nulls(table.num_rows, pyarrow.bool_())
+
+        def of_column(at: int, name: str) -> Any:
+            if not reads(name):
+                return nothing
+            column = table.column(at)
+            return pyarrow.array(_texts(name, column.to_pylist()), pyarrow.string()) if _holds_bytes(column.type) else column
+
+        return pyarrow.Table.from_arrays([of_column(at, name) for at, name in enumerate(table.column_names)], names=table.column_names)
+    return table
+
+
+def _holds_bytes(of_arrow: Any) -> bool:
+    """Whether a type of pyarrow is one of bytes, which no file has names in."""
+    return any(word in str(of_arrow) for word in ("binary",)) and "<" not in str(of_arrow)
+
+
+def _texts(name: str, values: list[Any]) -> list[str | None]:
+    """The values of a column as texts, None where one is missing."""
+    return [None if value is None else text_of(value, f"the column '{name}'") for value in values]
+
+
+def reads_of(task: Mapping[str, Any]) -> Reads:
+    """Tells by its name whether a column is read by a model of this task."""
+    if task.get("layout") not in (None, "long"):
+        # Of a wide table every column is a series, or a step.
+        return _all
+    target = task["target"]
+    read = {*([target] if isinstance(target, str) else target), *task["columns"], task.get("group"), task.get("time")}
+    # What is read of a column has its name and more: price+1, ds.weekday.
+    read |= {name.rsplit(mark, 1)[0] for name in task["columns"] for mark in "+." if mark in name}
+    return lambda name: name.strip() in read
 
 
 def _of_zone(name: str, zone: Any) -> InputError:
@@ -48,14 +142,23 @@ def _without_zone(name: str, time: Any) -> Any:
 
 
 def zone_of(column: Any) -> Any:
-    """The zone of a column of pandas that holds times; None where there is none."""
+    """The zone of a column of pandas, polars or pyarrow that holds times; None where there is none."""
+    if library_of(column) == "pyarrow":
+        return getattr(column.type, "tz", None)
     dtype = getattr(column, "dtype", None)
-    # Of one that lies in Arrow another type tells it.
-    return getattr(getattr(dtype, "pyarrow_dtype", dtype), "tz", None)
+    # Of one of pandas that lies in Arrow another type tells it.
+    dtype = getattr(dtype, "pyarrow_dtype", dtype)
+    return getattr(dtype, "tz", None) or getattr(dtype, "time_zone", None)
+
+
+def _is_utc(zone: Any) -> bool:
+    """Whether a zone, or what has its name, is UTC by whatever name: one that is never before or behind it."""
+    return str(zone) in UTC or isinstance(zone, datetime.tzinfo) and zone.utcoffset(None) == datetime.timedelta()
 
 
 def column(name: str, table: Any) -> tuple[str, Any]:
-    """Kind and values of a column: ``f`` numbers, ``i``, ``u`` and ``n`` whole ones (the last a list with None), ``b`` truths, ``t`` microseconds, ``s`` texts."""
+    """Kind and values of a column: ``f`` numbers, ``i``, ``u``, ``n`` and ``w`` whole ones (the last two lists with None, ``w`` of more than 64 bits), ``b`` truths (a list
+    with None, or an array), ``t`` microseconds, ``s`` texts."""
     return _column(name, table, name)[1:]
 
 
@@ -64,13 +167,13 @@ def floats(name: str, table: Any) -> npt.NDArray[np.float64]:
     kind, values = column(name, table)
     if kind in "st":
         raise KindError(f"the column '{name}' holds {'times' if kind == 't' else 'texts'}, expected numbers")
-    return np.array([np.nan if value is None else value for value in values] if kind == "n" else values, dtype=float)
+    return np.array([np.nan if value is None else value for value in values] if isinstance(values, list) else values, dtype=float)
 
 
 def name_of(value: Any, column: str) -> str | None:
     """How the library writes ``value``, which a column of names has in a row; None of one that is missing."""
     if isinstance(value, (np.ndarray, list, tuple)):
-        one = np.asarray(value)
+        one = unmasked(value)
         if one.size != 1:
             raise InputError(f"inputs: expected one name of the column '{column}', found an array of shape {list(one.shape)}")
         value = one.reshape(-1)[0]
@@ -89,7 +192,7 @@ def columns_read(table: Any, columns: list[str], are_names: list[bool]) -> list[
     read: list[Any] = []
     for name, holds_names in zip(columns, are_names, strict=True):
         values = names_of(table, keys[name]) if holds_names else floats(keys[name], table)
-        read.append([name_of(value, name) for value in values] if holds_names else values)
+        read.append([None if _is_missing(value) else as_name(value) for value in values] if holds_names else values)
         if len(values) != len(read[0]):
             raise InputError(f"inputs: the column '{name}' has {len(values)} rows, expected {len(read[0])} as '{columns[0]}' has")
     return read
@@ -100,10 +203,11 @@ def _column(name: str, table: Any, key: Any) -> tuple[str, str, Any]:
     zone = zone_of(column)
     if zone is not None:
         # As in files: a day of another zone begins at another time.
-        if str(zone) not in UTC:
+        if not _is_utc(zone):
             raise _of_zone(name, zone)
-        column = column.dt.tz_localize(None)
-        table, key = {name: column}, name
+        # An index and an array have it themselves; of the other libraries NumPy gets times in UTC.
+        if library_of(column) == "pandas":
+            table, key = {name: getattr(column, "dt", column).tz_localize(None)}, name
     values = _values(table, key)
     kind = values.dtype.kind
     if kind == "f":
@@ -134,14 +238,30 @@ def _objects(name: str, values: np.ndarray) -> tuple[str, Any]:
     """Values of mixed types: all numbers, all times, or else texts."""
     known = [None if _is_missing(value) else value for value in values.tolist()]
     there = [value for value in known if value is not None]
-    if there and all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) and abs(int(value)) < 2**63 for value in there):
-        return "n", [None if value is None else int(value) for value in known]
-    if len(there) == len(known) and there and all(isinstance(value, (bool, np.bool_)) for value in there):
+    other = next((value for value in there if isinstance(value, NO_NAMES)), None)
+    if other is not None:
+        raise no_column(name, f"values of the type {type(other).__name__}" if isinstance(other, SEVERAL) else f"{other!r}")
+    if any(isinstance(value, decimal.Decimal) for value in there):
+        # They are the numbers that they are, whatever holds them.
+        known = [int(value) if isinstance(value, decimal.Decimal) and is_whole(value) else value for value in known]
+        there = [value for value in known if value is not None]
+    if there and all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in there):
+        most = max(abs(int(value)) for value in there)
+        if most < WIDEST:
+            return "n" if most < 2**63 else "w", [None if value is None else int(value) for value in known]
+    elif there and all(isinstance(value, (bool, np.bool_)) for value in there):
         # They are names as well, which numbers would be others.
-        return "b", np.array(known, dtype=bool)
-    if there and all(isinstance(value, (bool, int, float, np.number)) for value in there):
-        return "f", np.array([np.nan if value is None else float(value) for value in known])
-    if there and all(isinstance(value, datetime.date) for value in there):
+        return "b", np.array(known, dtype=bool) if len(there) == len(known) else [None if value is None else bool(value) for value in known]
+    elif there and all(isinstance(value, NUMBERS) for value in there):
+        return "f", np.array([np.nan if value is None else _float(name, value) for value in known])
+    elif there and all(isinstance(value, datetime.date) for value in there):
         times = np.array(["NaT" if value is None else _without_zone(name, value).isoformat() for value in known], dtype="datetime64[us]")
         return "t", times.astype(np.int64)
-    return "s", [None if value is None else str(value) for value in known]
+    return "s", _texts(name, known)
+
+
+def _float(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise InputError(f"the column '{name}' holds a number that is too large, expected numbers below 1.8e308; scale it down, or make texts of them") from None

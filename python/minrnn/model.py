@@ -9,7 +9,7 @@ from typing import Any
 from . import _minrnn
 from .errors import InputError, KindError
 from .frames import Predictions, SequenceNames, sequences
-from .handed import handed, is_path
+from .handed import TABLE, TO_COME, Reads, handed, is_path, reads_of
 from .policy import Policy
 
 
@@ -81,19 +81,24 @@ class Model(_minrnn.Model):
             raise KindError("the model was not trained on a table: it has no rows to read")
         unnamed = sequences(task, table)
         if unnamed is not None:
+            if future is not None:
+                raise InputError("sequences without names take no rows to come; give a table whose columns have names, and future with it")
             if not unnamed:
                 raise InputError("the table has no rows, expected at least one")
             numbers = self.session(len(unnamed), threads=threads, table=True).prefill(unnamed)
             return Predictions(task, self._number_names, None, numbers)
         known = SequenceNames(task, table)
-        names, times, numbers, notes = self._predict(_read(table), None if future is None else _read(future), threads)
+        reads = reads_of(task)
+        to_come = None if future is None else _read(future, reads, TO_COME)
+        names, times, numbers, notes = self._predict(_read(table, reads), to_come, threads)
         named = None if names == [""] else known.names(names)
         told = [each for each in times if each is not None]
         return Predictions(task, self._number_names, named, numbers, told if len(told) == len(times) else None, notes, known.column(names))
 
     def _labels_of(self, table: Any) -> list[str]:
         """The label of every sequence of a table, in memory or a file, as the table has it, in the order in which ``predict`` has the sequences."""
-        return self._labels(_read(table))
+        task = self.task
+        return self._labels(_read(table, None if task is None else reads_of(task)))
 
     def policy(
         self, batch: int = 1, *, target_return: float | None = None, window: int | None = None, threads: int | None = None
@@ -111,8 +116,8 @@ class Model(_minrnn.Model):
         return f"<minrnn.Model {self.kind}, {self.parameters} parameters, {self.path}>"
 
 
-def _read(table: Any) -> Any:
-    return os.fspath(table) if is_path(table) else handed(table)
+def _read(table: Any, reads: Reads | None, what: str = TABLE) -> Any:
+    return os.fspath(table) if is_path(table) else handed(table, reads, what)
 
 
 def load(source: bytes | str | os.PathLike[str]) -> Model:

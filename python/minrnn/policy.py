@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from . import _minrnn
 from .errors import InputError, KindError, TrainingError
+from .frames import numbers, unmasked
 from .handed import Path
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Policy:
     def reset(self, rows: npt.ArrayLike | None = None, *, target_return: float | npt.ArrayLike | None = None) -> None:
         """Begins every episode anew, or those of ``rows``, asked for ``target_return``, one for all or one for each; without it for the return of the best
         episode that the policy learned from."""
-        places = np.arange(self.batch) if rows is None else np.atleast_1d(np.asarray(rows))
+        places = np.arange(self.batch) if rows is None else np.atleast_1d(unmasked(rows))
         if places.size and (places.dtype.kind not in "iu" or places.ndim > 1):
             raise InputError(f"rows: expected whole numbers of episodes, found an array of {places.dtype}, shape {list(places.shape)}; np.flatnonzero makes them of a mask")
         places = places.astype(int)
@@ -75,7 +76,7 @@ class Policy:
             raise InputError(f"rows: expected numbers of episodes below {self.batch}, found {places.tolist()}")
         if target_return is None and self._best is None:
             raise InputError("the policy does not know its best recorded return; give target_return")
-        asked = np.asarray(self._best if target_return is None else target_return, float)
+        asked = numbers(self._best if target_return is None else target_return, "target_return")
         if asked.shape not in ((), places.shape) or not np.isfinite(asked).all():
             raise InputError(f"target_return: expected a finite number, or one for each of {places.size} episodes, found {target_return!r}")
         if self._window is None and places.size:
@@ -87,7 +88,7 @@ class Policy:
     def act(self, observations: npt.ArrayLike, rewards: npt.ArrayLike | None = None) -> npt.NDArray[np.float32]:
         """What to do in every episode, ``[batch, A]`` from ``[batch, S]`` observations, or ``[A]`` from ``[S]`` where there is one. ``rewards`` has what the actions
         before have earned; it is not looked at where an episode begins."""
-        seen = np.asarray(observations, np.float32)
+        seen = numbers(observations, "observations").astype(np.float32)
         alone = self.batch == 1 and seen.ndim == 1
         if seen.shape != ((self.observation_width,) if alone else (self.batch, self.observation_width)):
             expected = f"{[self.batch, self.observation_width]}" + (f" or {[self.observation_width]}" if self.batch == 1 else "")
@@ -122,7 +123,7 @@ class Policy:
                 raise InputError("rewards: expected what the actions before have earned, or a reset where episodes begin")
             return np.zeros(self.batch)
         # As they are recorded.
-        earned = np.asarray(rewards, np.float32).astype(float)
+        earned = numbers(rewards, "rewards").astype(np.float32).astype(float)
         if earned.shape != (self.batch,) and not (self.batch == 1 and earned.shape == ()):
             raise InputError(f"rewards: expected {self.batch} numbers, found an array of shape {list(earned.shape)}")
         if not np.isfinite(earned[going] if earned.shape else earned).all():

@@ -11,15 +11,14 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from . import _minrnn
-from .errors import InputError, KindError
+from .errors import FileError, InputError, KindError
 from .files import pack
 from .frames import as_name
 from .handed import Path, handed, is_path
 from .model import Model, load
 from .progress import progress_bar
+from .settings import named, plain, written
 
 
 class Run:
@@ -42,7 +41,11 @@ class Run:
     @property
     def history(self) -> list[dict[str, Any]]:
         """Every update (``kind`` is ``train``) and evaluation (``eval``), in turn."""
-        lines = self.path.joinpath("metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        path = self.path / "metrics.jsonl"
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except OSError as error:
+            raise FileError(f"could not read '{path}', in which a run has its history: {error.strerror}; give the directory of a run") from None
         return [json.loads(line) for line in lines]
 
     def history_frame(self) -> Any:
@@ -101,14 +104,14 @@ def train(
     if data is not None and not is_path(data) and experiment is None and not resume and from_ is None:
         raise InputError("a table is learned from by an experiment; name one: classify, regress or forecast")
     if isinstance(experiment, Mapping):
-        wish["written"] = _plain(experiment)
+        wish["written"] = written(experiment)
     elif experiment is not None:
         wish["experiment"] = os.fspath(experiment)
-    chosen = {**(settings or {}), **keys, **({} if threads is None else {"threads": threads})}
+    chosen = _settings({**named(settings), **keys, **({} if threads is None else {"threads": threads})})
     place = None if out is not None else tempfile.mkdtemp(prefix="minrnn-")
     # Whoever changes the directory later still finds it.
     folder = os.path.join(place, "run") if place is not None else os.path.abspath(out or "")
-    wish |= {"settings": _settings(chosen), "validates": validation is not None, "out": folder, "resume": resume, "from": None if from_ is None else os.fspath(from_)}
+    wish |= {"settings": chosen, "validates": validation is not None, "out": folder, "resume": resume, "from": None if from_ is None else os.fspath(from_)}
     bar = progress_bar() if progress else None
     watchers = [watch for watch in (bar, callback) if watch is not None]
 
@@ -159,19 +162,4 @@ def _settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _setting(name: str, value: Any) -> Any:
     if name.endswith("class_weights") and isinstance(value, Mapping):
         return [f"{as_name(label)}={weight}" for label, weight in value.items()]
-    return _plain(value)
-
-
-def _plain(value: Any) -> Any:
-    """``value`` as JSON has it."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(inner) for name, inner in value.items() if inner is not None}
-    if isinstance(value, (list, tuple, set, np.ndarray)):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, os.PathLike):
-        return os.fspath(value)
-    if value is None or isinstance(value, (str, bool, int, float)):
-        return value
-    raise KindError(f"expected a number, a text, true or false, or a list of them as a setting, found {value!r}")
+    return plain(name, value)

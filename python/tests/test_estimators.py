@@ -351,6 +351,12 @@ def test_a_forecast_is_scored_on_what_came():
         model.score({**later, "unique_id": np.repeat("other", 30)})
 
 
+def test_a_forecast_is_scored_on_what_is_in_memory(tmp_path):
+    forecaster = Forecaster(**FAST).fit(load())
+    with pytest.raises(minrnn.KindError, match="expected a table in memory to score on, found the path '.*later.csv'"):
+        forecaster.score(tmp_path / "later.csv")
+
+
 def test_values_are_scored_by_their_times_not_by_their_rows():
     whole = {name: column for name, column in load().items() if name != "offer"}
     at = np.tile(np.arange(80), 3)

@@ -122,6 +122,8 @@ def test_what_is_refused_changes_nothing(packed):
         (lambda: policy.act(seen[:1], [0, 0]), r"expected an array of shape \[2, 4\], found \[1, 4\]"),
         (lambda: policy.act(seen[0], [0, 0]), r"expected an array of shape \[2, 4\], found \[4\]"),
         (lambda: policy.act(seen * np.nan, [0, 0]), "finite"),
+        (lambda: policy.act(np.ma.array(seen, mask=[[True, False, False, False]] * 2), [0, 0]), "finite"),
+        (lambda: policy.act(seen, np.ma.array([0, 0], mask=[True, False])), "finite"),
         (lambda: policy.act(seen, [0, np.inf]), "finite"),
         (lambda: policy.act(seen, [0]), "expected 2 numbers"),
         (lambda: policy.reset([2]), "below 2"),
@@ -146,6 +148,16 @@ def test_actions_that_are_not_finite_are_refused_by_episode_and_nothing_is_read(
     with pytest.raises(minrnn.TrainingError, match=r"the actions of the episodes \[1\] .* begin them anew by reset\(\[1\]\)"):
         policy.act(seen * [[1], [1e30]], [0, 0])
     np.testing.assert_array_equal(policy.act(seen, [0, 0]), same.act(seen, [0, 0]))
+
+
+def test_what_is_no_number_is_refused(packed):
+    model = minrnn.load(packed)
+    for refused, message in (
+        (lambda: model.policy(target_return="x"), "target_return: expected numbers, found an array of <U1"),
+        (lambda: model.policy().act(["a"] * 4), "observations: expected numbers"),
+    ):
+        with pytest.raises(minrnn.KindError, match=message):
+            refused()
 
 
 def test_only_policies_act(sensors):

@@ -89,8 +89,9 @@ def test_answers_have_the_dimensions_of_questions(text, sensors):
     assert sensors.session(2).forward(np.zeros((2, 5, 1))).shape == (2, 5, 4)
     assert [a.shape for a in sensors.session(2).forward([np.zeros((5, 1)), np.zeros(2)])] == [(5, 4), (2, 4)]
     for table in (True, False):
-        assert sensors.session(table=table).forward([np.zeros(5)]).shape == (1, 5, 4)
-        assert sensors.session(table=table).prefill([np.zeros(5)]).shape == (1, 4)
+        for steps in (5, 1):
+            assert sensors.session(table=table).forward([np.zeros(steps)]).shape == (1, steps, 4)
+            assert sensors.session(table=table).prefill([np.zeros(steps)]).shape == (1, 4)
     assert sensors.predict([np.zeros(5)]).probabilities.shape == sensors.predict([np.zeros(1)]).probabilities.shape == (1, 4)
     assert text.session().forward([]).shape == (0, 65)
 

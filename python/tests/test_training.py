@@ -274,7 +274,12 @@ REFUSED = [
     ((), {"resume": True}, minrnn.InputError, "name it as out"),
     (("parity",), {"out": ""}, minrnn.InputError, "out is empty, expected a directory"),
     ((), {"resume": True, "out": "nowhere"}, minrnn.InputError, "no run directory to resume; leave resume out"),
-    ((), {"settings": {"d_model": object()}}, minrnn.KindError, "as a setting"),
+    ((), {"settings": {"d_model": object()}}, minrnn.KindError, "d_model: expected .* as a setting"),
+    ((), {"settings": {1: 2}}, minrnn.KindError, "names as texts, found 1"),
+    ((), {"settings": [1]}, minrnn.KindError, "a dictionary of names and values, found list"),
+    (("parity",), {"lr": float("nan")}, minrnn.InputError, "lr must be a finite number, found nan"),
+    (("parity",), {"betas": [0.9, np.inf]}, minrnn.InputError, "betas must be a finite number, found inf"),
+    (({"train": {"lr": np.float32("-inf")}},), {}, minrnn.InputError, "train.lr must be a finite number, found -inf"),
     (("classify", {"machine": [1, 1], "state": ["a", "a"], "x": ["odd", None]}), {"group": "machine", "target": "state"}, minrnn.InputError, "table"),
     (("classify", {"machine": [1, 1], "state": ["a"]}), {"group": "machine", "target": "state"}, minrnn.InputError, "length"),
 ]
@@ -311,6 +316,12 @@ def test_a_bar_is_shown_where_somebody_sees_it(capsys, monkeypatch):
 def test_models_are_inspected_verified_and_exchanged(tmp_path):
     found = minrnn.inspect("parity", d_model=16)
     assert found["parameters"] > 0 and found["model"]["d_model"] == 16 and found["memory_of_training"]["bytes"] > 0
+    same = minrnn.inspect("parity", d_model=np.int64(16), dropout=None)
+    assert same == found
+    with pytest.raises(minrnn.InputError, match="experiment 'classify' learns from a file, which says how large its model is; train it"):
+        minrnn.inspect("classify")
+    with pytest.raises(minrnn.InputError, match="lr must be a finite number"):
+        minrnn.inspect("parity", lr=float("nan"))
     cases = ROOT / "crates/cli/tests/fixtures/verify"
     assert all(each["pass"] for each in minrnn.verify(cases / "min_gru_positive.safetensors"))
     assert not all(each["pass"] for each in minrnn.verify(cases / "min_gru_positive.safetensors", rtol=0, atol=0))
@@ -335,6 +346,11 @@ def test_models_are_inspected_verified_and_exchanged(tmp_path):
         with pytest.raises(minrnn.InputError, match=f"thesis' exists and is not {kind}; give another file to write"):
             minrnn.export_weights(run, thesis, format=format)
     assert thesis.read_text() == "Chapter 1"
+
+
+def test_what_is_no_run_has_no_history(tmp_path):
+    with pytest.raises(minrnn.FileError, match="could not read '.*nope.metrics.jsonl'.* give the directory of a run"):
+        _ = minrnn.Run(tmp_path / "nope").history
 
 
 def test_a_run_that_was_there_before_is_not_said_to_be_saved(tmp_path):

@@ -172,8 +172,10 @@ MINRNN_API const char *minrnn_column_name(const minrnn_model *model, size_t colu
 
 /* What stands for `name` in a column of names, for minrnn_table_step(): a whole
  * number from 0, or -1 where training never saw the name. Blanks around it do
- * not count, as in a file. The names of a column made of times, such as
- * "date.month", are its numbers: "1" is January, or Monday. */
+ * not count; else it is known as minrnn_column_name() writes it, so that "1.0"
+ * is not "1". A name that is missing is given as NaN. The names of a column
+ * made of times, such as "date.month", are its numbers: "1" is January, or
+ * Monday. */
 MINRNN_API minrnn_status minrnn_column_code(const minrnn_model *model, size_t column, const char *name, double *code);
 
 /* The level of a quantile, between 0 and 1, rising; NaN where it is refused. */

@@ -251,7 +251,7 @@ fn names_stand_in_a_row_as_the_numbers_that_are_told() {
     assert_eq!(names, ["east", "süd", "west"]);
     let codes = [c"east", c"süd", c"west", c"north", c""].map(|name| column_code(model, 1, name));
     assert_eq!(codes, [0.0, 1.0, 2.0, -1.0, -1.0].map(|code| (Status::Ok, code)));
-    // As a cell of a file is read.
+    // Blanks around a name do not count.
     let blanks = [c" west", c"s\xc3\xbcd\t", c" ", c"we st"].map(|name| column_code(model, 1, name));
     assert_eq!(blanks, [2.0, 1.0, -1.0, -1.0].map(|code| (Status::Ok, code)));
     let task = rust.table.unwrap();

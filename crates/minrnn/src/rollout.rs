@@ -102,7 +102,9 @@ impl Rollout {
         while episodes.iter().any(|episode| episode.ending.is_none()) {
             episodes.iter_mut().for_each(|episode| episode.observe(encoding, time));
             let actions = self.ask(actor, &episodes)?;
-            self.expect_numbers(&actions, encoding)?;
+            let of_each = episodes.iter().zip(actions.chunks_exact(encoding.action_width));
+            let asked_for = of_each.filter(|(episode, _)| episode.ending.is_none()).flat_map(|(_, action)| action);
+            self.expect_numbers(asked_for.copied().collect(), encoding)?;
             time += 1;
             for ((environment, episode), action) in
                 environments.iter_mut().zip(&mut episodes).zip(actions.chunks_exact(encoding.action_width))
@@ -136,14 +138,14 @@ impl Rollout {
     }
 
     /// Refuses actions that are no numbers, which a return far from all that were learned from may lead to.
-    fn expect_numbers(&self, actions: &[f32], encoding: &StepEncoding) -> Result<()> {
+    fn expect_numbers(&self, actions: Vec<f32>, encoding: &StepEncoding) -> Result<()> {
         let asked = self.target_return;
         match encoding.best_return.filter(|&best| best != asked && actions.iter().any(|x| !x.is_finite())) {
             Some(best) => {
                 let sentence = format!("the policy answers no number when it is asked for a return of {asked:?}");
-                Err(Error::Config(format!("{sentence}; ask for one near {best:.2}, that of the best episode it learned from")))
+                Err(Error::Config(format!("{sentence}; ask for one near {best:?}, that of the best episode it learned from")))
             }
-            None => expect_output(|| format!("a return of {asked:?}"), actions.iter().map(|&x| f64::from(x))),
+            None => expect_output(|| format!("a return of {asked:?}"), actions.into_iter().map(f64::from)),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::deployed::Deployed;
 use crate::interchange::Settings;
 use crate::memory::Estimate;
 use crate::train::{EXPERIMENT_FILE, Experiment, ResolvedModel, experiments, find_checkpoint, training_memory_of};
-use crate::{Error, Result};
+use crate::{Error, Needed, Result};
 
 /// Bytes of a number of a state, and of a weight before packing.
 const F32: u128 = size_of::<f32>() as u128;
@@ -55,7 +55,7 @@ impl<'a> Subject<'a> {
         match self {
             Self::Experiment(name) => {
                 let experiment = Experiment::load(name, settings)?;
-                let ResolvedModel { model, longest, .. } = ResolvedModel::of(&experiment)?;
+                let ResolvedModel { model, longest, .. } = untrained(name, &experiment)?;
                 object(&model, Some(&Training { experiment, longest }), None)
             }
             Self::Configuration => object(&stored_config(path, settings)?, None, None),
@@ -83,6 +83,19 @@ impl<'a> Subject<'a> {
         }
         Err(Error::Config("settings change only an experiment or a config.json, not a trained model; leave them out".to_owned()))
     }
+}
+
+/// The model of the `experiment` that is called `name`, before it is trained.
+///
+/// # Errors
+/// When its data tell how large it is, and are not there.
+pub fn untrained(name: &str, experiment: &Experiment) -> Result<ResolvedModel> {
+    ResolvedModel::of(experiment).map_err(|error| match error {
+        Error::Needed { what: Needed::File, .. } => {
+            Error::Config(format!("experiment '{name}' learns from a file, which says how large its model is; train it, and give the run"))
+        }
+        error => error,
+    })
 }
 
 /// What a training is about.

@@ -27,6 +27,8 @@ pub(crate) trait Number: Copy + Sized {
     const BY: (&'static str, &'static [u8]);
     /// What is expected.
     const EXPECTED: &'static str;
+    /// What stands for a number that is missing, where some may be.
+    const MISSING: Option<f64> = None;
 }
 
 /// The array `any`, where it has elements of this type row by row, without gaps between them.
@@ -84,6 +86,7 @@ impl Number for f32 {
 impl Number for f64 {
     const BY: (&'static str, &'static [u8]) = ("float64", b"fiub");
     const EXPECTED: &'static str = "numbers";
+    const MISSING: Option<f64> = Some(Self::NAN);
 
     fn scalar(any: &Bound<'_, PyAny>) -> Result<Option<Self>> {
         let is_number = any.is_instance_of::<PyFloat>() || any.is_exact_instance_of::<PyInt>() || any.is_instance_of::<PyBool>();
@@ -102,19 +105,48 @@ fn numpy<'py>(py: Python<'py>, name: &str) -> Result<Bound<'py, PyAny>> {
     Ok(module.bind(py).getattr(name)?)
 }
 
+/// Whether `any` is an array with a mask, which NumPy's own class does not have.
+fn has_mask(any: &Bound<'_, PyAny>) -> Result<bool> {
+    if any.is_exact_instance_of::<PyUntypedArray>() || any.cast::<PyUntypedArray>().is_err() {
+        return Ok(false);
+    }
+    Ok(any.is_instance(&numpy(any.py(), "ma")?.getattr("MaskedArray")?)?)
+}
+
+/// The array `any` without its mask, over which NumPy passes without a word.
+fn unmasked<'py, T: Number>(any: &Bound<'py, PyAny>, what: &str) -> Result<Bound<'py, PyAny>> {
+    let is_masked = numpy(any.py(), "ma")?.call_method1("is_masked", (any,))?.is_truthy()?;
+    // One of another kind is refused for that.
+    let is_read = any.cast::<PyUntypedArray>().is_ok_and(|array| T::BY.1.contains(&array.dtype().kind()));
+    match T::MISSING {
+        _ if !is_masked || !is_read => Ok(any.getattr("data")?),
+        Some(missing) => Ok(any.call_method1("astype", (T::BY.0,))?.call_method1("filled", (missing,))?),
+        None => Err(Failure::input(format!("{what}: expected {}, found some that are masked; fill them, or leave them out", T::EXPECTED))),
+    }
+}
+
 /// The numbers of `any`, which are `what` in sentences.
 pub(crate) fn read<T: Number>(any: &Bound<'_, PyAny>, what: &str) -> Result<Array<T>> {
     if let Some(value) = T::scalar(any)? {
         return Ok(Array { shape: Vec::new(), values: vec![value] });
+    }
+    if has_mask(any)? {
+        return read(&unmasked::<T>(any, what)?, what);
     }
     if let Some(array) = T::array(any)? {
         return Ok(array);
     }
     let py = any.py();
     let refused = |found: &str| Failure::new(Mistake::Kind, format!("{what}: expected {}, found {found}", T::EXPECTED));
-    let array = numpy(py, "asarray")?.call1((any,));
+    // A list of arrays with masks is one with a mask.
+    let parts = list(any).unwrap_or_default();
+    let is_masked = parts.iter().map(has_mask).collect::<Result<Vec<_>>>()?.contains(&true);
+    let array = if is_masked { numpy(py, "ma")?.call_method1("array", (any,)) } else { numpy(py, "asarray")?.call1((any,)) };
     // Rows of different lengths, or something that does not want to be an array.
     let array = array.map_err(|error| Failure::input(format!("{what}: they are no array ({})", error.value(py))))?;
+    if is_masked {
+        return read(&array, what);
+    }
     let untyped = array.cast::<PyUntypedArray>().map_err(|_| refused("something else"))?;
     if untyped.len() == 0 && any.cast::<PyList>().is_ok() {
         return Ok(Array { shape: untyped.shape().to_vec(), values: Vec::new() });

@@ -5,17 +5,20 @@ use std::sync::Arc;
 
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{
-    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StringArray,
-    TimestampMicrosecondArray, UInt64Array,
+    ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int64Array, NullArray, RecordBatch, RecordBatchIterator, RecordBatchReader,
+    StringArray, TimestampMicrosecondArray, UInt64Array,
 };
 use numpy::{Element, PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyString};
+use pyo3::types::{PyCapsule, PyList, PyString};
 
 use crate::failure::{Failure, Mistake, Result};
 
 /// The name of a capsule that holds a stream.
 const STREAM: &std::ffi::CStr = c"arrow_array_stream";
+
+/// Digits of the widest whole numbers (`WIDEST` in `handed.py`).
+const DIGITS: u8 = 38;
 
 /// A table on its way.
 pub(crate) type Handed = Box<dyn RecordBatchReader + Send>;
@@ -54,19 +57,25 @@ fn of_columns(columns: Vec<(String, String, Bound<'_, PyAny>)>) -> Result<Handed
         Ok((name, column, true))
     });
     let made = made.collect::<Result<Vec<(String, ArrayRef, bool)>>>()?;
-    // They have the same length: otherwise that is what the sentence is about.
+    // They are some, and of the same length: `handed.py` has seen to it.
     let batch = RecordBatch::try_from_iter_with_nullable(made).map_err(|error| Failure::input(format!("the table: {error}")))?;
     let schema = batch.schema();
     Ok(Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
 }
 
-/// The values of a column of that kind: numbers, whole numbers, truths, microseconds since 1970, or texts.
+/// The values of a column of that kind: numbers, whole numbers, truths, microseconds since 1970, texts, or none in so many rows.
 fn column(kind: &str, values: &Bound<'_, PyAny>) -> Result<ArrayRef> {
     Ok(match kind {
         "f" => Arc::new(Float64Array::from(numbers::<f64>(values)?)),
         "i" => Arc::new(Int64Array::from(numbers::<i64>(values)?)),
         "u" => Arc::new(UInt64Array::from(numbers::<u64>(values)?)),
         "n" => Arc::new(Int64Array::from(values.extract::<Vec<Option<i64>>>()?)),
+        // Whole numbers that 64 bits do not hold are names, all of whose digits count.
+        "w" => {
+            let digits = Decimal128Array::from(values.extract::<Vec<Option<i128>>>()?);
+            Arc::new(digits.with_precision_and_scale(DIGITS, 0).map_err(|error| Failure::input(error.to_string()))?)
+        }
+        "b" if values.is_instance_of::<PyList>() => Arc::new(BooleanArray::from(values.extract::<Vec<Option<bool>>>()?)),
         "b" => Arc::new(BooleanArray::from(numbers::<bool>(values)?)),
         "t" => {
             let times = numbers::<i64>(values)?;
@@ -74,6 +83,7 @@ fn column(kind: &str, values: &Bound<'_, PyAny>) -> Result<ArrayRef> {
             Arc::new(times.into_iter().map(|time| Some(time).filter(|&time| time != i64::MIN)).collect::<TimestampMicrosecondArray>())
         }
         "s" => Arc::new(StringArray::from(values.extract::<Vec<Option<String>>>()?)),
+        "-" => Arc::new(NullArray::new(values.extract()?)),
         other => return Err(Failure::new(Mistake::Internal, format!("there is no kind of columns '{other}'"))),
     })
 }

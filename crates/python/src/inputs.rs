@@ -52,7 +52,9 @@ impl Width {
 pub(crate) fn steps<T: Number>(any: &Bound<'_, PyAny>, width: Width, n: usize, is_one: bool) -> Result<(Vec<T>, bool)> {
     let Array { shape, values } = arrays::read::<T>(any, "inputs")?;
     let step = width.step();
-    let is_alone = n == 1 && (shape == step || width.is_single() && shape.is_empty());
+    // As of several sequences, a step of one number needs no dimension of its own in a list of arrays.
+    let is_list_of_one = n == 1 && width.is_single() && shape.len() == 2 && shape[0] == 1 && is_list_of_a_vector(any);
+    let is_alone = n == 1 && !is_list_of_one && (shape == step || width.is_single() && shape.is_empty());
     let is_batch = !is_one && shape.len() == step.len() + 1 && shape[0] == n && shape[1..] == step;
     if is_alone || is_batch {
         return Ok((values, is_alone));
@@ -168,12 +170,13 @@ fn of<T: Number>(any: &Bound<'_, PyAny>, width: Width, n: usize, is_one: bool) -
         return Ok((sequences.iter().map(one).collect::<Result<_>>()?, Form::List));
     }
     let Array { shape, values } = arrays::read::<T>(any, "inputs")?;
-    let is_alone = n == 1 && (shape.len() == 1 + step.len() && shape[1..] == step || width.is_single() && shape.len() == 1);
+    // As of several sequences, a step of one number needs no dimension of its own in a list of arrays.
+    let is_list_of_one = n == 1 && width.is_single() && shape.len() == 2 && shape[0] == 1 && is_list_of_a_vector(any);
+    let is_alone =
+        n == 1 && !is_list_of_one && (shape.len() == 1 + step.len() && shape[1..] == step || width.is_single() && shape.len() == 1);
     if is_alone || n == 1 && shape == [0] {
         return Ok((vec![values], Form::Alone));
     }
-    // As of several sequences, a step of one number needs no dimension of its own in a list.
-    let is_list_of_one = n == 1 && width.is_single() && shape.len() == 2 && shape[0] == 1 && arrays::list(any).is_some();
     if !is_one && (is_list_of_one || shape.len() == 2 + step.len() && shape[0] == n && shape[2..] == step) {
         let each = shape[1] * width.len();
         let row = |row: usize| values[row * each..(row + 1) * each].to_vec();
@@ -183,6 +186,12 @@ fn of<T: Number>(any: &Bound<'_, PyAny>, width: Width, n: usize, is_one: bool) -
     let sentence = format!("inputs: expected the shape {}{or_one}, a sequence for each row, found {shape:?}", shown(&[n], &step));
     // A text of a model without a vocabulary never comes here.
     Err(Failure::new(if shape.is_empty() { Mistake::Kind } else { Mistake::Input }, sentence))
+}
+
+/// Whether `any` is a list of one array of one dimension, however many steps that has.
+fn is_list_of_a_vector(any: &Bound<'_, PyAny>) -> bool {
+    let is_vector = |part: &Bound<'_, PyAny>| part.getattr("ndim").and_then(|n| n.extract::<usize>()).is_ok_and(|n| n == 1);
+    arrays::list(any).is_some_and(|parts| matches!(&parts[..], [part] if is_vector(part)))
 }
 
 /// A shape with a dimension of any number of steps.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use minrnn::data::offline_rl::{Behavior, Environment, LeftPadding, PointMass, Trajectories};
 use minrnn::deployed::{Deployed, DeployedPolicy};
-use minrnn::output::{expect_harmless, expect_writable};
+use minrnn::output::{expect_harmless, expect_replaceable, expect_writable};
 use minrnn::rng::Purpose;
 use minrnn::rollout::{Actor, Memory, Rollout, normalized_score};
 use minrnn::train::counted;
@@ -76,6 +76,7 @@ fn play(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.record {
         expect_harmless(path, args.model.as_deref())?;
         expect_writable(path)?;
+        expect_replaceable(path, "a file of trajectories", |start| start.starts_with(&Trajectories::MAGIC))?;
     }
     let started = Instant::now();
     let (played, actor, asked_for) = match (&args.model, args.behavior) {

@@ -324,13 +324,16 @@ impl Trainer {
         let learned = Experiment::load_file(&stored, &[])?.train;
         let Some((key, found)) = self.experiment.train.learns_otherwise(&learned)? else { return Ok(()) };
         let made = counted(self.progress.iteration, "update");
-        let (why, raised) = match ending {
-            Ending::Solved => (format!("the task is solved after {made}"), "solved_at"),
-            Ending::EarlyStopped => (format!("patience ended after {made}"), "patience"),
-            _ => (format!("the run is over after {made}"), "max_iterations"),
+        let (why, way) = match ending {
+            Ending::Solved => (format!("the task is solved after {made}"), "raise solved_at, or set it to 0, to go on with it"),
+            Ending::EarlyStopped => (format!("patience ended after {made}"), "raise patience to go on with it"),
+            // It goes on from before the second round only where that checkpoint is kept.
+            _ if self.progress.refit.is_some() && self.experiment.train.validates() => {
+                (format!("the run has been retrained on all data and is over after {made}"), "start a new run in another directory")
+            }
+            _ => (format!("the run is over after {made}"), "raise max_iterations to go on with it"),
         };
-        let sentence = format!("{why}, and {key} = {found} would change none of them; raise {raised} to go on with it, or leave {key} out");
-        Err(Error::MustStay(sentence))
+        Err(Error::MustStay(format!("{why}, and {key} = {found} would change none of them; {way}, or leave {key} out")))
     }
 
     /// Refuses to go on to an end that the run is past.

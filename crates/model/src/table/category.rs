@@ -25,7 +25,7 @@ pub struct Category {
 }
 
 impl Category {
-    /// What stands in a row for `name`, without the blanks around it, as names in tables are read: its number, or [`UNSEEN`] where it is none of those
+    /// What stands in a row for `name`, without the blanks around it: its number, or [`UNSEEN`] where it is none of those
     /// that are told apart.
     pub fn code(&self, name: &str) -> f64 {
         let name = name.trim();

@@ -44,7 +44,7 @@ expected! {
     Texts => "a text or a list of texts",
     Map<String, Value> => "an object",
     Value => "any value",
-    StreamOptions => "an object with include_usage, which is true or false",
+    StreamOptions => "an object with nothing but include_usage, which is true or false",
 }
 
 impl Fields {
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(refusal::<Texts>("{\"a\": [1, 2]}"), "x: expected a text or a list of texts, found {\"a\":[1,2]}");
         assert_eq!(
             refusal::<StreamOptions>("{\"usage\": true}"),
-            "x: expected an object with include_usage, which is true or false, found {\"usage\":true}"
+            "x: expected an object with nothing but include_usage, which is true or false, found {\"usage\":true}"
         );
         // Of something long only the beginning, whose last character is whole.
         assert_eq!(

@@ -20,10 +20,9 @@ pub(super) fn expect_kind(headers: &HeaderMap, kinds: &[&str]) -> Result<(), Api
 
 /// Refuses a body that is compressed, which would be read as what it is not.
 pub(super) fn expect_plain(headers: &HeaderMap) -> Result<(), ApiError> {
-    let encodings = headers.get_all(header::CONTENT_ENCODING).iter();
-    let packed =
-        encodings.map(|encoding| String::from_utf8_lossy(encoding.as_bytes())).find(|encoding| !encoding.eq_ignore_ascii_case("identity"));
-    packed.map_or(Ok(()), |encoding| {
+    let lists: Vec<_> = headers.get_all(header::CONTENT_ENCODING).iter().map(|list| String::from_utf8_lossy(list.as_bytes())).collect();
+    let mut encodings = lists.iter().flat_map(|list| list.split(',')).map(str::trim).filter(|encoding| !encoding.is_empty());
+    encodings.find(|encoding| !encoding.eq_ignore_ascii_case("identity")).map_or(Ok(()), |encoding| {
         let sentence = format!("expected a request that is not compressed, found 'Content-Encoding: {encoding}'; send it as it is");
         Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence))
     })
@@ -101,10 +100,10 @@ mod tests {
     #[test]
     fn only_what_is_not_compressed_is_plain() {
         let encoded = |encodings: &[&str]| expect_plain(&headers(header::CONTENT_ENCODING, encodings)).map_err(|error| error.body());
-        for plain in [&[][..], &["identity"], &["Identity"]] {
+        for plain in [&[][..], &["identity"], &["Identity"], &[""], &["identity, "]] {
             assert_eq!(encoded(plain), Ok(()), "{plain:?}");
         }
-        let refused = encoded(&["identity", "gzip"]).unwrap_err();
+        let refused = encoded(&["identity", "identity, gzip"]).unwrap_err();
         let sentence = "expected a request that is not compressed, found 'Content-Encoding: gzip'; send it as it is";
         assert_eq!(refused["error"]["message"], sentence);
     }

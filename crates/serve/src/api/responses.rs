@@ -145,21 +145,19 @@ impl Answer {
     }
 
     /// The tokens of the whole text as the client knows it: behind what was told the model may have gone on, to the end of a stop string.
-    fn told_tokens(&self) -> Option<Vec<u32>> {
-        if self.ended != Some(Ended::Stop) {
-            return Some(self.tokens.clone());
-        }
+    fn told_tokens(&self) -> Vec<u32> {
         let (read, generated) = self.tokens.split_at(self.read);
-        let tokenizer = &self.app.model(Some(&self.model)).ok()?.tokenizer;
-        // The rest of a token is a text that it reads.
-        let told = tokens_within(tokenizer, generated, &self.text).ok()?;
-        Some([read, &told].concat())
+        let told = match self.app.model(Some(&self.model)) {
+            Ok(served) if self.ended == Some(Ended::Stop) => tokens_within(&served.tokenizer, generated, &self.text).ok(),
+            _ => None,
+        };
+        // A vocabulary that has no token for the rest of one goes on behind the whole of it.
+        told.map_or_else(|| self.tokens.clone(), |told| [read, &told].concat())
     }
 
     fn finished(&self) -> Value {
-        if self.store
-            && let Some(tokens) = self.told_tokens()
-        {
+        if self.store {
+            let tokens = self.told_tokens();
             let id = self.head["id"].as_str().unwrap_or_default().to_owned();
             self.app.kept.insert(id, Text { model: self.model.clone(), tokens });
         }

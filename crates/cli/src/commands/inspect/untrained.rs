@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use minrnn::subject::{Training, stored_config};
+use minrnn::Error;
+use minrnn::subject::{Training, stored_config, untrained};
 use minrnn::train::{Experiment, ResolvedModel};
-use minrnn::{Error, Needed};
 use minrnn_model::ModelConfig;
 
-use crate::failure::WrongInput;
 use crate::printable::printable;
 
 use super::{cost, memory, section, settings};
@@ -15,14 +14,7 @@ use super::{cost, memory, section, settings};
 /// The model of the experiment of that name, or in the file of that name, with `set` on top.
 pub fn experiment(name: &str, set: &[String]) -> anyhow::Result<String> {
     let experiment = Experiment::load(name, set)?;
-    let resolved = ResolvedModel::of(&experiment).map_err(|error| match error {
-        Error::Needed { what: Needed::File, .. } => {
-            WrongInput(format!("experiment '{name}' learns from a file, which says how large its model is; train it, and give the run"))
-                .into()
-        }
-        error => anyhow::Error::from(error),
-    });
-    let ResolvedModel { model: config, source, longest } = resolved?;
+    let ResolvedModel { model: config, source, longest } = untrained(name, &experiment)?;
     let mut text = format!("experiment {name}, not trained\n");
     if !experiment.description.is_empty() {
         text += &format!("  {}\n", printable(&experiment.description));

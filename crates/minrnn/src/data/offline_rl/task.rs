@@ -48,11 +48,13 @@ impl OfflineRl {
         let largest = trajectories.iter().map(|episode| episode.total().abs()).fold(0.0, f64::max);
         let of_data = if largest > 0.0 { largest } else { 1.0 };
         let scale = return_scale.unwrap_or(of_data);
-        let read = largest / scale;
-        if largest > 0.0 && scale > 0.0 && !(LEAST_READ..=MOST_READ).contains(&read) {
+        // What is read are returns to go, which may be far larger than those of whole episodes.
+        let to_go = trajectories.iter().flat_map(|episode| episode.returns_to_go()).fold(0.0, |most: f64, to_go| most.max(to_go.abs()));
+        let read = to_go / scale;
+        if to_go > 0.0 && scale > 0.0 && !(LEAST_READ..=MOST_READ).contains(&read) {
             return Err(Error::Config(format!(
-                "return_scale = {scale:?} makes {read:.1e} of the largest recorded return, {largest:?}, expected {LEAST_READ:e} to {MOST_READ:e} for the \
-                 policy to read; take a scale near {largest:?}, or 0, which stands for it"
+                "return_scale = {scale:?} makes {read:.1e} of the return to go that is largest in size, {to_go:?}, expected {LEAST_READ:e} to {MOST_READ:e} \
+                 for the policy to read; take a scale near {to_go:?}"
             )));
         }
         let encoding = Arc::new(StepEncoding::fit(&trajectories, scale)?);
@@ -166,8 +168,9 @@ mod tests {
     fn a_scale_that_leaves_no_returns_to_read_is_refused() {
         for (scale, read) in [(1e-30, "2.0e30"), (1e300, "2.0e-300")] {
             let refusal = OfflineRl::new(trajectories(3), 2, Some(scale), LeftPadding::Cut).unwrap_err().to_string();
-            let expected = format!("return_scale = {scale:?} makes {read} of the largest recorded return, 2.0, expected 1e-9 to 1e9");
-            assert!(refusal.starts_with(&expected) && refusal.contains("a scale near 2.0, or 0"), "{refusal}");
+            let expected =
+                format!("return_scale = {scale:?} makes {read} of the return to go that is largest in size, 2.0, expected 1e-9 to 1e9");
+            assert!(refusal.starts_with(&expected) && refusal.ends_with("a scale near 2.0"), "{refusal}");
         }
         OfflineRl::new(trajectories(3), 2, Some(1e6), LeftPadding::Cut).unwrap();
     }

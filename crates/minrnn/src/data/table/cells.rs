@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use minrnn_model::{MAX_CATEGORIES, UNSEEN};
+use minrnn_model::{Category, MAX_CATEGORIES, UNSEEN};
 
 use super::times::{Clock, has_offset};
 use super::unseen_names::UnseenNames;
@@ -49,7 +49,7 @@ pub(super) enum Cell<'a> {
     Nanoseconds(i64),
 }
 
-/// What stands where a number is missing, whatever its case.
+/// What stands where a number or a name is missing, whatever its case.
 const MISSING: [&str; 7] = ["", "nan", "na", "n/a", "null", "none", "?"];
 
 /// Characters of a cell that are shown.
@@ -71,6 +71,25 @@ pub(super) fn shown(cell: &str) -> String {
 
 fn is_missing(cell: &str) -> bool {
     MISSING.iter().any(|missing| missing.eq_ignore_ascii_case(cell))
+}
+
+/// Whether a cell of that text, without blanks around it, holds nothing; what looks missing does so where something `may_miss`.
+fn is_nothing(cell: &str, may_miss: bool) -> bool {
+    cell.is_empty() || may_miss && is_missing(cell)
+}
+
+/// What stands in a row for `name` in a column of the names of `category`, as in a table: its number, [`UNSEEN`] of one that is none of them, or NaN where
+/// it is missing, for which more stands where some `may_miss`.
+pub fn name_code(category: &Category, name: &str, may_miss: bool) -> f64 {
+    let name = name.trim();
+    let code = category.code(name);
+    if code != UNSEEN {
+        return code;
+    }
+    if is_nothing(name, may_miss) {
+        return f64::NAN;
+    }
+    same_number(name, &category.values).map_or(UNSEEN, |at| at as f64)
 }
 
 /// Which of `names` is the same number as `name`, as 1 and 1.0 are, where one alone is.
@@ -237,6 +256,8 @@ impl CellReader {
                 Some(expected) => Err(self.strange(place, expected, &format!("{number:?}"))),
             },
             Cell::Bool(flag) => Ok(f64::from(u8::from(flag))),
+            // One that stands for no name of the column.
+            Cell::Text(_) if matches!(self.kind, Kind::Names { .. }) => self.number(Cell::Missing, place),
             Cell::Text(text) => Err(self.refused(place, "texts such as", text)),
             Cell::Time(_) | Cell::Nanoseconds(_) => Err(self.refused(place, "times such as", &cell.name())),
         }
@@ -245,11 +266,14 @@ impl CellReader {
     /// What `cell` is among names; none where it is a number.
     fn names_of(&mut self, cell: &Cell, place: Place) -> Result<Option<Result<f64>>> {
         let is_missing_number = matches!(cell, Cell::Real(number) if number.is_nan());
-        if matches!(self.kind, Kind::Numbers) || is_missing_number || matches!(cell, Cell::Missing | Cell::Time(_) | Cell::Nanoseconds(_)) {
+        if matches!(self.kind, Kind::Numbers)
+            || is_missing_number
+            || matches!(cell, Cell::Missing | Cell::Time(_) | Cell::Nanoseconds(_))
+            || self.holds_nothing(cell)
+        {
             return Ok(None);
         }
         let is_number = match cell {
-            Cell::Any(text) if text.trim().is_empty() || self.may_miss && is_missing(text.trim()) => return Ok(None),
             Cell::Any(text) => text.trim().parse::<f64>().is_ok(),
             cell => !matches!(cell, Cell::Text(_)),
         };
@@ -297,6 +321,17 @@ impl CellReader {
             )));
         }
         Ok(Some(known.id(&name).map(f64::from)))
+    }
+
+    /// Whether a cell of a column that may hold names has a text that stands for none.
+    fn holds_nothing(&self, cell: &Cell) -> bool {
+        let (Cell::Any(text) | Cell::Text(text)) = cell else { return false };
+        match &self.kind {
+            // The same text is the same name in whatever a model reads.
+            Kind::Names { known, are_all: true } => is_nothing(text.trim(), self.may_miss) && !known.known.contains_key(text.trim()),
+            // A file with types has other cells for what is missing.
+            _ => matches!(cell, Cell::Any(_)) && is_nothing(text.trim(), self.may_miss),
+        }
     }
 
     fn empty(&self, place: Place) -> Error {
@@ -580,8 +615,8 @@ impl TimeColumnCells {
                 "{place}: the column '{name}' holds '{cell}', expected a time that is written like its first, '{first}'"
             )));
         };
-        let n_digits = |digits: &str| digits.bytes().take_while(u8::is_ascii_digit).count();
-        self.is_cut |= *clock != Clock::Number && cell.rsplit_once('.').is_some_and(|(_, digits)| n_digits(digits) > MOST_DIGITS);
+        let is_cut = |digits: &str| digits.bytes().take_while(u8::is_ascii_digit).skip(MOST_DIGITS).any(|digit| digit != b'0');
+        self.is_cut |= *clock != Clock::Number && cell.rsplit_once('.').is_some_and(|(_, digits)| is_cut(digits));
         if self.known.len() < KNOWN {
             self.known.insert(cell.to_string(), time);
         }
@@ -656,6 +691,31 @@ mod tests {
         assert_eq!(read(&["NA", "EU", "NA", "US"], false, &Kind::Open).unwrap(), [0.0, 1.0, 0.0, 2.0]);
         let refused = read(&["NA", "EU", "7"], false, &Kind::Open).unwrap_err().to_string();
         assert_eq!(refused, "line 4, column 'x': expected a name such as 'NA', found the number '7'; write one kind in all rows");
+    }
+
+    #[test]
+    fn what_looks_missing_is_missing_in_files_with_and_without_types_unless_it_is_a_name_of_the_model() {
+        let codes = |names: &[&str], make: fn(&'static str) -> Cell<'static>, may_miss: bool| {
+            let known: Vec<String> = names.iter().map(ToString::to_string).collect();
+            let kind = Kind::Names { known: Texts::of_names(&known), are_all: true };
+            let mut reader = CellReader::new("x".to_owned(), may_miss, kind);
+            ["EU", "NA", " ?", "", "US"]
+                .map(|cell| reader.number(make(cell), Place::Row(0)).map(|code| if code.is_nan() { 9.0 } else { code }).ok())
+        };
+        let by_name = |names: &[&str], may_miss: bool| {
+            let category = Category { column: 0, values: names.iter().map(ToString::to_string).collect() };
+            ["EU", "NA", "?", "", "US"].map(|name| name_code(&category, name, may_miss))
+        };
+        for make in [Cell::Any as fn(&'static str) -> Cell<'static>, Cell::Text] {
+            assert_eq!(codes(&["EU"], make, true), [Some(0.0), Some(9.0), Some(9.0), Some(9.0), Some(UNSEEN)]);
+            assert_eq!(codes(&["EU", "NA"], make, true), [Some(0.0), Some(1.0), Some(9.0), Some(9.0), Some(UNSEEN)]);
+            assert_eq!(codes(&["EU"], make, false), [Some(0.0), Some(UNSEEN), Some(UNSEEN), None, Some(UNSEEN)]);
+        }
+        assert!(by_name(&["EU"], true)[1..4].iter().all(|code| code.is_nan()));
+        assert_eq!(by_name(&["EU", "NA"], true)[..2], [0.0, 1.0]);
+        let without = by_name(&["EU"], false);
+        assert_eq!((&without[..3], without[3].is_nan(), without[4]), (&[0.0, UNSEEN, UNSEEN][..], true, UNSEEN));
+        assert_eq!(name_code(&Category { column: 0, values: vec!["1.50".to_owned()] }, "1.5", false), 0.0);
     }
 
     #[test]

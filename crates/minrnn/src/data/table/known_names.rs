@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use super::cells::NumberName;
 use crate::{Error, Result};
 
-/// Names with their places. One that is a number is found however another file writes it, as 1 or as 1.0, unless several here are that number.
+/// Names with their places. One that is a whole number is found whether another file writes it as 1 or as 1.0, unless several here are that number. Others
+/// may be codes, such as 1.1 and 1.10.
 #[derive(Debug, Default)]
 pub(super) struct KnownNames {
     places: HashMap<String, usize>,
@@ -24,14 +25,14 @@ impl KnownNames {
     /// Adds `name`, which is not known yet, at the place `at`.
     pub fn insert(&mut self, name: &str, at: usize) {
         self.places.insert(name.to_owned(), at);
-        if let Some(number) = NumberName::of(name) {
+        if let Some(number) = whole(name) {
             self.numbers.entry(number).and_modify(|known| *known = None).or_insert(Some(at));
         }
     }
 
     /// The place of `name`.
     pub fn find(&self, name: &str) -> Option<usize> {
-        let same_number = || self.numbers.get(&NumberName::of(name)?).copied().flatten();
+        let same_number = || self.numbers.get(&whole(name)?).copied().flatten();
         self.places.get(name).copied().or_else(same_number)
     }
 
@@ -54,16 +55,21 @@ impl KnownNames {
     }
 }
 
+/// The whole number that `name` is, written in digits.
+fn whole(name: &str) -> Option<NumberName> {
+    NumberName::of(name).filter(|number| matches!(number, NumberName::Whole(_)) && !name.contains(['e', 'E']))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_a_number_is_found_however_it_is_written_unless_several_are() {
-        let known = KnownNames::of(["1", "b", "2.50", "03", "7", "7.0"]);
+    fn a_name_that_is_a_whole_number_is_found_with_a_point_and_without_unless_several_are() {
+        let known = KnownNames::of(["1", "b", "1.1", "03", "7", "7.0"]);
         assert_eq!(
-            ["1.0", "+1", "1e0", "b", "2.5", "03", "3", "3.0", "7", "7.0", "7.00", ""].map(|name| known.find(name)),
-            [Some(0), Some(0), Some(0), Some(1), Some(2), Some(3), None, None, Some(4), Some(5), None, None]
+            ["1.0", "+1", "1e0", "b", "1.10", "1.1", "03", "3", "3.0", "7", "7.0", "7.00", ""].map(|name| known.find(name)),
+            [Some(0), Some(0), None, Some(1), None, Some(2), Some(3), None, None, Some(4), Some(5), None, None]
         );
         assert_eq!(known.find_all(["c", "b", "1.0"]).unwrap(), [None, Some(1), Some(0)]);
         let refused = known.find_all(["1", "b", "1.0"]).unwrap_err().to_string();

@@ -52,7 +52,7 @@ use std::path::Path;
 use arrow_array::RecordBatchReader;
 
 pub use self::calendar::CalendarPart;
-pub use self::cells::Texts;
+pub use self::cells::{Texts, name_code};
 pub(crate) use self::columns::twice;
 pub use self::columns::{Names, Numbers, TimeColumn, Wanted};
 use self::columns::{other_columns, other_targets};

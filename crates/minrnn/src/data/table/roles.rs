@@ -21,7 +21,7 @@ const TO_FORECAST: [Convention; 2] =
 fn labels_of(label: Label) -> &'static [&'static str] {
     match label {
         Label::Class => &[CLASS],
-        Label::Number => &[TARGET, CLASS],
+        Label::Number => &[CLASS, TARGET],
     }
 }
 

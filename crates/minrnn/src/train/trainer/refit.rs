@@ -80,17 +80,17 @@ impl Trainer {
 
     /// Goes back to the end of the first round, where that is to be longer than it was for the second, which is that of `checkpoint`.
     pub(super) fn go_back(&mut self, checkpoint: &Path) -> Result<()> {
-        let Some(Refit { began_at, .. }) = self.progress.refit else { return Ok(()) };
-        let config = CheckpointFiles::open(checkpoint)?.config()?;
-        let of_before = config.sections.get("train").and_then(|train| train.get("max_iterations")?.as_u64());
-        if of_before.is_none_or(|of_before| self.experiment.train.max_iterations <= of_before) {
+        if self.progress.refit.is_none() {
             return Ok(());
         }
+        let config = CheckpointFiles::open(checkpoint)?.config()?;
+        let of_before = config.sections.get("train").and_then(|train| train.get("max_iterations")?.as_u64());
+        let Some(of_before) = of_before.filter(|&of_before| self.experiment.train.max_iterations > of_before) else { return Ok(()) };
         match self.run.checkpoint(Pointer::Scored)? {
             Some(scored) if !self.experiment.train.validates() => self.restore(&scored),
             // Of a round that had a best checkpoint, this is not always the last; the end is gone.
             _ => Err(Error::MustStay(format!(
-                "max_iterations must stay {began_at}: the run has been retrained on all data since, and only its best earlier checkpoint is kept; \
+                "max_iterations must stay {of_before}: the run has been retrained on all data since, and only its best earlier checkpoint is kept; \
                  start a new run in another directory"
             ))),
         }

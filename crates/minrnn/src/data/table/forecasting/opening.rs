@@ -80,9 +80,11 @@ fn untaken(season: usize, longest: usize) -> String {
 
 /// That the file of `part` has sequences that no file before it has, if so, as a sentence.
 fn novelty(part: Part, new: &[Series]) -> Understood {
-    let name = &new.first()?.name;
-    let part = part.name();
-    Some(match new.len() {
+    // Of one with a single row there is nothing to score.
+    let mut scored = new.iter().filter(|series| series.len() > 1);
+    let (part, n) = (part.name(), scored.clone().count());
+    let name = &scored.next()?.name;
+    Some(match n {
         1 => {
             format!("1 sequence of the {part}, '{name}', is in no table before it: it is scored from its first step on, without a history")
         }

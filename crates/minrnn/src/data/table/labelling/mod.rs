@@ -10,7 +10,7 @@ mod errors;
 mod hits;
 mod parts;
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -236,7 +236,7 @@ impl Labelling {
                 TableTask::Regress(config.regressor(columns, of_target, normalization, categories))
             }
         };
-        let understood = together([understood, paces::gaps(&series, &task)]);
+        let understood = together([understood, written_twice(task.classes()), paces::gaps(&series, &task)]);
         let table = Table { series: series.into(), labels: Arc::new(labels), task, config, parts };
         Ok(Self { table: Arc::new(table), understood, unseen: Vec::new() })
     }
@@ -278,17 +278,22 @@ pub fn read_labels(task: &TableTask, table: TableSource<'_>) -> Result<Vec<Strin
     Ok(found.map_err(|error| error.in_file(path))?.into_iter().map(|label| names[label as usize].to_owned()).collect())
 }
 
-/// Names of the classes of a training table, in order; of several that are the same number, as 1 and 1.0 are, the shortest.
+/// Names of the classes of a training table, in order.
 fn classes_of(frame: &Frame, target: &str) -> Result<Vec<String>> {
     let mut names = frame.texts[1].distinct().to_vec();
-    let mut numbers = HashSet::new();
-    names.sort_unstable_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)));
-    names.retain(|name| NumberName::of(name).is_none_or(|number| numbers.insert(number)));
     names.sort_unstable();
     match &names[..] {
         [only] => Err(Error::Data(format!("the column '{target}' has one value, '{only}'; expected at least two classes"))),
         _ => Ok(names),
     }
+}
+
+/// That two of `classes` are one number, if so, as a sentence: codes such as 1.1 and 1.10 are not meant so, 1 and 1.0 most likely are.
+fn written_twice(classes: &[String]) -> Understood {
+    let mut known = HashMap::new();
+    let mut same = classes.iter().filter_map(|name| Some((known.insert(NumberName::of(name)?, name)?, name)));
+    let (first, second) = same.next()?;
+    Some(format!("the classes '{first}' and '{second}' are one number, and two classes; if they are meant to be one, write it in one way"))
 }
 
 /// Mean and deviation of the numbers of the sequences `training`.

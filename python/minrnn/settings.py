@@ -1,0 +1,53 @@
+"""Settings on their way into the library: numbers, texts, truths and lists of them, as JSON has them."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .errors import InputError, KindError
+
+
+def named(settings: Mapping[str, Any] | None) -> dict[str, Any]:
+    """``settings`` as a dictionary."""
+    if settings is None:
+        return {}
+    if not isinstance(settings, Mapping):
+        raise KindError(f"settings: expected a dictionary of names and values, found {type(settings).__name__}")
+    other = [name for name in settings if not isinstance(name, str)]
+    if other:
+        raise KindError(f"settings: expected their names as texts, found {other[0]!r}")
+    return dict(settings)
+
+
+def plain(name: str, value: Any) -> Any:
+    """The ``value`` of the setting ``name`` as JSON has it."""
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): plain(f"{name}.{key}", inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, (list, tuple, set)) or isinstance(value, np.ndarray) and value.ndim:
+        return [plain(name, inner) for inner in value]
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, np.ndarray) and value is not np.ma.masked:
+        return plain(name, value[()])
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)):
+        # JSON has no others.
+        if not math.isfinite(value):
+            raise InputError(f"{name} must be a finite number, found {value}")
+        return float(value)
+    raise KindError(f"{name}: expected a number, a text, true or false, or a list of them as a setting, found {value!r}")
+
+
+def written(experiment: Mapping[str, Any]) -> dict[str, Any]:
+    """What the file of an ``experiment`` holds, as JSON has it."""
+    return {str(name): plain(str(name), value) for name, value in experiment.items() if value is not None}
