@@ -22,6 +22,8 @@ SEVERAL = (list, tuple, dict, set, frozenset, np.ndarray)
 NO_NAMES = (datetime.timedelta, np.timedelta64, complex, np.complexfloating, *SEVERAL)
 # Values that NumPy makes a number of by itself, and rightly.
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating, decimal.Decimal)
+# What most values are, none of which is masked or holds others.
+PLAIN = frozenset([bool, int, float, str, type(None), np.float64, np.float32, np.int64])
 
 
 def sequences(task: dict[str, Any], table: Any) -> list[Any] | None:
@@ -113,8 +115,13 @@ def as_name(value: Any) -> str:
     if isinstance(value, datetime.date):
         return _written(value)
     if isinstance(value, NO_NAMES):
-        raise KindError(f"expected a text, a number, a truth or a time as a name, found {value!r}")
+        raise KindError(f"expected a text, a number, a truth or a time as a name, found {no_name(value)}")
     return text_of(value).strip()
+
+
+def no_name(value: Any) -> str:
+    """How sentences call a value that is none of a column: one that holds several may be long."""
+    return f"values of the type {type(value).__name__}" if isinstance(value, SEVERAL) else f"{value!r}"
 
 
 def text_of(value: Any, what: str = "a name") -> str:
@@ -132,7 +139,7 @@ def _expect_text(value: Any, what: str) -> str:
         text = str(value)
     except ValueError as error:
         # Python writes whole numbers of some thousand digits at most.
-        raise InputError(f"{what}: expected what can be written as a text, found a {type(value).__name__} that cannot ({error})") from None
+        raise InputError(f"{what}: expected what can be written as a text, found a value of the type {type(value).__name__} that cannot ({error})") from None
     if not text.isascii():
         try:
             text.encode()
@@ -143,8 +150,8 @@ def _expect_text(value: Any, what: str) -> str:
 
 
 def is_whole(value: decimal.Decimal) -> bool:
-    """Whether ``value`` is a whole number, of no more digits than are worth writing out."""
-    return value.is_finite() and value.adjusted() < 400 and value == value.to_integral_value()
+    """Whether ``value`` is a whole number, of no more digits than those of Arrow have."""
+    return value.is_finite() and value.adjusted() < 38 and value == value.to_integral_value()
 
 
 def _written(time: datetime.date) -> str:
@@ -273,11 +280,12 @@ def numbers(values, what):
         array = unmasked(values)
         if array.dtype.kind in "fiub":
             return array.astype(float)
-        kinds = set(map(type, array.flat)) if array.dtype.kind == "O" else {str}
-        if all(issubclass(kind, NUMBERS) for kind in kinds):
-            return array.astype(float)
-        if not any(issubclass(kind, (str, bytes, np.complexfloating)) for kind in kinds):
-            return np.array([np.nan if _is_missing(value) else float(value) for value in array.flat], dtype=float).reshape(array.shape)
+        if array.dtype.kind == "O":
+            kinds = set(map(type, array.flat))
+            if all(issubclass(kind, NUMBERS) for kind in kinds):
+                return array.astype(float)
+            if not any(issubclass(kind, (str, bytes, np.complexfloating)) for kind in kinds):
+                return np.array([np.nan if _is_missing(value) else float(value) for value in array.flat], dtype=float).reshape(array.shape)
     except OverflowError as error:
         raise InputError(f"{what}: expected numbers below 1.8e308, found one that is larger ({error})") from None
     except ValueError as error:
@@ -303,7 +311,7 @@ def unmasked(values):
 
 def _filled(values):
     """A list without masks, at whatever depth: None where a value is masked."""
-    if not any(issubclass(kind, (list, tuple, np.ma.MaskedArray)) for kind in set(map(type, values))):
+    if PLAIN.issuperset(map(type, values)):
         return values
     return [_without_mask(value) for value in values]
 
@@ -362,6 +370,9 @@ def _values(table, name):
 def _whole_beside_missing(column):
     """The values of a column of whole numbers of which some are missing, where NumPy would make floats of them; None of all others."""
     library = library_of(column)
+    if library in ("pandas", "polars") and not hasattr(column, "dtype"):
+        # A frame, as where several columns have one name.
+        return None
     if library == "pandas":
         # Of categories these have the type.
         dtype = column.dtype

@@ -15,7 +15,6 @@ from .errors import InputError, KindError
 from .frames import (
     NO_NAMES,
     NUMBERS,
-    SEVERAL,
     _is_missing,
     _names,
     _values,
@@ -25,6 +24,7 @@ from .frames import (
     library_of,
     names_of,
     no_column,
+    no_name,
     text_of,
     unmasked,
 )
@@ -57,7 +57,7 @@ def handed(table: Any, reads: Reads | None = None, what: str = TABLE) -> Any:
         return _of_arrow(table, reads or _all).__arrow_c_stream__()
     names = _names(table)
     for name in names:
-        text_of(name, f"{what}: the name of a column")
+        text_of(str(name), f"{what}: the name of a column")
     if not names:
         raise InputError(f"{what}: there are no columns, expected those that the model reads")
     read = [_column(str(name), table, name) for name in names if reads is None or reads(str(name))]
@@ -90,6 +90,8 @@ def _of_arrow(table: Any, reads: Reads) -> Any:
 
         return polars.DataFrame([handed_over(name) for name in table.columns])
     if library == "pyarrow" and hasattr(table, "column_names"):
+        if all(reads(column.name) and not _holds_bytes(column.type) for column in table.schema):
+            return table
         import pyarrow  # type: ignore[import-untyped]
 
         nothing = pyarrow.nulls(table.num_rows, pyarrow.bool_())
@@ -105,8 +107,8 @@ def _of_arrow(table: Any, reads: Reads) -> Any:
 
 
 def _holds_bytes(of_arrow: Any) -> bool:
-    """Whether a type of pyarrow is one of bytes, which no file has names in."""
-    return any(word in str(of_arrow) for word in ("binary",)) and "<" not in str(of_arrow)
+    """Whether a type of pyarrow is one of bytes."""
+    return str(of_arrow).split("[")[0] in ("binary", "large_binary", "binary_view", "fixed_size_binary")
 
 
 def _texts(name: str, values: list[Any]) -> list[str | None]:
@@ -182,7 +184,7 @@ def name_of(value: Any, column: str) -> str | None:
 
 def columns_read(table: Any, columns: list[str], are_names: list[bool]) -> list[Any]:
     """The ``columns`` of a table that a session reads: numbers, or names as the library writes them, None where one is missing."""
-    keys = {str(key): key for key in _names(table)}
+    keys = {str(key).strip(): key for key in _names(table)}
     unknown = [name for name in keys if name not in columns]
     if unknown:
         raise InputError(f"inputs: the model reads no column '{unknown[0]}', expected {', '.join(columns)}")
@@ -240,7 +242,7 @@ def _objects(name: str, values: np.ndarray) -> tuple[str, Any]:
     there = [value for value in known if value is not None]
     other = next((value for value in there if isinstance(value, NO_NAMES)), None)
     if other is not None:
-        raise no_column(name, f"values of the type {type(other).__name__}" if isinstance(other, SEVERAL) else f"{other!r}")
+        raise no_column(name, no_name(other))
     if any(isinstance(value, decimal.Decimal) for value in there):
         # They are the numbers that they are, whatever holds them.
         known = [int(value) if isinstance(value, decimal.Decimal) and is_whole(value) else value for value in known]

@@ -87,10 +87,11 @@ class Model(_minrnn.Model):
                 raise InputError("the table has no rows, expected at least one")
             numbers = self.session(len(unnamed), threads=threads, table=True).prefill(unnamed)
             return Predictions(task, self._number_names, None, numbers)
-        known = SequenceNames(task, table)
         reads = reads_of(task)
         to_come = None if future is None else _read(future, reads, TO_COME)
         names, times, numbers, notes = self._predict(_read(table, reads), to_come, threads)
+        # Only now: what cannot be a name has been refused by its column.
+        known = SequenceNames(task, table)
         named = None if names == [""] else known.names(names)
         told = [each for each in times if each is not None]
         return Predictions(task, self._number_names, named, numbers, told if len(told) == len(times) else None, notes, known.column(names))

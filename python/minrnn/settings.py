@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .errors import InputError, KindError
+from .frames import text_of
 
 
 def named(settings: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -21,16 +22,22 @@ def named(settings: Mapping[str, Any] | None) -> dict[str, Any]:
     other = [name for name in settings if not isinstance(name, str)]
     if other:
         raise KindError(f"settings: expected their names as texts, found {other[0]!r}")
+    for name in settings:
+        text_of(name, "settings")
     return dict(settings)
 
 
 def plain(name: str, value: Any) -> Any:
     """The ``value`` of the setting ``name`` as JSON has it."""
-    if value is None or isinstance(value, (str, bool)):
+    if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, str):
+        return text_of(value, name)
     if isinstance(value, Mapping):
-        return {str(key): plain(f"{name}.{key}", inner) for key, inner in value.items() if inner is not None}
+        return {text_of(key, name): plain(f"{name}.{key}", inner) for key, inner in value.items() if inner is not None}
     if isinstance(value, (list, tuple, set)) or isinstance(value, np.ndarray) and value.ndim:
+        if any(inner is None for inner in value):
+            raise KindError(f"{name}: expected a number, a text, or true or false at each place of the list, found None; leave it out")
         return [plain(name, inner) for inner in value]
     if isinstance(value, os.PathLike):
         return os.fspath(value)
@@ -39,6 +46,9 @@ def plain(name: str, value: Any) -> Any:
     if isinstance(value, np.bool_):
         return bool(value)
     if isinstance(value, (int, np.integer)):
+        # Python does not write those of some thousand digits.
+        if int(value).bit_length() > 1024:
+            raise InputError(f"{name} must be a number of at most 64 bits, found one of {int(value).bit_length()}")
         return int(value)
     if isinstance(value, (float, np.floating)):
         # JSON has no others.
@@ -50,4 +60,4 @@ def plain(name: str, value: Any) -> Any:
 
 def written(experiment: Mapping[str, Any]) -> dict[str, Any]:
     """What the file of an ``experiment`` holds, as JSON has it."""
-    return {str(name): plain(str(name), value) for name, value in experiment.items() if value is not None}
+    return {text_of(name, "settings"): plain(str(name), value) for name, value in experiment.items() if value is not None}

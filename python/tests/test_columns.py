@@ -1,12 +1,14 @@
 """A column means the same in whatever holds it, and what means nothing is refused by its name."""
 
 import datetime
+import warnings
+from decimal import Decimal
 
 import numpy as np
 import pytest
 
 import minrnn
-from minrnn import handed
+from minrnn import frames, handed
 from test_training import TINY, frame, machines, write
 
 LIBRARIES = ["dictionary", "pandas", "polars", "pyarrow"]
@@ -83,6 +85,97 @@ def test_whole_numbers_are_names_however_many_digits_they_have(names, sensors):
         assert sensors.predict({**table, "recording": column}).names == names
 
 
+def beside_missing(library, names):
+    """Columns of whole numbers of which the last is missing."""
+    if library == "dictionary":
+        return [[*names, None], [*names, float("nan")], np.array([*names, None], dtype=object)]
+    module = pytest.importorskip(library)
+    if library == "pandas":
+        made = [module.array([*names, None], dtype="Int64"), module.Categorical([*names, None]), module.Series([*names, None], dtype="Int64")]
+        made += [module.Series(module.Categorical([*names, None])), module.Index(made[0])]
+        arrow = pytest.importorskip("pyarrow")
+        encoded = module.ArrowDtype(arrow.dictionary(arrow.int32(), arrow.int64()))
+        return [*made, *(module.Series([*names, None], dtype=dtype) for dtype in ("int64[pyarrow]", encoded))]
+    if library == "polars":
+        return [module.Series([*names, None]), module.Series([*names, None], dtype=module.UInt64)]
+    one = module.array([*names, None])
+    return [one, module.chunked_array([one]), one.dictionary_encode()]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_whole_numbers_beside_a_missing_one_keep_their_digits(library):
+    for names in ([2**60 + 1, 2**60 + 2], [2**53 + 1, 2**53 + 2]):
+        for column in beside_missing(library, names):
+            assert handed.column("k", {"k": column}) == ("n", [*names, None]), column
+            read = handed.columns_read({"k": column}, ["k"], [True])[0]
+            assert read == [*map(str, names), None], column
+            np.testing.assert_array_equal(handed.floats("k", {"k": column}), [*map(float, names), np.nan])
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_sessions_and_predictions_read_the_same_names_of_a_table(library):
+    table = machines()
+    names = [2**60 + 1, 2**60 + 2]
+    table["k"] = [[*map(str, names), "x"][row % 3] for row in range(len(table["machine"]))]
+    settings = {**TINY, "columns": ["vibration", "k"], "missing": "mask"}
+    model = minrnn.train("classify", table, group="machine", target="state", settings=settings, threads=1).model
+    assert model.task["categories"][0]["values"] == [*map(str, names), "x"]
+    for k in ([names[0], None, names[1]], [names[1], None, names[0]]):
+        read = made(library, {"vibration": [0.1, 0.2, 0.3], "k": k})
+        expected = model.predict(made(library, {"machine": ["m"] * 3, "vibration": [0.1, 0.2, 0.3], "k": k})).probabilities[0]
+        np.testing.assert_allclose(model.session().prefill(read), expected, rtol=1e-6)
+    assert not np.allclose(expected, model.session().prefill({"vibration": [0.1, 0.2, 0.3], "k": [names[0], None, names[1]]}), atol=1e-6)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_decimal_numbers_are_numbers_in_whatever_holds_them(library, sensors, named):
+    values = [Decimal("0.10"), Decimal("2.5"), Decimal("-1")]
+    floats = [0.1, 2.5, -1.0]
+    expected = sensors.predict({"recording": ["a"] * 3, "acceleration": floats}).probabilities
+    np.testing.assert_array_equal(sensors.predict(made(library, {"recording": ["a"] * 3, "acceleration": values})).probabilities, expected)
+    np.testing.assert_allclose(sensors.session().prefill(made(library, {"acceleration": values})), expected[0], rtol=1e-6)
+    found = sensors.predict(made(library, {"recording": values, "acceleration": floats}))
+    assert found.names == values
+    np.testing.assert_array_equal(found.probabilities, sensors.predict({"recording": floats, "acceleration": floats}).probabilities)
+    # As names they are the numbers that floats are.
+    numbers = [Decimal("1.50"), Decimal("2.00"), None]
+    np.testing.assert_array_equal(read(named, numbers, library), read(named, [1.5, 2.0, None]))
+
+
+def test_decimal_numbers_may_be_missing_infinite_and_long():
+    assert handed.column("x", {"x": [Decimal("NaN"), Decimal("sNaN"), Decimal(2**60 + 1)]}) == ("n", [None, None, 2**60 + 1])
+    kind, values = handed.column("x", {"x": [Decimal("Infinity"), Decimal("1E+50"), 1, None]})
+    assert kind == "f"
+    np.testing.assert_array_equal(values, [np.inf, 1e50, 1, np.nan])
+    assert [frames.as_name(value) for value in (Decimal("1.50"), Decimal("2.0"), Decimal(2**60 + 1))] == ["1.5", "2", str(2**60 + 1)]
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_bytes_of_frames_are_names_in_utf_8(library, named):
+    k = [b"x", b"true", "é".encode(), None]
+    np.testing.assert_array_equal(read(named, k, library), read(named, ["x", "true", "é", None]))
+    with pytest.raises(minrnn.InputError, match="the column 'k': expected a text, or bytes in UTF-8, found b'.xff'"):
+        read(named, [b"x", b"\xff"], library)
+    # They may be anything where nobody reads them.
+    table = {"machine": ["m"], "vibration": [0.1], "k": ["x"]}
+    expected = named.predict(table).probabilities
+    np.testing.assert_array_equal(named.predict(made(library, {**table, "raw": [b"\xff"]})).probabilities, expected)
+
+
+def test_columns_whose_names_have_spaces_around_them_are_those_columns(sensors):
+    table = {"recording": [7, 7, 8], "acceleration": [0.1, 0.2, 0.3]}
+    around = {" recording": [7, 7, 8], "acceleration ": [0.1, 0.2, 0.3]}
+    expected = sensors.predict(table)
+    for library in LIBRARIES:
+        if library != "dictionary":
+            pytest.importorskip(library)
+        found = sensors.predict(made(library, around))
+        assert found.names == expected.names == [7, 8]
+        np.testing.assert_array_equal(found.probabilities, expected.probabilities)
+        alone = made(library, {"acceleration ": [0.1, 0.2, 0.3]})
+        np.testing.assert_array_equal(sensors.session().prefill(alone), sensors.session().prefill({"acceleration": [0.1, 0.2, 0.3]}))
+
+
 def test_whole_numbers_of_any_size_are_numbers(sensors):
     np.testing.assert_array_equal(handed.floats("x", {"x": [2**70, -(2**63), None]}), [2.0**70, -(2.0**63), np.nan])
     with pytest.raises(minrnn.InputError, match="deviations from the mean"):
@@ -115,6 +208,16 @@ def test_what_is_masked_is_missing_in_tables(named):
         np.testing.assert_array_equal(named.predict(given).probabilities[0], expected)
 
 
+def test_what_is_masked_is_missing_however_deep_it_lies():
+    masked = np.ma.array([1, 2], mask=[True, False])
+    expected = [[np.nan, 2.0], [3.0, 4.0]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for values in ([[np.ma.masked, 2.0], [3.0, 4.0]], [masked, [3, 4]], ([np.ma.masked, 2], (3, 4)), [masked.astype(float), np.array([3, 4])]):
+            np.testing.assert_array_equal(frames.numbers(values, "x"), expected)
+        np.testing.assert_array_equal(frames.numbers([[masked], [[3, np.ma.masked]]], "x"), [[[np.nan, 2]], [[3, np.nan]]])
+
+
 def test_what_is_masked_is_refused_where_nothing_may_be_missing(text, sensors):
     session = text.session()
     for tokens in (np.ma.array([1, 2], mask=[False, True]), np.ma.masked, [np.ma.array([1, 2], mask=[True, False])]):
@@ -144,6 +247,41 @@ def test_durations_and_complex_numbers_are_neither_numbers_nor_names(values, sen
         named.session().step({"vibration": 0.1, "k": values[0]})
     with pytest.raises(minrnn.MinrnnError):
         minrnn.SequenceClassifier(settings=TINY).fit(np.zeros((2, 1, 5)), values)
+
+
+SEVERAL = [[[1], [2]], [(1, 2), None], [{"a": 1}, {}], [{1}, {2}], [np.zeros(2), np.zeros(2)], [np.zeros(2), np.zeros(3)], [np.zeros(2), None]]
+
+
+@pytest.mark.parametrize("values", SEVERAL)
+@pytest.mark.parametrize("library", ["dictionary", "pandas"])
+def test_cells_that_hold_several_values_are_refused_by_their_column(library, values, sensors):
+    column = np.empty(2, dtype=object)
+    column[:] = values
+    kind = type(values[0]).__name__
+    sentence = f"the column '{{}}' holds values of the type {kind}, expected numbers, texts or times; make numbers of them, or leave the column out"
+    with pytest.raises(minrnn.KindError, match=sentence.format("acceleration")):
+        sensors.predict(made(library, {"recording": ["a", "a"], "acceleration": column}))
+    with pytest.raises(minrnn.KindError, match=sentence.format("recording")):
+        sensors.predict(made(library, {"recording": column, "acceleration": [0.1, 0.2]}))
+    with pytest.raises(minrnn.KindError, match=sentence.format("more")):
+        minrnn.train("classify", made(library, {"x": [0.1, 0.2], "state": ["a", "b"], "more": column}), target="state", settings=TINY)
+    table = {"recording": ["a", "a"], "acceleration": [0.1, 0.2]}
+    assert len(sensors.predict(made(library, {**table, "more": column}))) == 1
+    with pytest.raises(minrnn.KindError, match=f"as a name, found values of the type {kind}"):
+        frames.as_name(values[0])
+
+
+def test_what_python_cannot_hold_or_write_is_refused_by_a_sentence(sensors):
+    table = {"recording": ["a", "a"], "acceleration": [0.1, 0.2]}
+    for given, sentence in (
+        ([[10**400]], "sequence 0: expected numbers below 1.8e308, found one that is larger"),
+        ({**table, "acceleration": [10**400, 1.5]}, "the column 'acceleration' holds a number that is too large, expected numbers below 1.8e308"),
+        ({**table, "recording": [10**5000, 1]}, "the column 'recording': expected what can be written as a text, found a value of the type int"),
+        ({**table, "recording": ["a", "b\ud800"]}, "the column 'recording': expected a text that UTF-8 can hold, found 'b.ud800', whose character 2"),
+        ({**table, "b\ud800": [1, 2]}, "the table: the name of a column: expected a text that UTF-8 can hold"),
+    ):
+        with pytest.raises(minrnn.InputError, match=sentence):
+            sensors.predict(given)
 
 
 def unread(library):
@@ -202,6 +340,16 @@ def test_columns_of_pandas_without_a_frame_are_columns(sensors):
         assert list(found.to_pandas()["recording"]) == found.names == ["a", "b"]
     times = pandas.DatetimeIndex(["2024-01-01", "2024-01-02"], tz="UTC")
     assert len(sensors.predict({"recording": times, "acceleration": values[:2]})) == 2
+
+
+def test_several_columns_of_one_name_are_refused_where_they_are_read(sensors):
+    pandas = pytest.importorskip("pandas")
+    names = ["recording", "acceleration"]
+    table = pandas.DataFrame([["a", 0.1, 1, 2]], columns=[*names, "x", "x"])
+    assert len(sensors.predict(table)) == 1
+    for values in ([0.1, 0.2], pandas.array([1, None], dtype="Int64")):
+        with pytest.raises(minrnn.InputError, match="the column 'acceleration' has the shape .*, expected one value for each row"):
+            sensors.predict(pandas.DataFrame([["a", *values]], columns=[*names, "acceleration"]))
 
 
 def test_columns_have_the_same_length_and_there_are_some(sensors, temperature):

@@ -97,19 +97,35 @@ def test_a_row_may_name_its_columns(sensors):
         sensors.session().step({})
 
 
-@pytest.mark.parametrize("library", ["pandas", "polars"])
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_times_of_a_zone_are_refused_and_those_of_utc_are_not(library, temperature, months):
     module = pytest.importorskip(library)
     dates = np.array(months["date"], dtype="datetime64[ns]")
 
-    def frame(zone):
+    def column(zone):
         if library == "pandas":
-            return module.DataFrame({**months, "date": module.Series(dates).dt.tz_localize(zone)})
-        return module.DataFrame({**months, "date": dates}).with_columns(module.col("date").dt.replace_time_zone(zone))
+            return module.Series(dates).dt.tz_localize(zone)
+        return module.Series(dates).dt.replace_time_zone(zone) if library == "polars" else module.array(dates, module.timestamp("ns", zone))
 
-    np.testing.assert_array_equal(temperature.predict(frame("UTC")).values, temperature.predict(months).values)
-    with pytest.raises(minrnn.InputError, match="the column 'date' holds times of the zone 'Europe/Berlin', expected UTC"):
-        temperature.predict(frame("Europe/Berlin"))
+    expected = temperature.predict(months).values
+    tables = [lambda of_zone: frame(library, {**months, "date": of_zone}), lambda of_zone: {**months, "date": of_zone}]
+    if library == "pyarrow":
+        tables.append(lambda of_zone: {**months, "date": module.chunked_array([of_zone[:5], of_zone[5:]])})
+    for table in tables:
+        np.testing.assert_array_equal(temperature.predict(table(column("UTC"))).values, expected)
+        with pytest.raises(minrnn.InputError, match="the column 'date' holds times of the zone 'Europe/Berlin', expected UTC"):
+            temperature.predict(table(column("Europe/Berlin")))
+
+
+def test_utc_is_known_by_whatever_name_it_has(temperature, months):
+    pandas = pytest.importorskip("pandas")
+    dates = pandas.Series(np.array(months["date"], dtype="datetime64[ns]"))
+    expected = temperature.predict(months).values
+    for zone in ("dateutil/UTC", "Etc/GMT", datetime.timezone(datetime.timedelta()), datetime.timezone.utc):
+        np.testing.assert_array_equal(temperature.predict({**months, "date": dates.dt.tz_localize(zone)}).values, expected)
+    for zone in ("Europe/London", "Etc/GMT+1", datetime.timezone(datetime.timedelta(hours=1))):
+        with pytest.raises(minrnn.InputError, match="holds times of the zone"):
+            temperature.predict({**months, "date": dates.dt.tz_localize(zone)})
 
 
 def test_times_are_what_they_are_however_far_from_today(temperature, months):

@@ -277,6 +277,10 @@ REFUSED = [
     ((), {"settings": {"d_model": object()}}, minrnn.KindError, "d_model: expected .* as a setting"),
     ((), {"settings": {1: 2}}, minrnn.KindError, "names as texts, found 1"),
     ((), {"settings": [1]}, minrnn.KindError, "a dictionary of names and values, found list"),
+    (("parity",), {"betas": [0.9, None]}, minrnn.KindError, "betas: expected a number, a text, or true or false at each place of the list, found None"),
+    (("parity",), {"seed": 10**5000}, minrnn.InputError, "seed must be a number of at most 64 bits, found one of 16610"),
+    (("parity",), {"mixer": "\ud800"}, minrnn.InputError, "mixer: expected a text that UTF-8 can hold"),
+    (("parity",), {"settings": {"\ud800": 1}}, minrnn.InputError, "settings: expected a text that UTF-8 can hold"),
     (("parity",), {"lr": float("nan")}, minrnn.InputError, "lr must be a finite number, found nan"),
     (("parity",), {"betas": [0.9, np.inf]}, minrnn.InputError, "betas must be a finite number, found inf"),
     (({"train": {"lr": np.float32("-inf")}},), {}, minrnn.InputError, "train.lr must be a finite number, found -inf"),
@@ -322,6 +326,8 @@ def test_models_are_inspected_verified_and_exchanged(tmp_path):
         minrnn.inspect("classify")
     with pytest.raises(minrnn.InputError, match="lr must be a finite number"):
         minrnn.inspect("parity", lr=float("nan"))
+    with pytest.raises(minrnn.KindError, match="betas: expected .* at each place of the list, found None"):
+        minrnn.inspect("parity", betas=[0.9, None])
     cases = ROOT / "crates/cli/tests/fixtures/verify"
     assert all(each["pass"] for each in minrnn.verify(cases / "min_gru_positive.safetensors"))
     assert not all(each["pass"] for each in minrnn.verify(cases / "min_gru_positive.safetensors", rtol=0, atol=0))
