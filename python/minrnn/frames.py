@@ -52,7 +52,7 @@ class SequenceNames:
     """The names of the sequences of a table, as it has them."""
 
     def __init__(self, task: dict[str, Any], table: Any) -> None:
-        group = task.get("group")
+        group = task.get("group") or ""
         has_names = group and not isinstance(table, (str, os.PathLike)) and _has_names(table)
         key = key_of(table, group) if has_names else None
         self._column = None if key is None else table[key]

@@ -19,7 +19,7 @@ def like(table: Any, predicted: Predictions) -> Any:
     """Predictions as a frame of the library that ``table`` is of."""
     library = "" if is_path(table) else library_of(table)
     columns = predicted._columns_of(library if library in ("pandas", "polars") else "numpy")
-    time = predicted._task.get("time")
+    time = predicted._task.get("time") or ""
     key = key_of(table, time) if time in columns and not is_path(table) and _has_names(table) else None
     if key is not None:
         texts = [str(value) for value in columns[time]]
