@@ -236,7 +236,7 @@ fn a_return_that_a_policy_has_no_numbers_for_is_named_beside_one_that_it_has() {
         rollout.play_with(&mut Mute, &encoding, &mut [PointMass::default()]).unwrap_err()
     };
     let far = refused(-1e30);
-    let sentence = "no number when it is asked for a return of -1e30; ask for one near 7.50";
+    let sentence = "no number when it is asked for a return of -1e30; ask for one near 7.5";
     assert!(far.to_string().contains(sentence) && far.is_wrong_input(), "{far}");
     // What it should know.
     let near = refused(7.5);

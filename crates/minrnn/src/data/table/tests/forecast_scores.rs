@@ -111,7 +111,7 @@ fn errors_are_means_over_all_values_though_stretches_do_not_divide_them() {
     // Of 25 values to score the last is off by 100 from the season before, the others by rounding.
     let value = |t: i32| 10.0 + (f64::from(t) * std::f64::consts::TAU / 24.0).sin() + if t == 249 { 100.0 } else { 0.0 };
     let file = write_table(&(0..250).fold("x\n".to_owned(), |text, t| text + &format!("{}\n", value(t))));
-    let division = Division { validates: false, ..division(0.9) };
+    let division = Division { validates: false, ..division(0.8) };
     let task = Forecasting::open(file.path(), &ForecastingConfig { season: 24, division, ..forecasting(&["x"], 1) }).unwrap();
     let (mut comparison, mut set) = (task.comparison(Purpose::TestData).unwrap(), task.evaluation(1, 0, Purpose::TestData, 1).unwrap());
     for index in 0..set.n_batches() {
