@@ -191,3 +191,13 @@ fn an_output_without_a_folder_is_refused_before_anything_is_read_or_played() {
     }
     assert!(snapshot(&scratch.path("")).is_empty());
 }
+
+#[test]
+fn a_recording_is_written_over_a_recording_alone() {
+    let scratch = Scratch::new();
+    let (text, recording) = (scratch.write("thesis.txt", "years of work"), shown(&scratch.path("medium.trajectories")));
+    let record = |path: &str| told(&["rollout", "--behavior", "medium", "--episodes", "2", "--record", path]);
+    record(&shown(&text)).refused(&["thesis.txt' exists and is not a file of trajectories", "give another file to write"]);
+    assert_eq!(fs::read_to_string(&text).unwrap(), "years of work");
+    (0..2).for_each(|_| _ = record(&recording).ok());
+}
