@@ -76,9 +76,7 @@ class Model(_minrnn.Model):
     def predict(self, table: Any, *, future: Any = None, threads: int | None = None) -> Predictions:
         """What the model says at the end of every sequence of a table, in memory or a file; see ``Predictions``. ``future`` has the rows to come, for a model that reads columns which are
         known ahead."""
-        task = self.task
-        if task is None:
-            raise KindError("the model was not trained on a table: it has no rows to read")
+        task = json.loads(self._table_task())
         unnamed = sequences(task, table)
         if unnamed is not None:
             if future is not None:

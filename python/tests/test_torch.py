@@ -7,7 +7,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import minrnn  # noqa: E402
-from minrnn.torch import MinGRU, MinLSTM, linear_scan, min_gru_scan, min_lstm_scan  # noqa: E402
+from minrnn._minrnn import scan_forward  # noqa: E402
+from minrnn.torch import _PARTS, MinGRU, MinLSTM, _segments, linear_scan, min_gru_scan, min_lstm_scan  # noqa: E402
 
 F = torch.nn.functional
 SHAPES = [(1, 1, 1), (2, 5, 3), (3, 17, 16), (1, 700, 20), (5, 64, 33)]
@@ -260,6 +261,24 @@ def test_a_language_model_with_the_layer_swapped_gives_the_same_logits(peer, use
     loss = model(tokens, return_loss=True)
     loss.backward()
     assert all(parameter.grad is not None and parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
+def test_names_parts_and_codes_are_those_of_the_kernels():
+    def refusal(cell, width, code=None):
+        codes = None if code is None else torch.full((1, 3), code, dtype=torch.int32).numpy()
+        with pytest.raises(minrnn.InputError) as refused:
+            scan_forward(cell, torch.zeros(1, 3, width).numpy(), None, None, codes, torch.empty(1, 3, 1).numpy(), torch.empty(1, 1).numpy(), 1)
+        return str(refused.value)
+
+    with pytest.raises(minrnn.InputError) as refused:
+        min_gru_scan(torch.zeros(1, 3, 2), candidate="sine")
+    assert str(refused.value) == refusal("min-gru sine", 2)
+    for cell, parts in _PARTS.items():
+        if parts > 1:
+            assert refusal(f"{cell} tanh", parts + 1) == f"expected inputs [B, T, {parts} E], found [1, 3, {parts + 1}]"
+    goes_on, begins, padding = _segments(torch.tensor([2]), torch.tensor([[False, True, False]]), 1, 3, "cpu")[0].tolist()
+    expected = f"expected {goes_on} (goes on), {begins} (reset) or, at the ends of rows, {padding} (padding), found 7"
+    assert expected in refusal("min-gru tanh", 2, 7)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

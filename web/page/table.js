@@ -1,24 +1,65 @@
-// A table as CSV: the columns that a model reads, as rows of numbers.
+// A table as CSV: the columns that a model reads, as rows of numbers. It means what it means to the trainer, whose rules these are.
 
-const MISSING = new Set(["", "nan", "na", "null", "none", "?"]);
+/** What stands where a number is missing, whatever its case. */
+export const MISSING = ["", "nan", "na", "n/a", "null", "none", "?"];
+const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
+/** The largest number of 32 bits, which a model reads. */
+const LARGEST = 3.4028234663852886e38;
 
-/** Cells of a line; quotes may hold separators. */
-function cells(line, separator) {
-  const found = [];
-  let cell = "";
-  let quoted = false;
-  for (let at = 0; at < line.length; at++) {
-    const sign = line[at];
-    if (sign === '"') {
-      if (quoted && line[at + 1] === '"') cell += line[++at];
-      else quoted = !quoted;
-    } else if (sign === separator && !quoted) {
-      found.push(cell);
-      cell = "";
-    } else cell += sign;
-  }
-  return [...found, cell].map((cell) => cell.trim());
+/** The most frequent of the usual separators on the first line, outside quotation marks. */
+function separatorOf(text) {
+  const outside = text.split("\n", 1)[0].split('"').filter((_, at) => at % 2 === 0).join("");
+  const count = (sign) => outside.split(sign).length;
+  return [",", ";", "\t"].reduce((best, one) => (count(one) > count(best) ? one : best));
 }
+
+/** The records of a text, each with the line on which it begins and its cells; lines without a sign are none. */
+function records(text) {
+  const separator = separatorOf(text);
+  const found = [];
+  let [cells, cell, place, line, begun] = [[], "", "before", 1, 1];
+  for (const sign of `${text}\n`) {
+    const isLineEnd = sign === "\n" || sign === "\r";
+    if (place === "quoted") {
+      if (sign === '"') place = "closed";
+      else cell += sign;
+    } else if (sign === '"' && (place === "before" || place === "closed")) {
+      // A mark within marks is written twice.
+      if (place === "closed") cell += sign;
+      place = "quoted";
+    } else if (sign === separator || isLineEnd) {
+      if (sign === separator || cells.length || place !== "before") cells.push(cell.trim());
+      cell = "";
+      place = "before";
+      if (isLineEnd && cells.length) {
+        found.push({ line: begun, cells });
+        cells = [];
+      }
+    } else if (place === "before" || place === "plain") {
+      cell += sign;
+      place = "plain";
+    } else if (sign === " " || sign === "\t") {
+      place = "behind";
+    } else {
+      throw new Error(`Line ${line} of the table has text behind a closing quotation mark; write one within a cell twice.`);
+    }
+    if (sign === "\n") line += 1;
+    if (!cells.length && place === "before") begun = line;
+  }
+  if (place === "quoted") throw new Error(`The row that begins on line ${begun} of the table ends with it within quotation marks; close them.`);
+  return found;
+}
+
+/** What a cell holds, NaN where it is missing; undefined of one that is no number. */
+function number(cell) {
+  const word = cell.toLowerCase();
+  if (MISSING.includes(word)) return NaN;
+  if (word === "true" || word === "false") return Number(word === "true");
+  const value = NUMBER.test(cell) ? Number(cell) : NaN;
+  return Math.abs(value) <= LARGEST ? value : undefined;
+}
+
+const listed = (names) => names.map((name) => `'${name}'`).join(", ");
 
 /**
  * The rows of a CSV text, of the columns of these names, in their order. Where the text has the column `group`, the rows of a sequence follow
@@ -26,27 +67,28 @@ function cells(line, separator) {
  * @returns {{ rows: number[][], starts: Set<number> }}
  */
 export function readTable(text, columns, group) {
-  const lines = text.replace(/^\uFEFF/, "").split(/\r?\n/).filter((line) => line.trim() !== "");
-  if (lines.length < 2) throw new Error("The table has no rows; expected a line of column names and a line for each step.");
-  const separator = [",", ";", "\t"].reduce((best, one) => (lines[0].split(one).length > lines[0].split(best).length ? one : best));
-  const header = cells(lines[0], separator);
+  const [first, ...lines] = records(text.replace(/^\uFEFF/, ""));
+  if (!lines.length) throw new Error("The table has no rows; expected a line of column names and a line for each step.");
+  const header = first.cells;
+  const absent = columns.filter((column) => !header.includes(column));
+  if (absent.length) throw new Error(`The table has no column ${listed(absent)}, which the model reads; it has ${listed(header.slice(0, 12))}.`);
+  const twice = [...columns, group].find((column) => header.indexOf(column) !== header.lastIndexOf(column));
+  if (twice !== undefined) throw new Error(`The table has the column '${twice}' twice; give its columns different names.`);
   const places = columns.map((column) => header.indexOf(column));
-  const absent = columns.filter((_, at) => places[at] < 0);
-  if (absent.length) throw new Error(`The table has no column ${absent.map((name) => `'${name}'`).join(", ")}, which the model reads; it has ${header.slice(0, 12).map((name) => `'${name}'`).join(", ")}.`);
-  const groupAt = group ? header.indexOf(group) : -1;
+  const groupAt = header.indexOf(group);
   const sequences = new Map();
-  lines.slice(1).forEach((line, row) => {
-    const found = cells(line, separator);
+  for (const { line, cells } of lines) {
+    if (cells.length !== header.length) throw new Error(`Line ${line} of the table has ${cells.length} cells, expected ${header.length} as in its first line.`);
     const numbers = places.map((place, at) => {
-      const cell = found[place] ?? "";
-      const value = MISSING.has(cell.toLowerCase()) ? NaN : Number(cell);
-      if (Number.isNaN(value) && !MISSING.has(cell.toLowerCase())) throw new Error(`Line ${row + 2} of the table has '${cell.slice(0, 40)}' in the column '${columns[at]}'; expected a number.`);
+      const value = number(cells[place]);
+      if (value === undefined) throw new Error(`Line ${line} of the table has '${cells[place].slice(0, 40)}' in the column '${columns[at]}'; expected a number.`);
       return value;
     });
-    const sequence = groupAt < 0 ? "" : (found[groupAt] ?? "");
+    const sequence = groupAt < 0 ? "" : cells[groupAt];
+    if (groupAt >= 0 && sequence === "") throw new Error(`Line ${line} of the table has nothing in the column '${group}'; expected the name of a sequence.`);
     if (!sequences.has(sequence)) sequences.set(sequence, []);
     sequences.get(sequence).push(numbers);
-  });
+  }
   const starts = new Set();
   let length = 0;
   for (const sequence of sequences.values()) {

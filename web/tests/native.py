@@ -8,6 +8,7 @@
 import base64
 import ctypes
 import json
+import math
 import sys
 from pathlib import Path
 
@@ -144,7 +145,12 @@ def check(library, models, path):
 
 def farthest(found, expected):
     """Differences, of numbers above 1 relative ones."""
-    return max(abs(a - b) / max(1.0, abs(b)) for a, b in zip(found, expected, strict=True))
+    return largest(abs(a - b) / max(1.0, abs(b)) for a, b in zip(found, expected, strict=True))
+
+
+def largest(differences):
+    """Infinite where one is no number, which `max` passes over but in the first place."""
+    return max(math.inf if math.isnan(difference) else difference for difference in differences)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ use minrnn_model::likeliest;
 use minrnn_stream::{Model, Workspace};
 
 use crate::case::{Case, Defaults};
-use crate::language_model::{build, deploy, flop, parameters, random_tokens};
+use crate::language_model::{build, deploy, forward_flop, parameters, random_tokens};
 use crate::timing::{Plan, Times};
 use crate::{Measured, Result};
 
@@ -19,7 +19,7 @@ pub(crate) fn measure(case: &Case, plan: Plan, device: &Device) -> Result<Measur
     let model = deploy(case, 1)?;
     let first: Vec<u32> = random_tokens(case, 0).chunks(case.seq_len + 1).map(|row| row[0] as u32).collect();
     let times = runtime(case, plan, &model, &first)?;
-    Ok(Measured { times, flop: flop(case, false), parameters: Some(model.parameters()) })
+    Ok(Measured { times, flop: forward_flop(case), parameters: Some(model.parameters()) })
 }
 
 fn runtime(case: &Case, plan: Plan, model: &Model, first: &[u32]) -> minrnn_stream::Result<Times> {
@@ -57,7 +57,7 @@ fn on_device(case: &Case, plan: Plan, device: &Device) -> Result<Measured> {
         }
     })?;
     failure.map_or(Ok(()), Err)?;
-    Ok(Measured { times, flop: flop(case, false), parameters: Some(parameters(&model)) })
+    Ok(Measured { times, flop: forward_flop(case), parameters: Some(parameters(&model)) })
 }
 
 /// The most likely token of each row.

@@ -56,11 +56,15 @@ pub(crate) fn parameters(model: &SequenceModel) -> usize {
     model.num_params()
 }
 
-/// Operations of the matrix products in one iteration, 2 per weight and token, thrice that with the backward pass.
-pub(crate) fn flop(case: &Case, backward: bool) -> Option<f64> {
-    let config = config(case);
-    let products = config.cost().ok()?.matmul_macs;
-    Some(products as f64 * case.tokens() as f64 * if backward { 6.0 } else { 2.0 })
+/// Operations of the matrix products in one pass forwards, 2 per weight and token.
+pub(crate) fn forward_flop(case: &Case) -> Option<f64> {
+    let products = config(case).cost().ok()?.matmul_macs;
+    Some(2.0 * (products as f64 * case.tokens() as f64))
+}
+
+/// The same in one update, whose backward pass takes twice as many.
+pub(crate) fn update_flop(case: &Case) -> Option<f64> {
+    Some(3.0 * forward_flop(case)?)
 }
 
 /// Random tokens of iteration `index`, one more than `seq_len` in each row.

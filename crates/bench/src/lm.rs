@@ -7,7 +7,7 @@ use minrnn::ops::{Precision, StepCodes, with_precision};
 use minrnn::train::{MicroBatch, Optimizer, TrainConfig, differentiate};
 
 use crate::case::{Case, Defaults};
-use crate::language_model::{build, flop, inputs, parameters, random_tokens};
+use crate::language_model::{build, inputs, parameters, random_tokens, update_flop};
 use crate::timing::Plan;
 use crate::{Measured, Result};
 
@@ -20,7 +20,7 @@ pub(crate) fn measure(case: &Case, plan: Plan, device: &Device) -> Result<Measur
     let device = training.device.clone();
     let times = plan.time_on(&device, || training.step())?;
     let parameters = training.end()?;
-    Ok(Measured { times, flop: flop(case, true), parameters: Some(parameters) })
+    Ok(Measured { times, flop: update_flop(case), parameters: Some(parameters) })
 }
 
 /// A training that goes on step by step.

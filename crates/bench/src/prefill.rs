@@ -5,7 +5,7 @@ use minrnn::generate::Session;
 use minrnn_stream::Workspace;
 
 use crate::case::{Case, Defaults};
-use crate::language_model::{build, deploy, flop, parameters, random_tokens};
+use crate::language_model::{build, deploy, forward_flop, parameters, random_tokens};
 use crate::timing::Plan;
 use crate::{Measured, Result};
 
@@ -29,7 +29,7 @@ pub(crate) fn measure(case: &Case, plan: Plan, device: &Device) -> Result<Measur
         return Err(error.into());
     }
     // The head sees one position of each row; the peers count it everywhere, and so do we.
-    Ok(Measured { times, flop: flop(case, false), parameters: Some(model.parameters()) })
+    Ok(Measured { times, flop: forward_flop(case), parameters: Some(model.parameters()) })
 }
 
 /// The same by the model as it trains, which is what runs on GPUs.
@@ -40,5 +40,5 @@ fn on_device(case: &Case, plan: Plan, device: &Device) -> Result<Measured> {
     let mut failure = None;
     let times = plan.time_on(device, || failure = Session::new(&model, case.batch_size).prefill(&prompts).err())?;
     failure.map_or(Ok(()), Err)?;
-    Ok(Measured { times, flop: flop(case, false), parameters: Some(parameters(&model)) })
+    Ok(Measured { times, flop: forward_flop(case), parameters: Some(parameters(&model)) })
 }

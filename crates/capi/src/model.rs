@@ -4,7 +4,7 @@ use std::ffi::{CString, c_char};
 use std::sync::{Arc, OnceLock};
 
 use minrnn_model::{TableTask, Tokenizer, hex};
-use minrnn_stream::{AlignedBytes, Model, ModelKind, PackedModel, Reads};
+use minrnn_stream::{AlignedBytes, Model, ModelKind, PackedModel, Reads, expect_table};
 use sha2::{Digest, Sha256};
 
 use crate::constants::*;
@@ -76,7 +76,7 @@ impl Loaded {
 
     /// The task on tables, where the model was trained on one.
     pub fn table(&self) -> Result<&TableTask> {
-        self.table.as_ref().ok_or_else(|| Failure::new(Status::Kind, "the model was not trained on a table: it has no rows to read"))
+        Ok(expect_table(self.table.as_ref())?)
     }
 
     /// The names that a column tells apart, each at the place that stands for it in a row; none where it holds numbers.

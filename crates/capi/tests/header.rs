@@ -1,4 +1,4 @@
-//! The header says what the library has: the same functions, with the same parameters, and the same numbers.
+//! The header says what the library has: the same functions, with the same parameters, and the same numbers, which JavaScript has too.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -99,6 +99,32 @@ fn in_rust() -> BTreeMap<String, Signature> {
     found
 }
 
+/// The numbers that a text gives names to, with `prefix` before the names.
+fn listed(text: &str, prefix: &str) -> BTreeMap<String, i64> {
+    let lines = text.lines().map(|line| line.trim().trim_start_matches("pub(crate) const ").trim_end_matches([',', ';']));
+    let pair = |line: &str| {
+        let (name, number) = line.split_once(" = ")?;
+        let name = name.split(':').next()?;
+        Some((format!("{prefix}{name}"), number.trim().parse().ok()?))
+    };
+    lines.filter_map(pair).collect()
+}
+
+/// The name that JavaScript has for what the header calls `name`.
+fn in_javascript(name: &str) -> String {
+    match name {
+        "CLASSIFIER" => "classify".to_owned(),
+        "FORECASTER" => "forecast".to_owned(),
+        "REGRESSOR" => "regress".to_owned(),
+        "INPUTS" => "width".to_owned(),
+        _ => {
+            let mut words = name.split('_').map(str::to_lowercase);
+            let first = words.next().unwrap_or_default();
+            words.fold(first, |name, word| name + &word[..1].to_uppercase() + &word[1..])
+        }
+    }
+}
+
 #[test]
 fn every_function_of_the_library_is_declared_as_it_is() {
     let (header, rust) = (in_header(), in_rust());
@@ -111,17 +137,7 @@ fn every_function_of_the_library_is_declared_as_it_is() {
 
 #[test]
 fn every_number_has_the_same_name_in_the_library() {
-    let header = header();
-    let listed = |text: &str, prefix: &str| -> BTreeMap<String, i64> {
-        let lines = text.lines().map(|line| line.trim().trim_start_matches("pub(crate) const ").trim_end_matches([',', ';']));
-        let pair = |line: &str| {
-            let (name, number) = line.split_once(" = ")?;
-            let name = name.split(':').next()?;
-            Some((format!("{prefix}{name}"), number.trim().parse().ok()?))
-        };
-        lines.filter_map(pair).collect()
-    };
-    let in_header = listed(&header, "");
+    let in_header = listed(&header(), "");
     let constants = listed(&fs::read_to_string(folder().join("src/constants.rs")).unwrap(), "MINRNN_");
     let status = fs::read_to_string(folder().join("src/status.rs")).unwrap();
     let status: BTreeMap<String, i64> =
@@ -129,6 +145,26 @@ fn every_number_has_the_same_name_in_the_library() {
     let in_rust: BTreeMap<String, i64> = constants.into_iter().chain(status).collect();
     assert!(in_rust.len() > 30, "{in_rust:?}");
     assert_eq!(in_header, in_rust);
+}
+
+#[test]
+fn javascript_has_every_name_at_the_place_of_its_number() {
+    let script = fs::read_to_string(folder().join("../../web/minrnn.js")).unwrap();
+    let constant = |name: &str| {
+        let start = format!("const {name} = ");
+        let line = script.lines().find_map(|line| line.strip_prefix(&start)?.strip_suffix(';'));
+        line.unwrap_or_else(|| panic!("there is no constant {name}"))
+    };
+    let numbers = listed(&header(), "");
+    for (name, prefix) in [("KINDS", "MINRNN_KIND_"), ("SIZES", "MINRNN_SIZE_"), ("SETTINGS", "MINRNN_SAMPLING_")] {
+        let found: Vec<String> = serde_json::from_str(constant(name)).unwrap();
+        let expected = numbers.iter().filter_map(|(name, number)| Some((*number, in_javascript(name.strip_prefix(prefix)?))));
+        let expected: BTreeMap<i64, String> = expected.collect();
+        // There is no kind 0.
+        let found: BTreeMap<i64, String> = (0..).zip(found).filter(|(_, name)| !name.is_empty()).collect();
+        assert_eq!(found, expected, "{name}");
+    }
+    assert_eq!(constant("RECENT"), minrnn_stream::RECENT_TOKENS.to_string());
 }
 
 #[test]

@@ -1,14 +1,8 @@
 //! Cells of CSV files.
 
-use crate::printable::printable;
+use minrnn::csv::quoted;
 
-/// `cell` as it stands in a line.
-pub fn quoted(cell: &str) -> String {
-    match cell.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell.to_owned(),
-    }
-}
+use crate::printable::printable;
 
 /// A cell in which line ends and other control characters are escaped, so that it stays in its line, and with them `\`, so that it is known what stood
 /// there.

@@ -3,6 +3,8 @@
 use burn::tensor::Device;
 use minrnn::device::DeviceChoice;
 
+use crate::failure::WrongInput;
+
 /// Names a device where no flag does.
 const VARIABLE: &str = "MINRNN_DEVICE";
 
@@ -34,5 +36,14 @@ impl DeviceArg {
     /// True where the inference runtime computes, which knows the processor only.
     pub fn is_cpu(&self) -> minrnn::Result<bool> {
         Ok(self.open()? == Device::flex())
+    }
+
+    /// Refuses another device than the processor for a packed model, which the inference runtime alone reads.
+    pub fn expect_cpu(&self) -> anyhow::Result<()> {
+        if self.is_cpu()? {
+            return Ok(());
+        }
+        let sentence = "a packed model runs on the CPU; leave --device out, or give a run directory or a checkpoint";
+        Err(WrongInput(sentence.to_owned()).into())
     }
 }

@@ -3,11 +3,11 @@
 
 use std::fmt::Write;
 
+use minrnn::csv::quoted;
 use minrnn::data::table::{Prediction, Series, TableTask, number_names};
 use minrnn_model::likeliest;
 use serde_json::{Map, Value};
 
-use crate::csv::quoted;
 use crate::free_name::free_name;
 
 /// Names of columns, and rows of as many cells.

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use memmap2::MmapOptions;
+use minrnn::train::MAX_THREADS;
 use rayon::ThreadPool;
 
 use crate::failure::WrongInput;
 use crate::printable::printable;
 
-/// More threads than any machine this is meant for.
-const MAX_THREADS: usize = 1024;
 /// Bytes of the stack of a thread.
 const STACK: usize = 2 << 20;
 /// What the pool takes the number of threads from where none is given, by either of its names.
@@ -91,7 +90,7 @@ fn too_many(threads: usize) -> anyhow::Error {
 /// which it would pass over.
 ///
 /// # Errors
-/// When the variable that counts is no whole number up to 1024.
+/// When the variable that counts is no whole number up to [`MAX_THREADS`].
 pub fn expect_few() -> Result<(), WrongInput> {
     let mut given = VARIABLES.into_iter().filter_map(|variable| Some((variable, std::env::var_os(variable)?)));
     let Some((variable, found)) = given.find(|(_, found)| !found.is_empty()) else { return Ok(()) };

@@ -67,6 +67,7 @@ fn the_inside_of_a_classifier_is_written_in_every_format() {
         // The last row of each sequence is what `predict` makes shares of.
         let (shape, numbers) = npy(&logits);
         assert_eq!(shape, [8, 2]);
+        assert_eq!(finished.stdout.lines().count(), 3, "{finished:?}");
         for (line, row) in finished.stdout.lines().skip(1).zip([4, 7]) {
             let share: f32 = line.split(',').nth(2).unwrap().parse().unwrap();
             let [a, b] = [numbers[2 * row], numbers[2 * row + 1]];

@@ -163,7 +163,7 @@ fn unusual_lines_of_a_text_are_found() {
     let tokens = rows(&score(&run, &small, &["--by", "token"]).ok().stdout);
     let streamed = Finished::of(minrnn(&["stream", &run]).stdin(fs::File::open(&small).unwrap())).ok().stdout;
     let probabilities: Vec<&str> = streamed.lines().skip(1).map(|line| line.rsplit(',').next().unwrap()).collect();
-    assert_eq!(tokens.len(), plain.len());
+    assert_eq!([tokens.len(), probabilities.len()], [plain.len(); 2]);
     for (token, probability) in tokens.iter().zip(&probabilities) {
         assert_eq!(token[1].trim_start_matches('-'), probability.trim_start_matches('-'), "{token:?}");
     }

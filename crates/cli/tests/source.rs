@@ -1,14 +1,11 @@
-//! What holds for the source of all crates: files use each other one way, and libraries know nothing of the command's flags.
+//! What holds for the source of all crates: files use each other one way, libraries know nothing of the command's flags, and no test takes the
+//! largest of differences by a maximum that passes over NaN.
 //!
 //! A module and its parts (the files in its folder) are one thing and may use each other; so may tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-
-const CRATES: [&str; 11] = ["kernels", "model", "stream", "onnx", "capi", "python", "minrnn", "bench", "reproduce", "mpi", "cli"];
-/// Those whose users need not have the command.
-const LIBRARIES: [&str; 10] = ["kernels", "model", "stream", "onnx", "capi", "python", "minrnn", "bench", "reproduce", "mpi"];
 
 /// A module by its path in the crate.
 type Module = Vec<String>;
@@ -20,8 +17,20 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     inner.chain(files.into_iter().filter(|path| path.extension().is_some_and(|end| end == "rs"))).collect()
 }
 
+/// The folder that has all crates.
+fn crates_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// All crates, by the names of their folders.
+fn crates() -> BTreeSet<String> {
+    let folders = fs::read_dir(crates_folder()).unwrap().map(|entry| entry.unwrap().path());
+    let crates = folders.filter(|folder| folder.join("Cargo.toml").is_file());
+    crates.map(|folder| folder.file_name().unwrap().to_str().unwrap().to_owned()).collect()
+}
+
 fn source(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src")
+    crates_folder().join(name).join("src")
 }
 
 /// A word or sign of Rust, or the content of a string.
@@ -36,6 +45,11 @@ enum Token {
 
 /// The tokens of a file, without comments and modules of tests.
 fn tokens(text: &str) -> Vec<Token> {
+    without_tests(&all_tokens(text))
+}
+
+/// The tokens of a file, without comments.
+fn all_tokens(text: &str) -> Vec<Token> {
     let (mut tokens, mut rest) = (Vec::new(), text);
     while let Some(c) = rest.chars().next() {
         let word = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
@@ -87,7 +101,7 @@ fn tokens(text: &str) -> Vec<Token> {
         };
         rest = &rest[len..];
     }
-    without_tests(&tokens)
+    tokens
 }
 
 /// The rest without the items that `#[cfg(test)]` stands before.
@@ -261,7 +275,7 @@ fn circles(name: &str) -> Vec<String> {
 
 #[test]
 fn files_use_each_other_one_way() {
-    let found: Vec<String> = CRATES.iter().flat_map(|name| circles(name)).collect();
+    let found: Vec<String> = crates().iter().flat_map(|name| circles(name)).collect();
     assert!(found.is_empty(), "uses that go around in circles:\n{}", found.join("\n"));
 }
 
@@ -279,13 +293,92 @@ fn imports_are_followed_to_where_things_are_written() {
 
 #[test]
 fn libraries_name_no_flag_of_the_command() {
-    for name in LIBRARIES {
-        for path in files(&source(name)) {
+    // The command is the crate whose users have its flags.
+    for name in crates().into_iter().filter(|name| name != "cli") {
+        for path in files(&source(&name)) {
             for token in tokens(&fs::read_to_string(&path).unwrap()) {
                 let Token::Text(text) = token else { continue };
                 let names = text.split("--").skip(1).any(|behind| behind.starts_with(|c: char| c.is_ascii_lowercase()));
                 assert!(!names, "{}: {text:?}", path.display());
             }
         }
+    }
+}
+
+/// The place of the parenthesis that the one at `end` closes, and what stands between them.
+fn group(tokens: &[Token], end: usize) -> Option<(usize, &[Token])> {
+    let mut depth = 0;
+    for at in (0..=end).rev() {
+        match tokens[at] {
+            Token::Sign(')') => depth += 1,
+            Token::Sign('(') => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some((at, &tokens[at + 1..end]));
+        }
+    }
+    None
+}
+
+/// Whether |x − y| stands among these tokens, and nothing asks whether it is NaN.
+fn has_difference(tokens: &[Token]) -> bool {
+    let abs = all_tokens(").abs()");
+    let is_difference = |at: usize| {
+        let behind_the_first = |inside: &[Token]| inside.iter().skip(1).any(|token| *token == Token::Sign('-'));
+        tokens[at..].starts_with(&abs) && group(tokens, at).is_some_and(|(_, inside)| behind_the_first(inside))
+    };
+    !tokens.contains(&Token::Word("is_nan".into())) && (0..tokens.len()).any(is_difference)
+}
+
+/// The place of the word before the parentheses that end at `end`, and what they hold.
+fn call(tokens: &[Token], end: usize) -> Option<(usize, &[Token])> {
+    let (open, inside) = (tokens[end] == Token::Sign(')')).then(|| group(tokens, end))??;
+    Some((open.checked_sub(1)?, inside))
+}
+
+/// Maxima over |x − y| that pass over NaN: `worst.max((x - y).abs())`, and `map(|…| (x - y).abs())` before `fold(…, f32::max)` or
+/// `reduce(f32::max)`.
+fn maxima_of_differences(tokens: &[Token]) -> usize {
+    let is = |at: usize, word: &str| tokens[at] == Token::Word(word.to_owned());
+    let maxima = ["f32::max", "f64::max"].map(all_tokens);
+    let maps_differences = |end: usize| call(tokens, end).is_some_and(|(name, inside)| is(name, "map") && has_difference(inside));
+    let passes_over_nan = |end: &usize| {
+        call(tokens, *end).is_some_and(|(name, inside)| {
+            let folds = (is(name, "fold") || is(name, "reduce")) && maxima.iter().any(|maximum| inside.ends_with(maximum));
+            is(name, "max") && has_difference(inside) || folds && name >= 2 && maps_differences(name - 2)
+        })
+    };
+    (0..tokens.len()).filter(passes_over_nan).count()
+}
+
+#[test]
+fn tests_take_no_maximum_of_differences_that_passes_over_nan() {
+    let crates = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).unwrap().map(|entry| entry.unwrap().path());
+    let folders = crates.flat_map(|name| ["tests", "examples"].map(|folder| name.join(folder))).filter(|folder| folder.is_dir());
+    let (files, mut n_read) = (folders.flat_map(|folder| files(&folder)), 0);
+    for path in files {
+        let found = maxima_of_differences(&all_tokens(&fs::read_to_string(&path).unwrap()));
+        assert_eq!(found, 0, "{}: assert each difference, or make NaN infinite before the maximum", path.display());
+        n_read += 1;
+    }
+    assert!(n_read > 100, "{n_read}");
+}
+
+#[test]
+fn a_maximum_of_differences_is_known_by_its_words() {
+    let found = |text: &str| maxima_of_differences(&all_tokens(text));
+    assert_eq!(found("a.iter().zip(&b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)"), 1);
+    assert_eq!(found("a.iter().map(|a| f64::from(a - b).abs() / c).reduce(f64::max)"), 1);
+    assert_eq!(found("pairs.fold(0f32, |m, (a, b)| m.max((a - b).abs()))"), 1);
+    for other in [
+        "a.iter().fold(1.0f32, |largest, x| largest.max(x.abs()))",
+        "a.map(|x| x.abs()).fold(0.0, f32::max)",
+        "a.max((-b).abs())",
+        "errors.map(|e| if (e - f).is_nan() { f32::INFINITY } else { (e - f).abs() }).fold(0.0, f32::max)",
+        "(a - b).abs() <= c * d.abs().max(1.0)",
+        "times.map(|t| (t - begun).as_secs()).fold(0.0, f64::max)",
+    ] {
+        assert_eq!(found(other), 0, "{other}");
     }
 }

@@ -151,6 +151,7 @@ fn every_row_is_answered_as_predict_answers_the_sequence_until_there() {
     assert!(talk.child.wait().unwrap().success());
     // JSON says the same.
     let objects = stream(&[&model, "--json"], &without_states(&rows)).ok().stdout;
+    assert_eq!(objects.lines().count(), lines.len(), "{objects}");
     for (object, line) in objects.lines().zip(&lines) {
         let object: Value = serde_json::from_str(object).unwrap();
         let rising = object["probabilities"]["rising"].as_f64().unwrap();

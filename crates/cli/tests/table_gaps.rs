@@ -110,6 +110,7 @@ fn rows_to_come_follow_the_history_or_are_refused() {
     for history in [&history, &gap] {
         let predicted = with(history, &future).ok();
         let starts = ["id,day,step,x,", "s,200,1,", "s,201,2,", "s,202,3,", "s,203,4,"];
+        assert_eq!(predicted.stdout.lines().count(), starts.len(), "{predicted:?}");
         assert!(predicted.stdout.lines().zip(starts).all(|(line, start)| line.starts_with(start)), "{predicted:?}");
         with(history, &late).refused(&["have the time 201, expected 200", "must follow its last, 199, without a gap"]);
     }

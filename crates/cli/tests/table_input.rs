@@ -91,6 +91,7 @@ fn series_of_different_paces_go_on_at_their_own() {
     let predicted = Finished::of(&mut minrnn(&["predict", &run, "--data", &shown(&scratch.path("table.csv"))])).ok();
     let starts =
         ["id,ds,step,x,x q0.1,x q0.9", "monthly,2022-01-15,1,", "monthly,2022-02-15,2,", "daily,2021-12-25,1,", "daily,2021-12-26,2,"];
+    assert_eq!(predicted.stdout.lines().count(), starts.len(), "{}", predicted.stdout);
     for (line, start) in predicted.stdout.lines().zip(starts) {
         assert!(line.starts_with(start), "{line}, expected {start}");
     }

@@ -56,6 +56,7 @@ fn what_is_known_ahead_is_forecast_by_and_given_with_the_rows_to_come() {
     assert!(error < 20.0, "without the offers it is 30: {report}");
     let predicted = Finished::of(&mut minrnn(&["predict", &run, "--data", &data, "--future", &to_come])).ok().stdout;
     assert!(predicted.starts_with("shop,day,step,sold,sold q0.1,sold q0.9\ns,300,1,"), "{predicted}");
+    assert_eq!(medians(&predicted).len(), sold.len(), "{predicted}");
     for (found, sold) in medians(&predicted).into_iter().zip(&sold) {
         assert!((found - sold).abs() < 30.0, "{predicted}\n{sold:?}");
     }
@@ -96,7 +97,9 @@ fn what_is_known_ahead_is_forecast_by_and_given_with_the_rows_to_come() {
     let streamed = Finished::of(minrnn(&["stream", &file]).stdin(std::fs::File::open(rows).unwrap())).ok().stdout;
     let last: Vec<f64> = streamed.lines().last().unwrap().split(',').skip(2).step_by(3).map(|number| number.parse().unwrap()).collect();
     let of_packed = Finished::of(&mut minrnn(&["predict", &file, "--data", &data, "--future", &to_come])).ok().stdout;
-    assert!(last.iter().zip(medians(&of_packed)).all(|(a, b)| (a - b).abs() < 1e-2), "{last:?}\n{of_packed}");
+    let of_packed_rows = medians(&of_packed);
+    assert_eq!(last.len(), of_packed_rows.len());
+    assert!(last.iter().zip(of_packed_rows).all(|(a, b)| (a - b).abs() < 1e-2), "{last:?}\n{of_packed}");
 }
 
 /// The offers of all days, and what was sold on those of the history.

@@ -190,7 +190,7 @@ fn a_packed_model_predicts_and_scores_as_its_run_and_says_what_it_reads() {
         }
         for (file, tolerance) in [(exact.clone(), 1e-5), (packed("bf16"), 0.05), (packed("int8"), 0.05)] {
             let found = cells(&predict(&[&file, "--data", &data]).ok().stdout);
-            assert_eq!(found.1, expected.1, "{file}");
+            assert_eq!((found.0.len(), &found.1), (expected.0.len(), &expected.1), "{file}");
             for (a, b) in found.0.iter().zip(&expected.0) {
                 assert!((a - b).abs() <= tolerance * b.abs().max(1.0), "{file}: {a}, expected {b}");
             }

@@ -89,7 +89,8 @@ impl AdamW {
         assert!(eps.is_finite() && eps as f32 > 0.0, "eps: expected a finite number that is above 0 as an f32, found {eps:?}");
     }
 
-    /// The updated parameters and moments; all slices have one length.
+    /// The updated parameters and moments; all slices have one length. A gradient of more than 1.8e19 overflows the second moment, and its parameter
+    /// stays where it is from then on: clip gradients before.
     ///
     /// # Panics
     /// When a length does not fit, and as [`AdamW::expect_valid`].

@@ -4,6 +4,9 @@
 //! Positions before the first step come from `window` `[B, K−1, D]`, oldest first, or are 0. A reset makes everything before it 0; a padded step
 //! gives 0 and is no input. `window_last` holds the K−1 inputs before the next step.
 //!
+//! From 128 taps and 128 steps on the sums are products of Fourier transforms, whose rounding is relative to the largest input of a piece between
+//! resets, about 3e-8 of it, at earlier steps too; an input that is not finite makes all outputs of its piece so.
+//!
 //! Positions: the inputs of a row are counted from the oldest of the window, so that position p ≥ K−1 is step p − (K−1), and step t meets
 //! positions t, …, t+K−1 with taps 0, …, K−1.
 //!

@@ -12,6 +12,8 @@
 //! gates. m is a constant for differentiation. A memory that has seen nothing is 0 with m = −∞, written as [`EMPTY_M`]; a reset restores
 //! it, and begins a chunk.
 //!
+//! A value that is not finite makes the outputs of its chunk so, earlier ones too.
+//!
 //! **In a chunk** of at most [`CHUNK`] steps, entered with C, n, m: F_t the sum of ln f up to t, a_s = ĩ_s − F_s,
 //! μ_t = max(m, a_1, …, a_t), so that the recurrence's m_t = F_t + μ_t, and
 //!

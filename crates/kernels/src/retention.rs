@@ -11,6 +11,8 @@
 //! step for pair j ([`Features::Rotary`]), or is elu(x) + 1. A normalised attention has one more value of 1 at every step, whose output n_t
 //! divides the others: y_t = o_t / (n_t + 1e−6).
 //!
+//! A value that is not finite makes the outputs of its chunk so, earlier ones too.
+//!
 //! A chunk of C steps that begins with the state S is four products, Q, K, V being its rows and M_ij = γ^{i−j} for j ≤ i, else 0:
 //!
 //! ```text

@@ -90,7 +90,8 @@ impl<'a> Segments<'a> {
     pub fn row(&self, b: usize, seq_len: usize) -> Option<&'a [i32]> {
         let codes = self.codes?;
         self.expect_steps(seq_len);
-        Some(&codes[b * seq_len..(b + 1) * seq_len])
+        let first = b.checked_mul(seq_len).filter(|&first| first <= codes.len()).expect("there is such a row");
+        Some(&codes[first..][..seq_len])
     }
 
     /// Number of real steps of row `b`.

@@ -78,6 +78,17 @@ choices! {
     }
 }
 
+impl Candidate {
+    /// The map by which a learned state before the first step follows from its parameter θ: g where every candidate is positive, so that the state is
+    /// too, else none.
+    pub fn of_state(self) -> Self {
+        match self {
+            Self::Positive => Self::Positive,
+            Self::Identity | Self::Tanh => Self::Identity,
+        }
+    }
+}
+
 /// How the forget and input gates of minLSTM are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Gates {

@@ -1,12 +1,14 @@
-//! The references: the specification's test vectors, gradients against finite differences, parallel scans against the loop.
+//! The references: minGRU and minLSTM against the equations of their paper (Feng et al. 2024, arXiv:2410.01201) as it writes them, gradients
+//! against finite differences.
 
 mod common;
 
-use common::recurrence::CELLS;
-use common::{Random, assert_gradient, differences, wide};
+use common::recurrence::cells;
+use common::{Random, assert_gradient, differences, dot, wide};
 use minrnn_kernels::recurrence::{Cell, Inputs, Upstream};
+use minrnn_kernels::reference::bf16::to_bf16;
 use minrnn_kernels::reference::recurrence::{backward, forward};
-use minrnn_kernels::reference::{parallel_scans, scan};
+use minrnn_kernels::reference::scan;
 use minrnn_kernels::segments::{CONTINUE, PADDING, RESET, Segments};
 use minrnn_kernels::{Candidate, Gates, Shape, Start};
 
@@ -31,45 +33,77 @@ fn column(rows: &[f64], n: usize, j: usize) -> Vec<f64> {
     rows.iter().skip(j).step_by(n).copied().collect()
 }
 
-const V: [f64; 4] = [1.0, -0.5, 0.0, -3.0];
+/// Off 0, where the candidate's slope jumps.
+const V: [f64; 4] = [1.0, -0.5, 0.25, -3.0];
+const H0: f64 = 0.2;
 const D_H: [f64; 4] = [1.0, -1.0, 0.5, 2.0];
 const ONE_CHANNEL: Shape = Shape { batch: 1, seq_len: 4, width: 1 };
 
-#[test]
-fn min_gru_matches_the_specification() {
-    let start = Start { h0: Some(&[0.2][..]), ..Start::default() };
-    let preact = rows([&V, &[0.5, -1.0, 2.0, 0.0]]);
-    let cell = Cell::MinGru(Candidate::Positive);
+fn sigma(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+/// g of the paper's appendix B.
+fn g(v: f64) -> f64 {
+    if v >= 0.0 { v + 0.5 } else { sigma(v) }
+}
+
+/// minGRU, §3.1: z_t = σ(k_t), h_t = (1 − z_t) h_{t−1} + z_t h̃_t.
+fn paper_min_gru([v, k]: [&[f64]; 2], h0: f64) -> Vec<f64> {
+    let next = |h: &mut f64, (&v, &k): (&f64, &f64)| {
+        let z = sigma(k);
+        *h = (1.0 - z) * *h + z * g(v);
+        Some(*h)
+    };
+    v.iter().zip(k).scan(h0, next).collect()
+}
+
+/// minLSTM, §3.2: f_t = σ(p_t), i_t = σ(q_t), both divided by f_t + i_t where they are normalised, h_t = f_t h_{t−1} + i_t h̃_t.
+fn paper_min_lstm(gates: Gates, [v, p, q]: [&[f64]; 3], h0: f64) -> Vec<f64> {
+    let next = |h: &mut f64, ((&v, &p), &q): ((&f64, &f64), &f64)| {
+        let (f, i) = (sigma(p), sigma(q));
+        let sum = if gates == Gates::Normalized { f + i } else { 1.0 };
+        *h = f / sum * *h + i / sum * g(v);
+        Some(*h)
+    };
+    v.iter().zip(p).zip(q).scan(h0, next).collect()
+}
+
+/// States and gradients of `cell` against those of the paper's equations, `paper`, the gradients by central differences.
+#[track_caller]
+fn check_paper<const N: usize>(cell: Cell, columns: [&[f64]; N], paper: impl Fn([&[f64]; N], f64) -> Vec<f64>) {
+    let start = Start { h0: Some(&[H0][..]), ..Start::default() };
+    let preact = rows(columns);
     let h = forward(ONE_CHANNEL, cell, plain(&preact), start).h;
-    near("h", &h, &[1.00919713, 0.83931854, 0.54044776, 0.29393682]);
+    near("h", &h, &paper(columns, H0));
+    let loss = |columns: [&[f64]; N], h0: f64| dot(&paper(columns, h0), &D_H);
     let d = backward(ONE_CHANNEL, cell, plain(&preact), start, Upstream { h: &h, d_h: Some(&D_H), d_h_last: None });
-    near("dv", &column(&d.d_preact, 2, 0), &[0.24877079, -0.0519014, 1.32119562, 0.04517666]);
-    near("dk", &column(&d.d_preact, 2, 1), &[0.12209742, 0.10198527, -0.05343941, -0.24651094]);
-    near("dh0", &d.d_h0, &[0.15088711]);
+    for j in 0..N {
+        let along = |column: &[f64]| loss(std::array::from_fn(|i| if i == j { column } else { columns[i] }), H0);
+        near(["dv", "dk or dp", "dq"][j], &column(&d.d_preact, N, j), &differences(columns[j], along));
+    }
+    near("dh0", &d.d_h0, &differences(&[H0], |h0| loss(columns, h0[0])));
 }
 
 #[test]
-fn min_lstm_matches_the_specification() {
-    let start = Start { h0: Some(&[0.2][..]), ..Start::default() };
-    let preact = rows([&V, &[1.0, 0.0, -2.0, 0.5], &[-1.0, 0.5, 1.0, 0.0]]);
-    let cell = |gates| Cell::MinLstm(Candidate::Positive, gates);
-    let h = forward(ONE_CHANNEL, cell(Gates::Normalized), plain(&preact), start).h;
-    near("h", &h, &[0.54962385, 0.4541952, 0.49357837, 0.29483954]);
-    let upstream = Upstream { h: &h, d_h: Some(&D_H), d_h_last: None };
-    let d = backward(ONE_CHANNEL, cell(Gates::Normalized), plain(&preact), start, upstream);
-    near("dv", &column(&d.d_preact, 3, 0), &[0.17616688, -0.10092222, 1.38351051, 0.04024793]);
-    near("dp", &column(&d.d_preact, 3, 1), &[-0.04502746, -0.01645962, -0.00782535, 0.08321791]);
-    near("dq", &column(&d.d_preact, 3, 2), &[0.12239734, 0.01242835, 0.00238938, -0.11021053]);
-    near("dh0", &d.d_h0, &[0.47887123]);
-    let h = forward(ONE_CHANNEL, cell(Gates::Unnormalized), plain(&preact), start).h;
-    near("unnormalised h", &h, &[0.54962385, 0.50981564, 0.4263008, 0.28906785]);
+fn min_gru_is_that_of_its_paper() {
+    check_paper(Cell::MinGru(Candidate::Positive), [&V, &[0.5, -1.0, 2.0, 0.0]], paper_min_gru);
 }
 
 #[test]
-fn candidate_matches_the_specification() {
+fn min_lstm_is_that_of_its_paper_with_normalised_gates_and_without() {
+    for gates in [Gates::Normalized, Gates::Unnormalized] {
+        let columns: [&[f64]; 3] = [&V, &[1.0, 0.0, -2.0, 0.5], &[-1.0, 0.5, 1.0, 0.0]];
+        check_paper(Cell::MinLstm(Candidate::Positive, gates), columns, |columns, h0| paper_min_lstm(gates, columns, h0));
+    }
+}
+
+#[test]
+fn the_positive_candidate_is_that_of_the_paper() {
     let at = [-2.0, -0.5, 0.0, 3.0];
-    near("g", &at.map(|v| Candidate::Positive.value(v)), &[0.11920292, 0.37754067, 0.5, 3.5]);
-    near("g'", &at.map(|v| Candidate::Positive.slope(v)), &[0.10499359, 0.23500371, 1.0, 1.0]);
+    near("g", &at.map(|v| Candidate::Positive.value(v)), &at.map(g));
+    // Above 0 it is a line, whose slope it has at 0.
+    near("g'", &at.map(|v| Candidate::Positive.slope(v)), &[sigma(-2.0) * sigma(2.0), sigma(-0.5) * sigma(0.5), 1.0, 1.0]);
 }
 
 /// A batch that has everything: carried and initial state, a padded row, resets (one on the first step).
@@ -100,7 +134,6 @@ impl Batch {
     }
 
     fn loss(&self, out: &scan::Outputs<f64>) -> f64 {
-        let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
         dot(&out.h, &self.d_h) + dot(&out.h_last, &self.d_h_last)
     }
 
@@ -111,7 +144,7 @@ impl Batch {
 
 #[test]
 fn gradients_match_differences() {
-    for cell in CELLS {
+    for cell in cells() {
         let mut batch = Batch::new();
         let (n, width) = (batch.shape.elements(), batch.shape.width);
         let bias = if cell.parts() > 1 { wide(&batch.random.normal(cell.parts() * width)) } else { vec![] };
@@ -197,26 +230,16 @@ fn an_rg_lru_forgets_all_where_its_gate_is_infinite() {
 }
 
 #[test]
-fn parallel_scans_equal_the_loop() {
-    let mut random = Random(3);
-    for seq_len in [0, 1, 2, 3, 7, 8, 64, 65, 200] {
-        let shape = Shape { batch: 2, seq_len, width: 3 };
-        let (a, b) = (wide(&random.between(shape.elements(), -1.0, 1.0)), wide(&random.normal(shape.elements())));
-        let (h0, init) = (wide(&random.normal(6)), wide(&random.normal(3)));
-        let codes: Vec<i32> = (0..2 * seq_len).map(|i| [CONTINUE, CONTINUE, RESET][random.below(3) * usize::from(i % 2 == 0)]).collect();
-        for segments in [Segments::DENSE, Segments::new(&codes, seq_len)] {
-            let start = Start { h0: Some(&h0[..]), init: Some(&init[..]), segments };
-            let expected = scan::forward(shape, &a, &b, start);
-            let check = |name: &str, found: scan::Outputs<f64>| {
-                near(name, &found.h, &expected.h);
-                near(name, &found.h_last, &expected.h_last);
-            };
-            check("Hillis–Steele", parallel_scans::forward(shape, &a, &b, start, parallel_scans::hillis_steele));
-            check("Blelloch", parallel_scans::forward(shape, &a, &b, start, parallel_scans::blelloch));
-            for chunk in [1, 7, 64] {
-                check("chunked", parallel_scans::forward(shape, &a, &b, start, |pairs| parallel_scans::chunked(pairs, chunk)));
-            }
-        }
+fn rounding_to_bf16_takes_the_nearest_and_keeps_what_is_no_number() {
+    let ulp = 1.0 / 128.0;
+    assert_eq!([1.0 + ulp / 2.0, 1.0 + 1.5 * ulp, 1.001, -3.002].map(to_bf16), [1.0, 1.0 + 2.0 * ulp, 1.0, -3.0]);
+    let kept = [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY];
+    assert_eq!(kept.map(|x| to_bf16(x).to_bits()), kept.map(f32::to_bits));
+    assert_eq!([f32::MAX, f32::MIN].map(to_bf16), [f32::INFINITY, f32::NEG_INFINITY]);
+    // Rounding their bits would make infinity of the second, and 0 of the last one.
+    for nan in [f32::NAN, f32::from_bits(0x7f80_0001), -f32::NAN, f32::from_bits(0xffff_ffff)] {
+        let rounded = to_bf16(nan);
+        assert!(rounded.is_nan() && rounded.to_bits() & 0xffff == 0, "{:x} becomes {rounded}", nan.to_bits());
     }
 }
 

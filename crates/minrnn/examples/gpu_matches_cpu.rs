@@ -28,6 +28,7 @@ const TOLERANCE: [f32; 2] = [1e-5, 1e-4];
 const SHORT_TOLERANCES: [(FloatDType, [f32; 2]); 2] = [(FloatDType::F16, [1e-3, 2e-3]), (FloatDType::BF16, [8e-3, 1.6e-2])];
 
 fn main() -> ExitCode {
+    a_comparison_fails_where_one_is_no_number();
     let name = std::env::args().nth(1).unwrap_or_else(|| "auto".to_owned());
     let device = match name.parse::<DeviceChoice>().and_then(DeviceChoice::open) {
         Ok(device) => device,
@@ -78,10 +79,7 @@ impl Checks {
             return;
         }
         let [expected, found] = [0, 1].map(|i| evaluate(&self.devices[i], lengths, form));
-        let errors = [(&expected.0, &found.0), (&expected.1, &found.1)].map(|(expected, found)| {
-            let pairs = expected.iter().zip(found);
-            pairs.map(|(expected, found)| error(expected, found)).fold(0.0, |worst: f32, e| if worst >= e { worst } else { e })
-        });
+        let errors = [(&expected.0, &found.0), (&expected.1, &found.1)].map(|(expected, found)| error_of_all(expected, found));
         let ok = errors.iter().zip(tolerances).all(|(&error, tolerance)| error <= tolerance);
         println!("{} {what}: outputs {:.1e}, gradients {:.1e}", if ok { "ok  " } else { "FAIL" }, errors[0], errors[1]);
         self.count += 1;
@@ -89,14 +87,39 @@ impl Checks {
     }
 }
 
-/// The largest error relative to the largest value; NaN where one is not a number or lengths differ.
+/// The largest [`error`] of all tensors; infinite where one side has more of them.
+fn error_of_all(expected: &[Vec<f32>], found: &[Vec<f32>]) -> f32 {
+    if expected.len() != found.len() {
+        return f32::INFINITY;
+    }
+    largest(expected.iter().zip(found).map(|(expected, found)| error(expected, found)))
+}
+
+/// The largest error relative to the largest value; infinite where one is not a number or lengths differ.
 fn error(expected: &[f32], found: &[f32]) -> f32 {
     if expected.len() != found.len() {
-        return f32::NAN;
+        return f32::INFINITY;
     }
     let scale = expected.iter().fold(1.0f32, |largest, x| largest.max(x.abs()));
-    let errors = expected.iter().zip(found).map(|(a, b)| (a - b).abs() / scale);
-    errors.fold(0.0, |worst, e| if worst >= e { worst } else { e })
+    largest(expected.iter().zip(found).map(|(a, b)| (a - b).abs() / scale))
+}
+
+/// The largest of `errors`, where what is no number counts as infinite: a maximum would pass over it.
+fn largest(errors: impl Iterator<Item = f32>) -> f32 {
+    errors.map(|error| if error.is_nan() { f32::INFINITY } else { error }).fold(0.0, f32::max)
+}
+
+/// What is no number is an error whatever stands before and after it, and so is a tensor that is missing.
+fn a_comparison_fails_where_one_is_no_number() {
+    let expected = vec![vec![1.0f32; 3]; 3];
+    assert_eq!(error_of_all(&expected, &expected), 0.0);
+    for (tensor, at) in (0..3).flat_map(|tensor| (0..3).map(move |at| (tensor, at))) {
+        let mut found = expected.clone();
+        found[tensor][at] = f32::NAN;
+        assert_eq!([error_of_all(&expected, &found), error_of_all(&found, &expected)], [f32::INFINITY; 2]);
+    }
+    let short = vec![vec![1.0; 3], vec![1.0; 2], vec![1.0; 3]];
+    assert_eq!([error_of_all(&expected, &short), error_of_all(&expected, &expected[1..])], [f32::INFINITY; 2]);
 }
 
 /// Outputs, and gradients of the leaves from a gradient of every output.

@@ -43,13 +43,25 @@ fn packed(folder: &Path, mixer: MixerKind) -> PathBuf {
     folder.join(format!("{mixer}.minrnn"))
 }
 
+/// Largest difference of the logits, of those above 1 relative to them; infinite where one is no number or some are missing.
+fn apart(found: &[f32], expected: &[f32]) -> f32 {
+    if found.len() != expected.len() {
+        return f32::INFINITY;
+    }
+    let apart = found.iter().zip(expected).map(|(found, expected)| (found - expected).abs() / expected.abs().max(1.0));
+    // A maximum would pass over what is no number.
+    apart.map(|apart| if apart.is_nan() { f32::INFINITY } else { apart }).fold(0.0, f32::max)
+}
+
 /// Steps through a leg, the logits after each step beside those expected.
 fn walk(session: &mut impl TokenSession, tokens: &[u32], expected: &[Vec<f32>], what: &str) -> Result<()> {
+    if expected.len() < tokens.len() {
+        return Err(format!("{what}: {} steps, expected logits of {}", tokens.len(), expected.len()).into());
+    }
     let mut worst = 0.0f32;
     for (&token, expected) in tokens.iter().zip(expected) {
         let found = session.step_rows(&[0], &[token])?;
-        let apart = found.row(0).iter().zip(expected).map(|(found, expected)| (found - expected).abs() / expected.abs().max(1.0));
-        worst = apart.fold(worst, |worst, apart| if apart <= worst { worst } else { apart });
+        worst = worst.max(apart(found.row(0), expected));
     }
     println!("{what}: at most {worst:.1e} apart");
     if worst <= TOLERANCE { Ok(()) } else { Err(format!("{what}: {worst:.1e} apart, tolerance {TOLERANCE:.0e}").into()) }
@@ -98,6 +110,11 @@ fn come_back(folder: &Path) -> Result<()> {
 }
 
 fn main() -> Result<()> {
+    for at in 0..3 {
+        let mut found = [0.0; 3];
+        found[at] = f32::NAN;
+        assert_eq!(apart(&found, &[0.0; 3]), f32::INFINITY, "what is no number is a difference wherever it stands");
+    }
     let given: Vec<String> = std::env::args().skip(1).collect();
     match given.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["leave", folder] => leave(Path::new(folder)),

@@ -44,6 +44,7 @@
 pub mod array_file;
 pub mod checkpoint;
 mod counted;
+pub mod csv;
 pub mod data;
 pub mod deployed;
 pub mod device;

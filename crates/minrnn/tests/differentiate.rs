@@ -36,8 +36,11 @@ fn assert_same(what: &str, [(loss, whole), (loss_of_blocks, blocks)]: [(f64, &Gr
     assert_eq!(expected.keys().collect::<Vec<_>>(), found.keys().collect::<Vec<_>>(), "{what}");
     for (name, expected) in expected {
         let scale = expected.iter().fold(1e-3f32, |m, x| m.max(x.abs()));
-        let error = expected.iter().zip(&found[&name]).fold(0f32, |m, (a, b)| m.max((a - b).abs()));
-        assert!(error <= 1e-5 * scale, "{what}: {name} differs by {error} of {scale}");
+        let found = &found[&name];
+        assert_eq!(found.len(), expected.len(), "{what}: {name}");
+        for (i, (a, b)) in found.iter().zip(&expected).enumerate() {
+            assert!((a - b).abs() <= 1e-5 * scale, "{what}: {name}[{i}]: found {a}, expected {b}, the largest is {scale}");
+        }
     }
 }
 

@@ -292,6 +292,7 @@ fn a_row_ends_before_its_stop_string_and_the_others_go_on() {
     for (text, rest) in texts.iter_mut().zip(stopping.finish()) {
         *text += &rest;
     }
+    assert_eq!(texts.len(), free.len());
     for (text, free) in texts.iter().zip(&free) {
         assert_eq!(text, free.split(stop).next().unwrap());
     }

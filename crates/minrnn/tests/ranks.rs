@@ -254,7 +254,8 @@ fn lanes_side_by_side_are_one_larger_batch_that_reads_in_order() {
     let larger = losses("larger", &["sampling=stream", "batch_size=16", "accumulation=1"]);
     let lanes = losses("lanes", &["sampling=lanes", "batch_size=4", "accumulation=4"]);
     let anew = losses("anew", &["sampling=stream", "batch_size=4", "accumulation=4"]);
-    assert!(larger.len() == 30 && larger.iter().zip(&lanes).all(|(a, b)| (a - b).abs() < 2e-4), "{larger:?} {lanes:?}");
+    assert_eq!([&larger, &lanes, &anew].map(Vec::len), [30; 3]);
+    assert!(larger.iter().zip(&lanes).all(|(a, b)| (a - b).abs() < 2e-4), "{larger:?} {lanes:?}");
     assert!(larger.iter().zip(&anew).any(|(a, b)| (a - b).abs() > 1e-2), "windows one after the other are others");
 }
 

@@ -4,14 +4,14 @@ mod common;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use burn::module::Module;
+use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use common::{VOCAB_SIZE, configs, perturbed, random, random_below, values};
+use common::{VOCAB_SIZE, bits, configs, perturbed, random, random_below, values};
 use minrnn::Segments;
 use minrnn::checkpoint::save_weights;
 use minrnn::data::offline_rl::StepEncoding;
 use minrnn::data::table::{Series, read_series};
-use minrnn::deployed::{evaluate, predict};
+use minrnn::deployed::{evaluate, predict, score};
 use minrnn::generate::{RuntimeSession, Session, TokenSession};
 use minrnn::model::{Decision, Inputs, SequenceModel};
 use minrnn::nn::Mode;
@@ -40,6 +40,7 @@ fn both(config: &ModelConfig) -> (SequenceModel, Model) {
 
 #[track_caller]
 fn assert_close(found: &[f32], expected: &[f32], what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}: number of values");
     let largest = expected.iter().fold(1.0f32, |largest, x| largest.max(x.abs()));
     for (found, expected) in found.iter().zip(expected) {
         assert!((found - expected).abs() <= TOLERANCE * largest, "{what}: {found}, expected {expected}");
@@ -135,13 +136,14 @@ fn compare_every_step(config: &ModelConfig) {
     let expected = values(trained.forward(sequence.as_inputs(), trained.init_state(1), &steps, Mode::Evaluate).0);
     let whole = in_pieces(&model, &sequence, LEN, RESET, &[]);
     let width = model.outputs();
+    assert_eq!(whole.len(), expected.len(), "{what}");
     for (step, (found, expected)) in whole.chunks_exact(width).zip(expected.chunks_exact(width)).enumerate() {
         assert_close(found, expected, &format!("step {step}, {what}"));
     }
     let anywhere = random_below(LEN, 1, whole.len() as u64)[0];
     let every: Vec<usize> = (0..LEN).collect();
     for cuts in [vec![1], vec![63, 64], vec![LEN - 1], vec![anywhere], every] {
-        assert!(in_pieces(&model, &sequence, LEN, RESET, &cuts) == whole, "cut at {cuts:?}, {what}");
+        assert!(bits(&in_pieces(&model, &sequence, LEN, RESET, &cuts)) == bits(&whole), "cut at {cuts:?}, {what}");
     }
 }
 
@@ -201,7 +203,7 @@ fn a_packed_model_keeps_its_wiring() {
             model.prefill(&[[1, 2, 3, 4, 5]], &mut model.init_state(1).unwrap(), &mut logits, &mut Workspace::new()).unwrap();
             logits
         });
-        assert_eq!(whole, unpacked, "{}", configs::label(&config));
+        assert_eq!(bits(&whole), bits(&unpacked), "{}", configs::label(&config));
     }
 }
 
@@ -275,18 +277,33 @@ fn a_policy_acts_as_the_one_it_was_trained_as() {
         let sequence = Sequence::Values { values: steps_of_an_episode(STEPS), width: 8 };
         let expected = values(trained.forward(sequence.as_inputs(), None, &StepCodes::dense(), Mode::Evaluate).0);
         let whole = in_pieces(&model, &sequence, STEPS, 0, &[]);
+        assert_eq!(whole.len(), expected.len(), "{mixer}");
         for (step, (found, expected)) in whole.chunks_exact(2).zip(expected.chunks_exact(2)).enumerate() {
             assert_close(found, expected, &format!("step {step} of {mixer}"));
         }
         for cuts in [vec![1], vec![2, 3, 30], (0..STEPS).collect()] {
-            assert!(in_pieces(&model, &sequence, STEPS, 0, &cuts) == whole, "{mixer} cut at {cuts:?}");
+            assert!(bits(&in_pieces(&model, &sequence, STEPS, 0, &cuts)) == bits(&whole), "{mixer} cut at {cuts:?}");
         }
         // Half of the episode again after a new beginning, which forgets the other.
         let again = in_pieces(&model, &sequence, STEPS, STEPS / 2, &[]);
         let Sequence::Values { values: rows, .. } = &sequence else { unreachable!() };
         let second = Sequence::Values { values: rows[STEPS / 2 * 8..].to_vec(), width: 8 };
-        assert!(in_pieces(&model, &second, STEPS / 2, 0, &[]) == again[STEPS..], "{mixer}");
+        assert!(bits(&in_pieces(&model, &second, STEPS / 2, 0, &[])) == bits(&again[STEPS..]), "{mixer}");
     }
+}
+
+/// As everywhere else, where a model that cannot tell two tokens apart knows neither.
+#[test]
+fn of_equal_logits_none_is_right_in_the_score_of_a_text() {
+    let config = ModelConfig { tie_embeddings: false, ..configs::small(MixerKind::MinGru) };
+    let mut trained = SequenceModel::new(&config, 7, &Device::flex()).unwrap();
+    let head = trained.head.as_mut().expect("a head of its own");
+    head.weight = Param::from_tensor(Tensor::zeros(head.weight.dims(), &Device::flex()));
+    let model = deployed(&trained, &config);
+    let tokens: Vec<u32> = random_below(VOCAB_SIZE, 40, 3).into_iter().map(|token| token as u32).collect();
+    let found = score(&model, Some(&model), &tokens, &AtomicBool::new(false)).unwrap().unwrap();
+    assert_eq!((found.evaluation.accuracy, found.agreement), (Some(0.0), Some(1.0)));
+    assert!((found.evaluation.loss - (VOCAB_SIZE as f64).ln()).abs() < 1e-12, "{}", found.evaluation.loss);
 }
 
 #[test]

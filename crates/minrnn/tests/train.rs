@@ -174,6 +174,7 @@ fn micro_batches_are_averaged_as_if_they_were_one_batch() {
     assert!(expected.len() > 10);
     for (name, expected) in &expected {
         let largest = expected.iter().fold(1e-6f32, |largest, x| largest.max(x.abs()));
+        assert_eq!(training[name].len(), expected.len(), "{name}");
         for (found, expected) in training[name].iter().zip(expected) {
             assert!((found - expected).abs() < 2e-5 * largest, "{name}: {found} {expected}");
         }
@@ -201,6 +202,7 @@ fn the_clip_is_one_factor_for_all_gradients_together() {
     assert!((norm(&clipped) / 0.1 - 0.01).abs() < 1e-6, "{}", norm(&clipped));
     let factor = (0.01 / free_norm) as f32;
     for (name, free) in &free {
+        assert_eq!(free.len(), clipped[name].len(), "{name}");
         for (free, clipped) in free.iter().zip(&clipped[name]) {
             assert!((clipped - free * factor).abs() <= 1e-4 * (free * factor).abs() + 1e-12, "{name}");
         }

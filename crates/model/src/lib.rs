@@ -32,6 +32,8 @@ mod first_few;
 mod foreign_weights;
 mod hex;
 mod likeliest;
+#[cfg(feature = "std")]
+mod log_sum_exp;
 mod mixer_kind;
 mod packed;
 mod spec;
@@ -64,6 +66,8 @@ pub use first_few::first_few;
 pub use foreign_weights::INDEX_FILE;
 pub use hex::hex;
 pub use likeliest::likeliest;
+#[cfg(feature = "std")]
+pub use log_sum_exp::log_sum_exp;
 pub use mixer_kind::MixerKind;
 pub use packed::{PackedFile, Section, TensorEntry};
 pub use spec::{HYENA_FEATURES, HYENA_HIDDEN, HYENA_TAPS, MLSTM_BLOCK, MixerSpec, Role, Setting, TensorSpec, Tensors, hyena_layers};

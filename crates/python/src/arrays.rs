@@ -90,7 +90,8 @@ impl Number for f64 {
 
     fn scalar(any: &Bound<'_, PyAny>) -> Result<Option<Self>> {
         let is_number = any.is_instance_of::<PyFloat>() || any.is_exact_instance_of::<PyInt>() || any.is_instance_of::<PyBool>();
-        if is_number { Ok(Some(any.extract()?)) } else { Ok(None) }
+        let too_large = |_| Failure::input("inputs: expected numbers, found one too large for 64 bits");
+        if is_number { any.extract().map(Some).map_err(too_large) } else { Ok(None) }
     }
 
     fn array(any: &Bound<'_, PyAny>) -> Result<Option<Array<Self>>> {

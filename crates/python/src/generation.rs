@@ -10,7 +10,7 @@ use crate::failure::{Failure, Mistake, Result, computed};
 use crate::inputs::{Form, Sequences, Steps, Width};
 use crate::remembered::{Remembered, Session};
 use crate::steps;
-use crate::threads::within;
+use crate::threads::{Reading, within};
 
 /// How much is generated, and how.
 pub(crate) struct Settings {
@@ -99,8 +99,8 @@ impl Going {
         let n = session.loaded.tokenizer().map_or(known.len(), |tokenizer| tokenizer.vocab_size());
         let mut choices = known[..n.min(known.len())].to_vec();
         let token = self.continuation.choose(&mut choices)?;
-        let pool = session.threads.pool(py, false)?;
-        sessions.set_threads(session.threads.most(false));
+        let pool = session.threads.pool(py, Reading::Step)?;
+        sessions.set_threads(session.threads.most(Reading::Step));
         let (state, workspace) = sessions.parts_mut();
         let model = &session.loaded.model;
         computed(py, || within(pool.as_deref(), || model.step_rows(&[0], &[token], state, known, workspace)))?;

@@ -8,6 +8,7 @@ use crate::arrays::{self, Array, Number};
 use crate::failure::{Failure, Mistake, Result};
 use crate::loaded::Loaded;
 use crate::rows::{is_table, of_table};
+use crate::texts::text;
 
 /// What stands at a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,7 +129,7 @@ impl Sequences {
 
 /// The tokens of texts, where texts were given.
 fn texts(loaded: &Loaded, any: &Bound<'_, PyAny>) -> Result<Option<(Vec<Vec<u32>>, Form)>> {
-    let tokens = |text: &Bound<'_, PyAny>| loaded.encode(text.py(), &text.extract::<String>()?);
+    let tokens = |any: &Bound<'_, PyAny>| loaded.encode(any.py(), &text(any, "inputs")?);
     if any.is_instance_of::<PyString>() {
         return Ok(Some((vec![tokens(any)?], Form::Alone)));
     }

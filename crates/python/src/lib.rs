@@ -20,6 +20,7 @@ mod session;
 mod signals;
 mod steps;
 mod table;
+mod texts;
 mod threads;
 mod training;
 mod trajectories;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use minrnn::data::table::number_names;
-use minrnn_stream::{AlignedBytes, Reads};
+use minrnn_stream::{AlignedBytes, Reads, expect_table};
 use numpy::PyArrayDyn;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -17,6 +17,7 @@ use crate::loaded::Loaded;
 use crate::prediction::{Predicted, labels, predict};
 use crate::remembered::Session;
 use crate::session::saved_bytes;
+use crate::texts;
 use crate::threads::Threads;
 
 /// A trained model. What it remembers of sequences is in its sessions.
@@ -27,10 +28,10 @@ pub(crate) struct PyModel {
 
 impl PyModel {
     fn is_table(&self, table: Option<bool>) -> Result<bool> {
-        match (table, self.loaded.table.is_some()) {
-            (Some(true), false) => Err(Failure::new(Mistake::Kind, "the model was not trained on a table: it has no rows to read")),
-            (wanted, is_known) => Ok(wanted.unwrap_or(is_known)),
+        if table == Some(true) {
+            expect_table(self.loaded.table.as_ref())?;
         }
+        Ok(table.unwrap_or(self.loaded.table.is_some()))
     }
 }
 
@@ -75,8 +76,8 @@ impl PyModel {
     }
 
     /// The tokens of a text.
-    fn encode<'py>(&self, py: Python<'py>, text: &str) -> Result<Bound<'py, PyArrayDyn<u32>>> {
-        let tokens = self.loaded.encode(py, text)?;
+    fn encode<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> Result<Bound<'py, PyArrayDyn<u32>>> {
+        let tokens = self.loaded.encode(py, &texts::text(text, "text")?)?;
         arrays::filled(py, &[tokens.len()], |room: &mut [u32]| {
             room.copy_from_slice(&tokens);
             Ok(())
@@ -180,6 +181,11 @@ impl PyModel {
     #[getter]
     fn _task(&self) -> Result<String> {
         json(&self.loaded.table)
+    }
+
+    /// The same, which refuses a model that has none.
+    fn _table_task(&self) -> Result<String> {
+        json(expect_table(self.loaded.table.as_ref())?)
     }
 
     /// What the numbers that are predicted are called, of forecasts those at one step, with the place of each; none where there is no task on tables.

@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use minrnn::data::table::{Prediction, Series, TableSource, TableTask, notes, read_labels, read_series_from};
 use minrnn::{Error, deployed};
+use minrnn_stream::expect_table;
 use numpy::PyArrayDyn;
 use pyo3::prelude::*;
 
 use crate::arrays::filled;
-use crate::failure::{Failure, Mistake, Result};
+use crate::failure::{Failure, Result};
 use crate::handed::Read;
 use crate::loaded::Loaded;
 use crate::signals::interruptible;
 use crate::table::prediction;
-use crate::threads::{Threads, within};
+use crate::threads::{Reading, Threads, within};
 
 /// What sentences call the tables.
 const TABLE: &str = "the table";
@@ -33,7 +34,7 @@ pub(crate) fn predict<'py>(
     threads: Threads,
 ) -> Result<Predicted<'py>> {
     let task = task(loaded)?;
-    let pool = threads.pool(py, true)?;
+    let pool = threads.pool(py, Reading::Sequences)?;
     let found = interruptible(py, |stop| {
         within(pool.as_deref(), || {
             let (mut file, mut file_to_come) = (PathBuf::new(), PathBuf::new());
@@ -67,7 +68,7 @@ pub(crate) fn labels(py: Python<'_>, loaded: &Arc<Loaded>, table: Read) -> Resul
 }
 
 fn task(loaded: &Loaded) -> Result<&TableTask> {
-    loaded.table.as_ref().ok_or_else(|| Failure::new(Mistake::Kind, "the model was not trained on a table: it has no rows to read"))
+    Ok(expect_table(loaded.table.as_ref())?)
 }
 
 /// `error` as a sentence in which a table in memory is no file.

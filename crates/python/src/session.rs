@@ -7,7 +7,7 @@ use minrnn::output::expect_harmless;
 use minrnn_model::write_atomic;
 use numpy::PyArrayDyn;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::PyBytes;
 
 use crate::arrays;
 use crate::counts;
@@ -15,6 +15,7 @@ use crate::failure::{Failure, Mistake, Result, apart};
 use crate::generation::{Generation, Settings};
 use crate::inputs::Sequences;
 use crate::remembered::Session;
+use crate::texts::texts;
 use crate::{steps, table};
 
 #[pymethods]
@@ -195,7 +196,7 @@ impl Session {
         min_p: f64,
         repetition_penalty: f64,
         #[pyo3(from_py_with = counts::seed)] seed: u64,
-        #[pyo3(from_py_with = texts)] stop: Vec<String>,
+        #[pyo3(from_py_with = stop_strings)] stop: Vec<String>,
         tokens: bool,
     ) -> Result<Generation> {
         let sampling = minrnn_stream::Sampling { temperature, top_k, top_p, min_p, repetition_penalty, seed };
@@ -214,12 +215,8 @@ impl Session {
     }
 }
 
-/// Texts of a list, or one alone, which Python has for a list of its characters.
-fn texts(any: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
-    match any.is_instance_of::<PyString>() {
-        true => Ok(vec![any.extract()?]),
-        false => any.extract(),
-    }
+fn stop_strings(any: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    Ok(texts(any, "stop")?)
 }
 
 /// What was saved: the bytes, or those of the file that is named.

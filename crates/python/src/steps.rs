@@ -12,7 +12,7 @@ use crate::arrays::filled;
 use crate::failure::{Result, computed};
 use crate::inputs::{self, Form, Sequences, Steps, Width};
 use crate::remembered::Session;
-use crate::threads::within;
+use crate::threads::{Reading, within};
 
 /// Multiply-adds between two looks at whether the user wants to stop: some tens of milliseconds.
 const BETWEEN_SIGNALS: usize = 1 << 31;
@@ -28,8 +28,8 @@ pub(crate) fn step<'py>(
     is_one: bool,
 ) -> Result<Bound<'py, PyArrayDyn<f32>>> {
     let (py, model) = (inputs.py(), &session.loaded.model);
-    let pool = session.threads.pool(py, false)?;
-    sessions.set_threads(session.threads.most(false));
+    let pool = session.threads.pool(py, Reading::Step)?;
+    sessions.set_threads(session.threads.most(Reading::Step));
     let (state, workspace) = sessions.parts_mut();
     let shape = [rows.len(), model.outputs()];
     match session.width() {
@@ -109,9 +109,9 @@ pub(crate) fn prefill<'py>(
 ) -> Result<Bound<'py, PyArrayDyn<f32>>> {
     let model = &session.loaded.model;
     let (shape, longest) = ([rows.len(), model.outputs()], sequences.lens().into_iter().max().unwrap_or(0));
-    let pool = session.threads.pool(py, true)?;
+    let pool = session.threads.pool(py, Reading::Sequences)?;
     let pool = pool.as_deref();
-    sessions.set_threads(session.threads.most(true));
+    sessions.set_threads(session.threads.most(Reading::Sequences));
     let (state, workspace) = sessions.parts_mut();
     let chunk = chunk(model, rows.len());
     filled(py, &shape[usize::from(sequences.form == Form::Alone)..], |room| {
@@ -156,7 +156,7 @@ pub(crate) fn forward<'py>(
     rows: &[usize],
     wanted: Wanted,
 ) -> Result<Bound<'py, PyAny>> {
-    sessions.set_threads(session.threads.most(true));
+    sessions.set_threads(session.threads.most(Reading::Sequences));
     forward_by(py, session, sessions.parts_mut(), sequences, rows, wanted)
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn forward_by<'py>(
         Wanted::Outputs => model.outputs(),
         Wanted::Features | Wanted::Hidden(_) => model.config().d_model,
     };
-    let pool = session.threads.pool(py, true)?;
+    let pool = session.threads.pool(py, Reading::Sequences)?;
     let mut picked = state.select(rows)?;
     let lens = sequences.lens();
     let mut read = |at: usize, room: &mut [f32]| -> Result<()> {

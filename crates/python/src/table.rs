@@ -1,18 +1,18 @@
 //! Rows of a table in its units in, predictions in its units out.
 
 use minrnn_model::TableTask;
-use minrnn_stream::{Model, Sessions, TableSessions, expect_numbers};
+use minrnn_stream::{Model, Sessions, TableSessions, expect_numbers, expect_table};
 use numpy::PyArrayDyn;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::arrays::filled;
-use crate::failure::{Failure, Mistake, Result, computed};
+use crate::failure::{Failure, Result, computed};
 use crate::inputs::{self, Form, Sequences, Steps};
 use crate::remembered::Session;
 use crate::rows::{is_table, of_row, of_table};
 use crate::steps::{self, Wanted};
-use crate::threads::within;
+use crate::threads::{Reading, within};
 
 /// Steps of a sequence between two looks at whether the user wants to stop.
 const BETWEEN_SIGNALS: usize = 1024;
@@ -26,10 +26,9 @@ struct Table<'a> {
 
 impl<'a> Table<'a> {
     fn new(session: &'a Session, sessions: &'a mut Sessions) -> Result<Self> {
-        match (sessions, &session.loaded.table) {
-            (Sessions::Table(sessions), Some(task)) => Ok(Self { model: &session.loaded.model, task, sessions }),
-            _ => Err(Failure::new(Mistake::Kind, "the model was not trained on a table: it has no rows to read")),
-        }
+        let task = expect_table(session.loaded.table.as_ref().filter(|_| session.is_table))?;
+        let Sessions::Table(sessions) = sessions else { unreachable!("the sessions read rows of a table") };
+        Ok(Self { model: &session.loaded.model, task, sessions })
     }
 
     /// Reads a row of each of the sessions `rows`, and writes what is predicted.
@@ -62,8 +61,8 @@ pub(crate) fn step<'py>(
     is_one: bool,
 ) -> Result<Bound<'py, PyArrayDyn<f64>>> {
     let py = inputs.py();
-    let pool = session.threads.pool(py, false)?;
-    sessions.set_threads(session.threads.most(false));
+    let pool = session.threads.pool(py, Reading::Step)?;
+    sessions.set_threads(session.threads.most(Reading::Step));
     let mut table = Table::new(session, sessions)?;
     let (values, is_alone) = match inputs.cast::<PyDict>() {
         Ok(row) if rows.len() == 1 => (of_row(table.task, row)?, true),
@@ -93,8 +92,8 @@ fn read(
     let Steps::Table(numbers) = &sequences.steps else { unreachable!("the sessions read rows of a table") };
     let (width, lens) = (sequences.width, sequences.lens());
     let longest = lens.iter().copied().max().unwrap_or(0);
-    let pool = session.threads.pool(py, false)?;
-    sessions.set_threads(session.threads.most(false));
+    let pool = session.threads.pool(py, Reading::Step)?;
+    sessions.set_threads(session.threads.most(Reading::Step));
     // Who stops it on the way, or gave a row that cannot be read, finds the sessions as they were.
     let mut picked = sessions.select(rows)?;
     let mut table = Table::new(session, &mut picked)?;
@@ -130,7 +129,7 @@ pub(crate) fn embed<'py>(
     wanted: Wanted,
 ) -> Result<Bound<'py, PyAny>> {
     let Steps::Table(numbers) = &sequences.steps else { unreachable!("the sessions read rows of a table") };
-    sessions.set_threads(session.threads.most(true));
+    sessions.set_threads(session.threads.most(Reading::Sequences));
     let mut picked = sessions.select(rows)?;
     let Table { task, sessions: reading, .. } = Table::new(session, &mut picked)?;
     let all: Vec<usize> = (0..rows.len()).collect();

@@ -3,13 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use minrnn::train::MAX_THREADS;
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::failure::{Failure, Mistake, Result};
-
-/// No pool has more threads, as the command has none.
-const MOST: usize = 1024;
 
 /// The pools of one process, by the number of their threads.
 struct Pools {
@@ -47,10 +45,19 @@ pub(crate) fn new_pool(threads: usize) -> Result<ThreadPool> {
 
 /// Refuses more threads than any pool may have.
 fn expect_few(threads: usize) -> Result<()> {
-    if threads <= MOST {
+    if threads <= MAX_THREADS {
         return Ok(());
     }
-    Err(Failure::input(format!("threads must be at most {MOST}, with 0 for every core, found {threads}")))
+    Err(Failure::input(format!("threads must be at most {MAX_THREADS}, with 0 for every core, found {threads}")))
+}
+
+/// What a call reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// One step of each row.
+    Step,
+    /// Whole sequences.
+    Sequences,
 }
 
 /// How many threads the calls of a session take.
@@ -68,17 +75,18 @@ impl Threads {
         threads.map_or(Ok(Self::Auto), |threads| expect_few(threads).map(|()| Self::AtMost(threads)))
     }
 
-    /// Most threads of a call, 0 for all, where it reads `whole` sequences or a step.
-    pub fn most(self, whole: bool) -> usize {
-        match self {
-            Self::Auto => usize::from(!whole),
-            Self::AtMost(most) => most,
+    /// Most threads of a call, 0 for all.
+    pub fn most(self, reading: Reading) -> usize {
+        match (self, reading) {
+            (Self::Auto, Reading::Step) => 1,
+            (Self::Auto, Reading::Sequences) => 0,
+            (Self::AtMost(most), _) => most,
         }
     }
 
     /// The pool that such a call takes, where it takes one.
-    pub fn pool(self, py: Python<'_>, whole: bool) -> Result<Option<Arc<ThreadPool>>> {
-        if self.most(whole) == 1 { Ok(None) } else { pool(py, 0).map(Some) }
+    pub fn pool(self, py: Python<'_>, reading: Reading) -> Result<Option<Arc<ThreadPool>>> {
+        if self.most(reading) == 1 { Ok(None) } else { pool(py, 0).map(Some) }
     }
 }
 

@@ -56,8 +56,16 @@ struct Kept {
     baselines: Vec<Baseline>,
 }
 
-/// The baselines of each column of `target`, kept in `folder` once they are computed. A text is only fetched where `may_fetch`; a column whose
-/// data are not there has none.
+/// What is done about a text that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissingText {
+    /// It is fetched.
+    Fetched,
+    /// What is asked of it stays open.
+    LeftOut,
+}
+
+/// The baselines of each column of `target`, kept in `folder` once they are computed; a column whose data are not there has none.
 ///
 /// # Errors
 /// When the disk refuses or the machine fails.
@@ -67,7 +75,7 @@ pub fn baselines(
     cells: &[Cell],
     options: &Options,
     host: &mut dyn Host,
-    may_fetch: bool,
+    missing_text: MissingText,
 ) -> Result<Vec<Vec<Baseline>>> {
     let of_column = |(at, column): (usize, &crate::Line)| {
         let training = cells.iter().filter(|cell| cell.column == at).find_map(|cell| match &cell.job {
@@ -84,7 +92,7 @@ pub fn baselines(
         if let Some(kept) = folder::read::<Kept>(&path)?.filter(|kept| kept.of == of) {
             return Ok(kept.baselines);
         }
-        if training.experiment.data.task == Task::Text && options.text.is_none() && !may_fetch {
+        if training.experiment.data.task == Task::Text && options.text.is_none() && missing_text == MissingText::LeftOut {
             return Ok(Vec::new());
         }
         let computed = training::with_data(training, 1, options, host).and_then(|experiment| Ok(compute(&experiment)?));

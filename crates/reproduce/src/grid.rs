@@ -23,6 +23,8 @@ pub struct Grid<'a> {
     pub baselines: Vec<Vec<Baseline>>,
     /// The lengths that a formal language is learned at, for each column; none of other tasks.
     pub learned_lengths: Vec<Option<(usize, usize)>>,
+    /// What the loss of its trainings is, with its unit; none where nothing is trained.
+    pub loss: Option<&'static str>,
 }
 
 /// What is known of a cell.
@@ -57,7 +59,7 @@ impl<'a> Grid<'a> {
     /// Nothing but the target.
     pub fn empty(target: &'a Target, scale: Scale, command: String) -> Self {
         let (cells, readings) = (Vec::new(), Vec::new());
-        Self { target, scale, command, cells, readings, baselines: Vec::new(), learned_lengths: Vec::new() }
+        Self { target, scale, command, cells, readings, baselines: Vec::new(), learned_lengths: Vec::new(), loss: None }
     }
 
     /// The reading of a cell's model.

@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 //!
 //! A [`Target`] is planned at a scale ([`plan`]), its trainings are run or gone on with and its measurements made
-//! ([`Reproduction::carry_out`]), and what there is by then is gathered in a [`Grid`] and written ([`write()`]) after every run.
+//! ([`Reproduction::carry_out`]), and what there is by then is gathered in a [`Grid`] and written ([`write_tables`]) after every run.
 #![deny(missing_docs)]
 
 mod baseline;
@@ -39,4 +39,4 @@ pub use reproduction::{Open, Reproduction, Wanted};
 pub use training::{Options, OwnText, Run};
 pub use unfinished::Begun;
 pub use verdict::{Order, Verdict};
-pub use write::{markdown, write, write_index};
+pub use write::{markdown, write, write_index, write_tables};

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use minrnn_bench::Line;
 
 use self::jobs::Task;
-use crate::baseline::baselines;
+use crate::baseline::{MissingText, baselines};
 use crate::catalog::Line as TargetLine;
 use crate::count::count_parameters;
 use crate::estimate::Cost;
@@ -78,7 +78,7 @@ impl Reproduction {
     pub fn carry_out<'a>(&self, work: &[(&'a Target, &[Cell])], host: &mut (dyn Host + Send), stop: &AtomicBool) -> Result<Vec<Grid<'a>>> {
         let mut grids = Vec::new();
         for &(target, cells) in work {
-            grids.push(self.look_up(target, cells, host, true)?);
+            grids.push(self.look_up(target, cells, host, MissingText::Fetched)?);
         }
         let mut known = BTreeSet::new();
         let queues: Vec<Vec<Task>> = (0..work.len()).map(|at| self.queue(at, work[at], &mut known)).collect();
@@ -112,8 +112,8 @@ impl Reproduction {
     /// # Errors
     /// When results cannot be read, or pages not be written.
     pub fn write_pages<'a>(&self, target: &'a Target, cells: &[Cell], host: &mut dyn Host) -> Result<Grid<'a>> {
-        let grid = self.look_up(target, cells, host, false)?;
-        write::write(&grid, &self.folder, true)?;
+        let grid = self.look_up(target, cells, host, MissingText::LeftOut)?;
+        write::write(&grid, &self.folder)?;
         Ok(grid)
     }
 
@@ -193,7 +193,7 @@ impl Reproduction {
                 host.notice(Notice::NotDone(why));
             }
             task.set(grid, run);
-            write::write(grid, &self.folder, false)?;
+            write::write_tables(grid, &self.folder)?;
         }
         Ok(())
     }
@@ -230,7 +230,7 @@ impl Reproduction {
                     Err(error) if error.is_wrong_input() => Filled::Untimed(host.sentence(&error)),
                     Err(error) => return Err(error),
                 };
-                write::write(grid, &self.folder, false)?;
+                write::write_tables(grid, &self.folder)?;
             }
         }
         Ok(())
@@ -259,18 +259,20 @@ impl Reproduction {
                 }
             }
         }
-        write::write(grid, &self.folder, true)?;
+        write::write(grid, &self.folder)?;
         write::write_index(&self.folder, self.scale)
     }
 
     /// What is known of a target before anything is done.
-    fn look_up<'a>(&self, target: &'a Target, cells: &[Cell], host: &mut dyn Host, may_fetch: bool) -> Result<Grid<'a>> {
+    fn look_up<'a>(&self, target: &'a Target, cells: &[Cell], host: &mut dyn Host, missing_text: MissingText) -> Result<Grid<'a>> {
         // What is to be made anew is there until then.
         let options = Options { replace: false, retry_failed: false, ..self.options.clone() };
         let mut grid = Grid::empty(target, self.scale, host.command(target));
         grid.cells = target.rows.iter().map(|_| Vec::new()).collect();
         grid.readings = target.rows.iter().map(|_| Vec::new()).collect();
         grid.learned_lengths = vec![None; target.columns.len()];
+        grid.loss =
+            cells.iter().find_map(|cell| if let Job::Train(training) = &cell.job { Some(training.experiment.loss()) } else { None });
         for cell in cells {
             grid.readings[cell.row].push(match &cell.job {
                 Job::Train(training) => training.experiment.reading(),
@@ -291,7 +293,7 @@ impl Reproduction {
                 Job::Quote(why) => Filled::Quoted(why.clone()),
             });
         }
-        grid.baselines = baselines(&self.folder, target, cells, &self.options, host, may_fetch)?;
+        grid.baselines = baselines(&self.folder, target, cells, &self.options, host, missing_text)?;
         Ok(grid)
     }
 }

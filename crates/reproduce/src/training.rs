@@ -1,5 +1,7 @@
 //! One training of a cell: begun, gone on with where it stopped, or left alone where it is over.
 
+mod attempt;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,17 +11,14 @@ use minrnn::RunProblem;
 use minrnn::data::{shakespeare, text_sha256};
 use minrnn::device::DeviceChoice;
 use minrnn::memory::Size;
-use minrnn::train::{
-    EXPERIMENT_FILE, Ending, Event, Experiment, METRICS_FILE, Record, RunDir, Task, Trainer, find_data, read_metrics, training_memory,
-};
-use minrnn_model::{create_directories, hex, sync_directory, write_atomic};
+use minrnn::train::{EXPERIMENT_FILE, Experiment, RunDir, Task, find_data};
+use minrnn_model::{hex, sync_directory, write_atomic};
 use serde::Deserialize;
 
 use crate::folder::{self, Folder};
-use crate::lengths::{by_length, longer};
 use crate::outcome::{Failure, Origin, Outcome};
-use crate::unfinished::{Begun, Copy, Follower, without_paths};
-use crate::{Error, FolderProblem, Host, Notice, Result, Training};
+use crate::unfinished::{Begun, Copy};
+use crate::{Error, FolderProblem, Host, Result, Training};
 
 const RESULT: &str = "result.json";
 const FAILED: &str = "failed.json";
@@ -212,7 +211,7 @@ pub fn carry_out(
     stop: &AtomicBool,
 ) -> Result<Run> {
     let directory = folder.training(&training.id, seed);
-    match try_out(folder, training, seed, options, host, stop) {
+    match attempt::carry_out(folder, training, seed, options, host, stop) {
         Err(Error::Library(failure @ minrnn::Error::NonFinite { .. })) => {
             let sentence = failure.to_string();
             let device = experiment(training, seed, options).train.device;
@@ -226,100 +225,6 @@ pub fn carry_out(
         Err(error) if error.is_wrong_input() => Ok(Run::Refused(host.sentence(&error))),
         outcome => outcome,
     }
-}
-
-fn try_out(folder: &Folder, training: &Training, seed: u64, options: &Options, host: &mut dyn Host, stop: &AtomicBool) -> Result<Run> {
-    let directory = &folder.training(&training.id, seed);
-    let experiment = with_data(training, seed, options, host)?;
-    let copy = Copy::at(folder.unfinished(&training.id, seed));
-    let other_text = other_text(directory, training, options)?.map(|problem| Error::folder(directory, problem));
-    let other = misfit(directory, &experiment)?.or(other_text);
-    let other_copy = misfit(copy.path(), &experiment)?;
-    if let Some(misfit) = other.or(other_copy) {
-        if !options.replace {
-            return Err(misfit);
-        }
-        copy.remove()?;
-        remove(directory, "replaced")?;
-    }
-    training_memory(&experiment)?.expect_room(experiment.train.memory_limit)?;
-    // What failed begins anew, and what is asked for anew too.
-    let outcome: Option<Outcome> = folder::read(&directory.join(RESULT))?;
-    if directory.join(FAILED).exists() || options.replace && outcome.is_some_and(|outcome| outcome.best_iteration == 0) {
-        copy.remove()?;
-        remove(directory, "failed")?;
-    }
-    // What an interrupted removal left behind.
-    for word in REMOVED {
-        remove_aside(&aside(directory, word))?;
-    }
-    // New or not is seen under the run's lock: another process may have begun it, or come to its end, since it was looked up.
-    create_directories(directory).map_err(|source| minrnn::Error::io("create the run directory", directory, source))?;
-    let run = RunDir::open(directory)?;
-    if let Some(outcome) = folder::read(&directory.join(RESULT))? {
-        // Another process came to the end of it before this one held it.
-        copy.remove()?;
-        return Ok(Run::Done(Box::new(outcome)));
-    }
-    let before = copy.bring_back(&run)?;
-    let origin = Origin::here(experiment.train.device.to_string(), host.commit());
-    let mut trainer = Trainer::new(experiment, run)?;
-    let by_accuracy = trainer.data().is_scored_by_accuracy();
-    let mut follower = Follower::new(&copy, directory, trainer.experiment(), trainer.progress(), by_accuracy, before, origin.clone())?;
-    if let [.., before, now] = follower.stretches()
-        && !before.is_like(now)
-    {
-        host.notice(Notice::OtherMachine { iteration: now.from, before: &before.origin.machine, now: &now.origin.machine });
-    }
-    host.notice(Notice::Training(&trainer));
-    let mut uncopied = None;
-    let outcome = trainer.run_and_record(stop, |event| {
-        match *event {
-            Event::Evaluated { iteration, evaluation, .. } => follower.evaluated(&Record::Eval {
-                iteration,
-                train_loss: None,
-                test_loss: evaluation.loss,
-                test_accuracy: evaluation.accuracy,
-            }),
-            // The run itself is safe without its copy.
-            Event::Saved(_) if uncopied.is_none() => uncopied = follower.saved(false).err(),
-            _ => {}
-        }
-        host.notice(Notice::Event(event));
-    });
-    host.notice(Notice::Paused);
-    if let Some(error) = &uncopied {
-        let sentence = format!("no copy of the unfinished run could be kept for other machines: {}", host.sentence(error));
-        host.notice(Notice::NotDone(&sentence));
-    }
-    let ending = outcome?;
-    if ending == Ending::Stopped {
-        follower.saved(true)?;
-        return Ok(copy.read()?.map_or(Run::Open, |begun| Run::Begun(Box::new(begun))));
-    }
-    host.notice(Notice::Ended(ending, &trainer));
-    let Some(report) = trainer.final_report(stop)? else { return Ok(Run::Open) };
-    let log = read_metrics(directory.join(METRICS_FILE))?;
-    let experiment = trainer.experiment();
-    let Some(lengths) = by_length(experiment, &report.checkpoint, stop)? else { return Ok(Run::Open) };
-    let is_solved = ending == Ending::Solved;
-    let Some(longer) = longer(experiment, &report.checkpoint, if is_solved { &training.longer } else { &[] }, stop)? else {
-        return Ok(Run::Open);
-    };
-    let stretches = match follower.all_stretches(trainer.progress().iteration) {
-        [_] => Vec::new(),
-        several => several.to_vec(),
-    };
-    let text_sha256 = options.other_text(training).map(str::to_owned);
-    let outcome = Outcome { lengths, longer, stretches, text_sha256, ..Outcome::new(&trainer, ending, &report, &log, origin) };
-    let settings = without_paths(experiment)?;
-    folder::write(&directory.join(RESULT), &outcome)?;
-    drop(trainer);
-    copy.remove()?;
-    if !options.keep_models {
-        shed(directory, &settings)?;
-    }
-    Ok(Run::Done(Box::new(outcome)))
 }
 
 /// Words in the names of runs on their way out.

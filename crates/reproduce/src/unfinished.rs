@@ -16,15 +16,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use minrnn::train::{
-    CHECKPOINTS, EXPERIMENT_FILE, Experiment, METRICS_FILE, PROGRESS_FILE, Pointer, Progress, Record, RunDir, TRAINING_FILE, checkpoint,
-    iteration_of, read_metrics,
+    CHECKPOINTS, EXPERIMENT_FILE, Experiment, MAX_EXPERIMENT_BYTES, METRICS_FILE, Pointer, Progress, Record, RunDir, TRAINING_FILE,
+    checkpoint, iteration_of, read_metrics,
 };
 use minrnn_model::{CheckpointFiles, DIGESTS_FILE, create_directories, read_text, write_atomic};
 use serde::{Deserialize, Serialize};
 
+use crate::Result;
 use crate::folder;
 use crate::outcome::{Origin, Point, Stretch};
-use crate::{Error, Result};
 
 /// The largest checkpoint that is copied.
 pub const MAX_BYTES: u64 = 5_000_000;
@@ -32,7 +32,6 @@ pub const MAX_BYTES: u64 = 5_000_000;
 const INTERVAL: Duration = Duration::from_secs(60);
 /// Most bytes that are read of a file of another machine's checkpoint.
 const MAX_FILE_BYTES: u64 = 2 * MAX_BYTES;
-const MAX_PROGRESS_BYTES: u64 = 1 << 16;
 const STATE: &str = "run.json";
 
 /// How far a run is.
@@ -142,7 +141,7 @@ impl Copy {
         // Before the checkpoint that knows of them.
         let log = begun.curve.iter().map(lines).collect::<minrnn::Result<String>>()?;
         write_atomic(run.file(METRICS_FILE), log.as_bytes())?;
-        let experiment = read_text(self.path.join(EXPERIMENT_FILE), MAX_PROGRESS_BYTES)?;
+        let experiment = read_text(self.path.join(EXPERIMENT_FILE), MAX_EXPERIMENT_BYTES)?;
         write_atomic(run.file(EXPERIMENT_FILE), experiment.as_bytes())?;
         run.save(named(&last), is_best, &[], |to| take(&last, to, |_| true))?;
         Ok(Some(begun))
@@ -267,19 +266,22 @@ impl<'a> Follower<'a> {
         self.begun.curve.extend(Point::of(record, self.by_accuracy));
     }
 
-    /// Makes a copy of the run as its last checkpoint has it, if the last copy is older than a minute or it is `now`.
+    /// Takes note of a new checkpoint: makes a copy of the run if the last one is older than a minute.
+    ///
+    /// # Errors
+    /// As [`copy_run`](Self::copy_run).
+    pub fn saved(&mut self) -> Result<()> {
+        if self.made.elapsed() < INTERVAL { Ok(()) } else { self.copy_run() }
+    }
+
+    /// Makes a copy of the run as its last checkpoint has it.
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn saved(&mut self, now: bool) -> Result<()> {
-        if !now && self.made.elapsed() < INTERVAL {
-            return Ok(());
-        }
+    pub fn copy_run(&mut self) -> Result<()> {
         self.made = Instant::now();
         let Some(last) = checkpoint(self.run, Pointer::Last)? else { return Ok(()) };
-        let path = last.join(PROGRESS_FILE);
-        let progress: Progress = serde_json::from_str(&read_text(&path, MAX_PROGRESS_BYTES)?)
-            .map_err(|error| Error::from(minrnn::Error::malformed(&path, error.to_string())))?;
+        let progress = Progress::read(&last)?;
         let size = bytes(&last)?;
         let begun = &mut self.begun;
         begun.iterations = progress.iteration;
@@ -298,6 +300,8 @@ impl<'a> Follower<'a> {
 
 #[cfg(test)]
 mod tests {
+    use minrnn::train::PROGRESS_FILE;
+
     use super::*;
 
     fn checkpoint_of(run: &RunDir, iteration: u64, is_best: bool, keep: &[u64]) {
@@ -333,11 +337,11 @@ mod tests {
         checkpoint_of(&run, 10, true, &[]);
         let mut follower = follow(&copy, &run, 0, None, "box");
         follower.evaluated(&Record::Eval { iteration: 10, train_loss: None, test_loss: 0.5, test_accuracy: Some(0.75) });
-        follower.saved(false).unwrap();
+        follower.saved().unwrap();
         assert!(!copy.path().exists(), "not within a minute");
-        follower.saved(true).unwrap();
+        follower.copy_run().unwrap();
         checkpoint_of(&run, 30, false, &[]);
-        follower.saved(true).unwrap();
+        follower.copy_run().unwrap();
         let begun = copy.read().unwrap().unwrap();
         assert_eq!((begun.iterations, begun.of, begun.curve.len(), begun.left_out_bytes), (30, 100, 1, None));
         assert_eq!(begun.stretches, [Stretch { origin: origin("box"), from: 0, to: 30 }]);
@@ -374,7 +378,7 @@ mod tests {
         let mut run = RunDir::create(parent.path().join("run")).unwrap();
         run.begin("").unwrap();
         checkpoint_of(&run, 10, true, &[]);
-        follow(&copy, &run, 0, None, "box").saved(true).unwrap();
+        follow(&copy, &run, 0, None, "box").copy_run().unwrap();
         let last = checkpoint(copy.path(), Pointer::Last).unwrap().unwrap();
         fs::write(last.join(TRAINING_FILE), "others").unwrap();
         fs::create_dir(parent.path().join("there")).unwrap();
@@ -388,7 +392,7 @@ mod tests {
             Ok(())
         });
         large.unwrap();
-        follow(&copy, &run, 10, None, "box").saved(true).unwrap();
+        follow(&copy, &run, 10, None, "box").copy_run().unwrap();
         let begun = copy.read().unwrap().unwrap();
         assert!(begun.iterations == 20 && begun.left_out_bytes.unwrap() > MAX_BYTES && !copy.path().join(CHECKPOINTS).exists());
     }

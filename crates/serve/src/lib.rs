@@ -6,11 +6,15 @@ mod cache;
 mod connections;
 mod counts;
 mod engine;
+mod error;
 mod job;
 mod logprobs;
 mod reading;
+mod served;
 mod server;
 mod settings;
 
-pub use server::{Error, Predictions, Predictor, Result, ServedModel, ServedTable, Server, Unpredicted};
+pub use error::{Error, Result};
+pub use served::{Accept, Predictions, Predictor, ServedModel, ServedTable, Unpredicted};
+pub use server::Server;
 pub use settings::Settings;

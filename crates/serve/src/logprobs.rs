@@ -1,5 +1,6 @@
 //! How probable a token was, and which were the likeliest.
 
+use minrnn_model::log_sum_exp;
 use minrnn_stream::{Error, Result};
 
 /// Of one token.
@@ -32,12 +33,6 @@ impl Logprob {
         likeliest.sort_unstable_by(likelier);
         Ok(Self { token, logprob: logprob(token), top: likeliest.into_iter().map(|token| (token, logprob(token))).collect() })
     }
-}
-
-fn log_sum_exp(logits: &[f32]) -> f64 {
-    let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let largest = f64::from(largest);
-    largest + logits.iter().map(|&logit| (f64::from(logit) - largest).exp()).sum::<f64>().ln()
 }
 
 #[cfg(test)]

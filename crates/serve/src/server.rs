@@ -2,105 +2,18 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use minrnn_model::Tokenizer;
-use minrnn_stream::Model;
 use rayon::ThreadPool;
 
 use crate::api::App;
 use crate::connections;
+use crate::error::{Error, Result};
+use crate::served::{ServedModel, ServedTable};
 use crate::settings::Settings;
 
 /// How often it is looked whether a stop was asked for.
 const GLANCE: Duration = Duration::from_millis(50);
-
-/// Shorthand for results of this crate.
-pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// Why there is no server.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// Models or settings that cannot be served.
-    #[error("{0}")]
-    Input(String),
-    /// The address is taken, or not one of this machine.
-    #[error("could not listen on {address}; choose another port, or an address of this machine")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// A thread could not be started.
-    #[error("could not start a thread: {0}")]
-    Start(std::io::Error),
-    /// A model whose sessions cannot be made.
-    #[error(transparent)]
-    Model(#[from] minrnn_stream::Error),
-    /// The connection to the network ended.
-    #[error("could not go on listening: {0}")]
-    Run(std::io::Error),
-}
-
-impl Error {
-    /// Whether what was given is at fault, and not the machine.
-    pub fn is_wrong_input(&self) -> bool {
-        matches!(self, Self::Input(_) | Self::Listen { .. })
-    }
-}
-
-/// A model of text and the name that requests call it by.
-#[derive(Debug)]
-pub struct ServedModel {
-    /// Its name.
-    pub name: String,
-    /// The model.
-    pub model: Model,
-    /// Its tokens.
-    pub tokenizer: Tokenizer,
-}
-
-/// A model of tables, which predicts for those of requests, and the name that they call it by.
-pub struct ServedTable {
-    /// Its name.
-    pub name: String,
-    /// What it says of itself in the list of models.
-    pub about: String,
-    /// What predicts.
-    pub predictor: Box<dyn Predictor>,
-}
-
-/// What is predicted for the sequences of a table.
-pub trait Predictor: Send + Sync {
-    /// The predictions for `table`, the bytes of a file, as CSV, or as a value of JSON where that is wanted. `future` are those of a file with the rows to
-    /// come, where they were sent. `stop` is raised when nobody waits any more; what is given then does not matter. It is called on a thread of its own,
-    /// one table at a time.
-    ///
-    /// # Errors
-    /// A sentence, and whether the table is at fault.
-    fn predict(&self, table: &[u8], future: Option<&[u8]>, json: bool, stop: &AtomicBool) -> Result<Predictions, Unpredicted>;
-}
-
-/// What was predicted.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Predictions {
-    /// The predictions, as CSV or JSON.
-    pub text: String,
-    /// What whoever reads them should know of the table, a sentence each.
-    pub notes: Vec<String>,
-}
-
-/// Why nothing was predicted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unpredicted {
-    /// What is wrong.
-    pub sentence: String,
-    /// Whether it is wrong with the table.
-    pub is_wrong_input: bool,
-}
 
 /// A server that listens already and answers once it [runs](Server::run).
 pub struct Server {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use minrnn_model::{ModelConfig, Pooling, Tokenizer, WeightFormat, Weights, write_safetensors};
-use minrnn_serve::{Error, Predictions, Predictor, ServedModel, ServedTable, Server, Settings, Unpredicted};
+use minrnn_serve::{Accept, Error, Predictions, Predictor, ServedModel, ServedTable, Server, Settings, Unpredicted};
 use minrnn_stream::Model;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Value, json};
@@ -107,13 +107,16 @@ impl Running {
 struct Echo;
 
 impl Predictor for Echo {
-    fn predict(&self, table: &[u8], future: Option<&[u8]>, json: bool, _stop: &AtomicBool) -> Result<Predictions, Unpredicted> {
+    fn predict(&self, table: &[u8], future: Option<&[u8]>, accept: Accept, _stop: &AtomicBool) -> Result<Predictions, Unpredicted> {
         let table = String::from_utf8(table.to_vec()).unwrap();
         if table.contains("wrong") || table == "failed" {
             return Err(Unpredicted { sentence: "there is no column 'x'".to_owned(), is_wrong_input: table != "failed" });
         }
         let future = future.map_or_else(String::new, |future| String::from_utf8(future.to_vec()).unwrap());
-        let text = if json { format!("[{:?}]", table + &future) } else { format!("csv {table}{future}") };
+        let text = match accept {
+            Accept::Json => format!("[{:?}]", table + &future),
+            Accept::Csv => format!("csv {table}{future}"),
+        };
         Ok(Predictions { notes: text.split('\n').skip(1).map(|line| format!("note on {line}")).collect(), text })
     }
 }
@@ -199,7 +202,7 @@ struct Counts {
 }
 
 impl Predictor for Slow {
-    fn predict(&self, table: &[u8], _future: Option<&[u8]>, _json: bool, stop: &AtomicBool) -> Result<Predictions, Unpredicted> {
+    fn predict(&self, table: &[u8], _future: Option<&[u8]>, _accept: Accept, stop: &AtomicBool) -> Result<Predictions, Unpredicted> {
         let Counts { at_once, most_at_once, ended } = &*self.0;
         most_at_once.fetch_max(at_once.fetch_add(1, SeqCst) + 1, SeqCst);
         let begun = Instant::now();

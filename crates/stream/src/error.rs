@@ -32,6 +32,9 @@ pub enum Error {
         /// What it was given.
         found: &'static str,
     },
+    /// Something that the model does not do.
+    #[error("{0}")]
+    Kind(&'static str),
     /// A number to be read that is none.
     #[error("number {column} of step {step} in sequence {sequence} is {value}, expected a finite number (all counted from 0)")]
     NotFinite {
@@ -97,7 +100,7 @@ impl Error {
             Self::Model(minrnn_model::Error::Io { .. }) => ErrorKind::File,
             Self::Model(minrnn_model::Error::Text(_) | minrnn_model::Error::Row(_)) => ErrorKind::Input,
             Self::Model(_) | Self::Prediction { .. } => ErrorKind::Model,
-            Self::Reads { .. } => ErrorKind::Kind,
+            Self::Reads { .. } | Self::Kind(_) => ErrorKind::Kind,
             Self::State(_) | Self::Logit { .. } => ErrorKind::State,
             Self::Memory(_) => ErrorKind::Memory,
             Self::Sampling(_) | Self::UnknownToken { .. } | Self::NotFinite { .. } | Self::Input(_) => ErrorKind::Input,

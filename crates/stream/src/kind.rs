@@ -2,7 +2,7 @@
 
 use minrnn_model::TableTask;
 
-use crate::{Model, Reads};
+use crate::{Error, Model, Reads, Result};
 
 /// What a model is for, by its task and what it reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +21,14 @@ pub enum ModelKind {
     Tokens,
     /// It reads numbers, of which no table is known.
     Values,
+}
+
+/// The task of a model that was trained on a table.
+///
+/// # Errors
+/// When it was not, and has none.
+pub fn expect_table(table: Option<&TableTask>) -> Result<&TableTask> {
+    table.ok_or(Error::Kind("the model was not trained on a table: it has no rows to read"))
 }
 
 impl ModelKind {

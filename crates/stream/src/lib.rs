@@ -60,7 +60,7 @@ mod workspace;
 pub use continuation::{Continuation, RECENT_TOKENS};
 pub use error::{Error, ErrorKind, Result, panic_words};
 pub use inside::Inside;
-pub use kind::ModelKind;
+pub use kind::{ModelKind, expect_table};
 pub use minrnn_kernels::weight_matrix::AlignedBytes;
 pub use minrnn_model;
 pub use model::{Model, PASS_STEPS};

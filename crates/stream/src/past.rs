@@ -77,6 +77,17 @@ impl Past {
         self.values.try_reserve_exact(room - self.values.len())
     }
 
+    /// Gives back the room of a pass of many tokens: all but that for what is seen and a quarter more.
+    pub(crate) fn shrink(&mut self, shape: &PastShape) {
+        let PastShape { width, tokens, .. } = *shape;
+        let most = tokens.saturating_add((tokens / 4).max(1)).saturating_mul(width);
+        if self.values.capacity() > most {
+            let held = self.values.len() / width;
+            self.values.drain(..held.saturating_sub(tokens) * width);
+            self.values.shrink_to(most);
+        }
+    }
+
     /// Lets go of tokens that are not seen any more where there is no room for `new` ones.
     pub(crate) fn settle(&mut self, shape: &PastShape, new: usize) {
         let held = self.values.len() / shape.width;
@@ -116,6 +127,23 @@ impl Past {
 mod tests {
     use super::*;
     use alloc::vec;
+
+    #[test]
+    fn the_room_of_a_long_pass_is_given_back() {
+        for tokens in [0, 1, 7, 40] {
+            let shape = PastShape { block: 0, width: 2, tokens };
+            let mut past = Past::default();
+            for new in [500, 1, 300] {
+                past.reserve(&shape, new, 512).unwrap();
+                past.settle(&shape, new);
+                (0..new).for_each(|at| past.push(&[at as f32, new as f32]));
+                let seen = past.seen(&shape).to_vec();
+                past.shrink(&shape);
+                assert_eq!(past.seen(&shape), seen);
+                assert!(past.values.capacity() <= 2 * (tokens + (tokens / 4).max(1)), "{}", past.values.capacity());
+            }
+        }
+    }
 
     #[test]
     fn the_newest_tokens_stay_however_they_come() {

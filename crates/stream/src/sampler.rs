@@ -56,6 +56,7 @@ impl From<Sampler> for Saved {
 #[derive(Debug, Clone, Copy)]
 struct Choice {
     token: u32,
+    logit: f32,
     weight: f64,
 }
 
@@ -166,10 +167,11 @@ impl Sampler {
         let Sampling { temperature, top_k, top_p, min_p, .. } = self.sampling;
         let choices = &mut self.choices;
         choices.clear();
-        let weighed = logits
-            .iter()
-            .enumerate()
-            .map(|(token, &logit)| Choice { token: token as u32, weight: exp((f64::from(logit) - best) / temperature) });
+        let weighed = logits.iter().enumerate().map(|(token, &logit)| Choice {
+            token: token as u32,
+            logit,
+            weight: exp((f64::from(logit) - best) / temperature),
+        });
         choices.extend(weighed.filter(|choice| choice.weight > 0.0));
         if top_k != 0 && top_k < choices.len() {
             choices.select_nth_unstable_by(top_k, likeliest_first);
@@ -224,7 +226,8 @@ fn arg_max(logits: &[f32]) -> Result<u32> {
 }
 
 fn likeliest_first(a: &Choice, b: &Choice) -> Ordering {
-    b.weight.total_cmp(&a.weight).then(a.token.cmp(&b.token))
+    // Different logits may have one weight.
+    b.logit.partial_cmp(&a.logit).unwrap_or(Ordering::Equal).then(a.token.cmp(&b.token))
 }
 
 #[cfg(test)]
@@ -244,6 +247,17 @@ mod tests {
             counts[sampler.sample(&mut logits.to_vec(), &[]).unwrap() as usize] += 1.0 / draws as f64;
         }
         counts
+    }
+
+    #[test]
+    fn the_likeliest_token_stays_where_weights_are_too_close_to_tell_apart() {
+        let close = [0.0, 1e-30, 2e-30];
+        for sampling in [Sampling { top_k: 2, ..Sampling::default() }, Sampling { top_p: 0.5, ..Sampling::default() }] {
+            let shares = shares(sampling, &close, 300);
+            assert!(shares[2] > 0.3 && shares[0] == 0.0, "{shares:?}");
+        }
+        let hot = Sampling { top_k: 2, temperature: 1e17, ..Sampling::default() };
+        assert_eq!(shares(hot, &[0.0, 0.5, 1.0], 300)[0], 0.0);
     }
 
     fn any_sampling() -> impl Strategy<Value = Sampling> {

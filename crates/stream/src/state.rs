@@ -172,11 +172,13 @@ impl PartialEq for State {
 impl State {
     /// `rows` copies of `first`.
     pub(crate) fn new(shape: StateShape, rows: usize, first: &[f32]) -> Result<Self> {
-        let mut values = room_for(rows, first.len())?;
-        (0..rows).for_each(|_| values.extend_from_slice(first));
         let mut pasts = Vec::new();
         let lists = rows.saturating_mul(shape.pasts.len());
-        pasts.try_reserve_exact(lists).map_err(|_| too_large(rows, shape.row_len()))?;
+        pasts.try_reserve_exact(lists).map_err(|_| too_large(rows, &shape))?;
+        let mut values = room_for(rows, &shape)?;
+        if !first.is_empty() {
+            (0..rows).for_each(|_| values.extend_from_slice(first));
+        }
         pasts.resize_with(lists, Past::default);
         Ok(Self { shape, rows, values, pasts })
     }
@@ -197,6 +199,12 @@ impl State {
         let lists = self.shape.pasts.len();
         let mut pasts = self.pasts.iter_mut().skip(row * lists).zip(&self.shape.pasts);
         pasts.try_for_each(|(past, shape)| past.reserve(shape, upcoming, at_once)).map_err(|_| no_room_for_past())
+    }
+
+    /// Gives back what session `row` has of room for passes of many tokens.
+    pub(crate) fn shrink(&mut self, row: usize) {
+        let lists = self.shape.pasts.len();
+        self.pasts.iter_mut().skip(row * lists).zip(&self.shape.pasts).for_each(|(past, shape)| past.shrink(shape));
     }
 
     /// The past tokens that each list of each session holds and a next token sees.
@@ -245,7 +253,7 @@ impl State {
     /// # Errors
     /// When there is no such row, or memory cannot hold so many.
     pub fn select(&self, rows: &[usize]) -> Result<Self> {
-        let mut values = room_for(rows.len(), self.shape.row_len())?;
+        let mut values = room_for(rows.len(), &self.shape)?;
         for &row in rows {
             values.extend_from_slice(self.row(row)?);
         }
@@ -293,7 +301,7 @@ impl State {
     /// When the states belong to models of different sizes, or memory cannot hold both; nothing is then added.
     pub fn append(&mut self, other: &State) -> Result<()> {
         self.expect_shape(&other.shape)?;
-        self.values.try_reserve(other.values.len()).map_err(|_| too_large(self.rows.saturating_add(other.rows), self.shape.row_len()))?;
+        self.values.try_reserve(other.values.len()).map_err(|_| too_large(self.rows.saturating_add(other.rows), &self.shape))?;
         let mut copies = Vec::new();
         copies.try_reserve_exact(other.pasts.len()).map_err(|_| no_room_for_past())?;
         for (past, shape) in other.pasts.iter().zip(other.shape.pasts.iter().cycle()) {
@@ -353,16 +361,17 @@ impl State {
 }
 
 /// An empty list with room for the numbers of `rows` sessions.
-fn room_for(rows: usize, row_len: usize) -> Result<Vec<f32>> {
+fn room_for(rows: usize, shape: &StateShape) -> Result<Vec<f32>> {
     let mut values = Vec::new();
-    match rows.checked_mul(row_len).map(|len| values.try_reserve_exact(len)) {
+    match rows.checked_mul(shape.row_len()).map(|len| values.try_reserve_exact(len)) {
         Some(Ok(())) => Ok(values),
-        _ => Err(too_large(rows, row_len)),
+        _ => Err(too_large(rows, shape)),
     }
 }
 
-fn too_large(rows: usize, row_len: usize) -> Error {
-    let bytes = row_len.saturating_mul(size_of::<f32>());
+fn too_large(rows: usize, shape: &StateShape) -> Error {
+    let lists = shape.pasts.len().saturating_mul(size_of::<Past>());
+    let bytes = shape.row_len().saturating_mul(size_of::<f32>()).saturating_add(lists);
     Error::Memory(format!("memory cannot hold {rows} sessions of {bytes} bytes each; ask for fewer"))
 }
 

@@ -35,7 +35,9 @@ impl TryFrom<Saved> for StopStrings {
     fn try_from(Saved { stops, held }: Saved) -> Result<Self> {
         let new = Self::new(&stops)?;
         let begins = |stop: &String| stop.len() > held.len() && stop.starts_with(&held);
-        if !held.is_empty() && !stops.iter().any(begins) {
+        // One that holds a whole stop string would have ended.
+        let is_over = stops.iter().any(|stop| held.contains(stop.as_str()));
+        if !held.is_empty() && (is_over || !stops.iter().any(begins)) {
             return Err(Error::Sampling(format!(
                 "the text '{held}' is held back, expected the beginning of a stop string; begin the text anew"
             )));
@@ -155,6 +157,7 @@ mod tests {
             (&["a", ""][..], "", "a stop string is empty"),
             (&["ab"], "ab", "the text 'ab' is held back, expected the beginning of a stop string"),
             (&["ab"], "b", "the text 'b' is held back"),
+            (&["b", "abc"], "ab", "the text 'ab' is held back"),
             (&[], "x", "the text 'x' is held back"),
         ] {
             let refused = read(stops, held).unwrap_err().to_string();

@@ -89,8 +89,8 @@ pub(crate) mod team {
     use super::Workers;
     use std::cell::UnsafeCell;
     use std::error::Error;
-    use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+    use std::sync::{Arc, OnceLock};
 
     /// Turns in a spin loop before the processor is offered to others: some tens of microseconds.
     const SPINS: u32 = 1 << 11;
@@ -101,6 +101,8 @@ pub(crate) mod team {
     const MOST_MEMBERS: usize = 0x0fff;
     /// Most pieces of a phase: their number and that of the claimed ones have 16 bits each of [`Team::word`], and all bits of the latter end the phase.
     const MOST_PIECES: usize = 0xffff;
+    /// Most helpers that a pass outside the pool asks for while so many have not come yet: a pool that is busy for long is not given work without end.
+    const MOST_WAITING: usize = 1 << 10;
     // Whatever a pass splits can be run.
     const _: () = assert!(super::PIECES * MOST_MEMBERS <= MOST_PIECES);
 
@@ -233,25 +235,38 @@ pub(crate) mod team {
 
     /// Runs `pass` with `members − 1` helpers, as far as the pool has threads to spare.
     pub(crate) fn fork_join<R: Send>(members: usize, pass: impl FnOnce(&Workers<'_>) -> R + Send) -> R {
+        if rayon::current_thread_index().is_some() {
+            let team = Team::new(members);
+            return rayon::join(|| lead(&team, pass), || helpers(&team, members - 1)).0;
+        }
+        // A thread outside the pool leads itself: handing the pass over would cost more than the box of a spawned job. The jobs own the team, so that
+        // one which the pool has no thread for yet is not waited for: it finds the pass over.
+        static WAITING: AtomicUsize = AtomicUsize::new(0);
+        let team = Arc::new(Team::new(members));
+        for _ in 1..members {
+            if WAITING.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
+                WAITING.fetch_sub(1, Ordering::Relaxed);
+                break;
+            }
+            let team = Arc::clone(&team);
+            rayon::spawn(move || {
+                WAITING.fetch_sub(1, Ordering::Relaxed);
+                team.help();
+            });
+        }
+        lead(&team, pass)
+    }
+
+    /// Runs `pass` with whoever helps, and sends them away.
+    fn lead<R>(team: &Team, pass: impl FnOnce(&Workers<'_>) -> R) -> R {
         struct Leave<'a>(&'a Team);
         impl Drop for Leave<'_> {
             fn drop(&mut self) {
                 self.0.word.store(LEAVE, Ordering::Release);
             }
         }
-        let team = Team::new(members);
-        let lead = || {
-            let _leave = Leave(&team);
-            pass(&Workers::Team(&team))
-        };
-        if rayon::current_thread_index().is_some() {
-            return rayon::join(lead, || helpers(&team, members - 1)).0;
-        }
-        // A thread outside the pool leads itself: handing the pass over would cost more than the box of a spawned job.
-        rayon::in_place_scope(|scope| {
-            (1..members).for_each(|_| scope.spawn(|_| team.help()));
-            lead()
-        })
+        let _leave = Leave(team);
+        pass(&Workers::Team(team))
     }
 
     /// `n` helpers, by joins, whose jobs live on the stack.
@@ -266,6 +281,9 @@ pub(crate) mod team {
     #[cfg(test)]
     mod tests {
         use super::*;
+        use std::sync::Barrier;
+        use std::sync::mpsc::channel;
+        use std::time::Duration;
 
         fn pool() -> rayon::ThreadPool {
             rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap()
@@ -297,6 +315,27 @@ pub(crate) mod team {
                     scope.spawn(|| (0..50).for_each(|_| pool.install(|| fork_join(3, count))));
                 }
             });
+        }
+
+        #[test]
+        fn a_pass_outside_a_pool_waits_for_no_thread_of_it() {
+            let threads = rayon::current_num_threads();
+            let gates = Arc::new([Barrier::new(threads + 1), Barrier::new(threads + 1)]);
+            for _ in 0..threads {
+                let gates = Arc::clone(&gates);
+                rayon::spawn(move || _ = gates.each_ref().map(Barrier::wait));
+            }
+            // Every thread of the pool waits for this one now.
+            gates[0].wait();
+            let (sender, done) = channel();
+            std::thread::spawn(move || {
+                // More than are ever asked for at once.
+                (0..2 * MOST_WAITING).for_each(|_| fork_join(3, count));
+                sender.send(()).unwrap();
+            });
+            let done = done.recv_timeout(Duration::from_secs(100));
+            gates[1].wait();
+            assert_eq!(done, Ok(()));
         }
 
         #[test]

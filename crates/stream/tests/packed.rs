@@ -218,6 +218,7 @@ fn files_whose_embedding_and_head_are_bf16_beside_int4_are_read() {
     std::fs::write(&from, &old).unwrap();
     PackedModel::repack(&from, &to, WeightFormat::Int4).unwrap();
     let (again, expected) = (tensors_of(&std::fs::read(&to).unwrap()), tensors_of(&four));
+    assert_eq!(again.len(), expected.len());
     for (again, expected) in again.iter().zip(&expected) {
         assert_eq!((&again.0, again.1), (&expected.0, expected.1));
         assert!(is_token(&again.0) || again.2 == expected.2, "{} is kept to the bit", again.0);

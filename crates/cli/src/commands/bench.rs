@@ -10,6 +10,7 @@ use anyhow::{Context, anyhow};
 use burn::tensor::Device;
 use clap::Subcommand;
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
+use minrnn::train::MAX_THREADS;
 use minrnn_bench::{Bench, Build, Case, Line, Place, Plan, SCAN, default_scans, machine, measure, measure_scan, measure_tasks};
 use minrnn_model::{MixerKind, WeightFormat};
 
@@ -54,7 +55,7 @@ enum BenchArgs {
 #[derive(clap::Args, Clone)]
 struct RunArgs {
     /// Number of threads [default: all cores]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_THREADS as u64))]
     threads: Option<usize>,
     /// Number of timed iterations
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = size())]

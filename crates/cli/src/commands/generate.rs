@@ -131,12 +131,11 @@ fn generate(args: &Args) -> anyhow::Result<ExitCode> {
     say(format_args!("{} of {} parameters from {}", model.config().mixer_names(), model.parameters(), deployed.path.display()));
     expect_room(args, &prompts, model)?;
     let job = Job { args, prompts: &prompts, tokenizer, identity: identity.as_ref() };
+    if deployed.path.is_file() {
+        args.device.expect_cpu()?;
+    }
     if args.device.is_cpu()? {
         return job.run(|rows| RuntimeSession::new(model, rows));
-    }
-    if deployed.path.is_file() {
-        let sentence = "a packed model runs on the CPU; leave --device out, or give a run directory or a checkpoint";
-        return Err(WrongInput(sentence.to_owned()).into());
     }
     let LoadedModel { model, .. } = load_model(&deployed.path, &args.device.open()?)?;
     job.run(|rows| Ok(Session::new(&model, rows)))

@@ -122,10 +122,7 @@ impl Predictor {
             let task = load_table_task(&checkpoint, &loaded.config.model)?;
             return Ok(Self::Trained(Box::new((loaded, task))));
         }
-        if !args.device.is_cpu()? {
-            let sentence = "a packed model runs on the CPU; leave --device out, or give a run directory or a checkpoint";
-            return Err(WrongInput(sentence.to_owned()).into());
-        }
+        args.device.expect_cpu()?;
         Ok(Self::Packed(Box::new(Deployed::load(&args.run)?)))
     }
 

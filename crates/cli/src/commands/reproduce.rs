@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use minrnn::output::expect_outside_runs;
-use minrnn::train::{counted, duration, readable};
+use minrnn::train::{MAX_THREADS, counted, duration, readable};
 use minrnn_bench::machine;
 use minrnn_reproduce::{
     Cell, Folder, Line, Options, OwnText, Reproduction, Scale, Target, Wanted, all, find, markdown, names, plan, write_index,
@@ -84,7 +84,7 @@ pub struct Args {
     #[arg(long)]
     keep_models: bool,
     /// Number of threads [default: all cores; with several jobs, 1 each]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = RangedU64ValueParser::<usize>::new().range(1..=MAX_THREADS as u64))]
     threads: Option<usize>,
     #[command(flatten)]
     device: DeviceArg,

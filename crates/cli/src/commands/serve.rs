@@ -11,7 +11,7 @@ use minrnn::data::table::{TableTask, notes, read_series_and_unseen};
 use minrnn::deployed::{self, Deployed};
 use minrnn::{Error, Needed};
 use minrnn_model::read_text;
-use minrnn_serve::{Predictions, Predictor, ServedModel, ServedTable, Server, Settings, Unpredicted};
+use minrnn_serve::{Accept, Predictions, Predictor, ServedModel, ServedTable, Server, Settings, Unpredicted};
 use rayon::ThreadPool;
 use tempfile::NamedTempFile;
 
@@ -185,9 +185,13 @@ struct Tables {
 }
 
 impl Predictor for Tables {
-    fn predict(&self, table: &[u8], future: Option<&[u8]>, json: bool, stop: &AtomicBool) -> Result<Predictions, Unpredicted> {
+    fn predict(&self, table: &[u8], future: Option<&[u8]>, accept: Accept, stop: &AtomicBool) -> Result<Predictions, Unpredicted> {
         let (predicted, notes) = self.pool.install(|| self.predicted(table, future, stop))?;
-        Ok(Predictions { text: if json { predicted.into_json().to_string() } else { predicted.to_csv() }, notes })
+        let text = match accept {
+            Accept::Csv => predicted.to_csv(),
+            Accept::Json => predicted.into_json().to_string(),
+        };
+        Ok(Predictions { text, notes })
     }
 }
 

@@ -17,6 +17,8 @@
 //! softmax keeps a running maximum and sum and corrects the output of earlier tiles when the maximum grows; the forward pass leaves l
 //! behind, from which the backward pass computes every p again.
 //!
+//! A value that is not finite makes the outputs of its tile so, also those of steps that do not see it: weights of 0 meet it.
+//!
 //! A task is one head of one row of the batch, or a share of its query tiles when there are fewer heads than threads; gradients of
 //! keys and values are summed over shares in order.
 

@@ -1,7 +1,7 @@
 //! What one tile of scores goes through: the running softmax, and its gradient.
 
 use crate::rows::{load_or, scale};
-use crate::simd::{self, Simd, WithSimd, mul_add, put};
+use crate::simd::{self, Simd, WithSimd, put};
 use core::ops::Range;
 
 /// Query steps of a tile.
@@ -56,9 +56,9 @@ impl WithSimd for Softmax<'_> {
             let (factor, shift) = (simd.splat_f32s(self.scale), simd.splat_f32s(-new_maximum));
             let mut total = simd.splat_f32s(0.0);
             for at in (0..scores.len()).step_by(S::F32_LANES) {
-                // Lanes past the end are −∞ and so add nothing.
-                let score = load_or(simd, scores, at, f32::NEG_INFINITY);
-                let p = simd::exp(simd, mul_add(simd, score, factor, shift));
+                // Lanes past the end are −∞ and so add nothing. The product is rounded as that of the maximum is, which it must not exceed.
+                let score = simd.mul_f32s(load_or(simd, scores, at, f32::NEG_INFINITY), factor);
+                let p = simd::exp(simd, simd.add_f32s(score, shift));
                 total = simd.add_f32s(total, p);
                 put(simd, scores, at, p);
             }
@@ -107,7 +107,9 @@ impl WithSimd for Gradient<'_> {
             let (scores, products) = (&mut scores[seen.clone()], &mut products[seen]);
             let (shift, delta) = (simd.splat_f32s(-log_sum), simd.splat_f32s(delta));
             for at in (0..scores.len()).step_by(S::F32_LANES) {
-                let p = simd::exp(simd, mul_add(simd, simd::load(simd, scores, at), factor, shift));
+                // The product is rounded as that of the maximum in l was.
+                let score = simd.mul_f32s(simd::load(simd, scores, at), factor);
+                let p = simd::exp(simd, simd.add_f32s(score, shift));
                 let d = simd.sub_f32s(simd::load(simd, products, at), delta);
                 put(simd, products, at, simd.mul_f32s(simd.mul_f32s(p, d), factor));
                 put(simd, scores, at, p);

@@ -275,9 +275,8 @@ fn general([rows, depth, columns]: [usize; 3], left: Matrix<'_>, right: Matrix<'
         let out = unsafe { core::slice::from_raw_parts_mut(out.as_mut_ptr().cast::<f32>(), columns) };
         for k in 0..depth {
             let a = left.data[i * left.row_stride + k * left.column_stride];
-            let right_row = right.data[k * right.row_stride..].iter().step_by(right.column_stride.max(1));
-            for (out, b) in out.iter_mut().zip(right_row) {
-                *out += a * b;
+            for (j, out) in out.iter_mut().enumerate() {
+                *out += a * right.data[k * right.row_stride + j * right.column_stride];
             }
         }
     }

@@ -53,7 +53,8 @@ use problem::Problem;
 pub enum Cell {
     /// a is the one part, b the extra input.
     Linear,
-    /// ln a is the one part, ln b the extra input; states are h ≥ 0. The paper's form (Feng et al. 2024, appendix B), for study.
+    /// ln a is the one part, ln b the extra input; states are h ≥ 0. The paper's form (Feng et al. 2024, appendix B), for study:
+    /// states enter a chunk of time as they are, so that one which overflowed in between stays ∞ where a logarithm would have come back.
     LogSpace,
     /// minGRU (Feng et al. 2024, §3.1): h ← (1 − z) h + z h̃. Parts v, k.
     MinGru(Candidate),

@@ -17,13 +17,3 @@ pub fn matmul<T: Float>([rows, depth, columns]: [usize; 3], left: &[T], right: &
     }
     out
 }
-
-/// The nearest bf16, ties to even; NaN stays NaN.
-pub fn to_bf16(x: f32) -> f32 {
-    if x.is_nan() {
-        return x;
-    }
-    let bits = x.to_bits();
-    let odd = bits >> 16 & 1;
-    f32::from_bits((bits + 0x7fff + odd) & 0xffff_0000)
-}

@@ -4,6 +4,7 @@
 
 pub mod adamw;
 pub mod attention;
+pub mod bf16;
 pub mod block_diagonal;
 pub mod conv;
 pub mod cross_entropy;
@@ -19,7 +20,6 @@ pub mod log_space;
 pub mod lstm;
 pub mod m_lstm;
 pub mod matmul;
-pub mod parallel_scans;
 pub mod prefix_softmax;
 pub mod recurrence;
 pub mod retention;

@@ -24,17 +24,6 @@ pub fn multiply<T: Float>(rows: usize, outputs: usize, inputs: usize, weights: &
     (0..rows).flat_map(|r| (0..outputs).map(move |i| (r, i))).map(|(r, i)| at(r, i)).collect()
 }
 
-/// The bf16 nearest to a finite `x`, the one with an even last bit when two are; ±∞ past the largest.
-pub fn nearest_bf16(x: f32) -> f32 {
-    // The bf16 towards 0, and the next one away from it; past the largest, 2¹²⁸ stands for ∞.
-    let below = x.to_bits() & 0xffff_0000;
-    let above = f32::from_bits(below + 0x1_0000);
-    let wide = |x: f32| if x.is_infinite() { f64::from(x.signum()) * libm::exp2(128.0) } else { f64::from(x) };
-    let (under, over) = (f64::from(x) - wide(f32::from_bits(below)), wide(above) - f64::from(x));
-    let is_even = below & 0x1_0000 == 0;
-    if under.abs() < over.abs() || under.abs() == over.abs() && is_even { f32::from_bits(below) } else { above }
-}
-
 /// What int8 makes of the finite weights of one output: the scale s = max |w| / 127, and round(w / s).
 pub fn int8(weights: &[f32]) -> (f64, Vec<f64>) {
     let scale = weights.iter().fold(0.0, |max, &w| f64::max(max, f64::from(w).abs())) / 127.0;

@@ -35,14 +35,35 @@ pub fn on_every_level(check: impl Fn(&str)) {
     }
 }
 
-/// Asserts that `run` gives the same bits on 1, 2 and 5 threads.
+/// The bits of `values`: those of 0 and −0 differ, those of a NaN are equal to themselves.
+pub fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|x| x.to_bits()).collect()
+}
+
+/// The bits of what a kernel gave: no NaN may be among it, which stands where nothing was written.
+#[track_caller]
+pub fn written_bits(values: &[f32]) -> Vec<u32> {
+    assert!(!values.iter().any(|x| x.is_nan()), "an output has NaN in it");
+    bits(values)
+}
+
+/// The same of several outputs.
+#[track_caller]
+pub fn all_bits<const N: usize>(outputs: &[Vec<f32>; N]) -> [Vec<u32>; N] {
+    outputs.each_ref().map(|values| written_bits(values))
+}
+
+/// Asserts that `run` gives the same bits on 1, 2, 5 and 16 threads.
 #[track_caller]
 pub fn assert_threads_change_nothing<const N: usize>(run: impl Fn() -> [Vec<f32>; N] + Sync) {
     // There is but one.
     if cfg!(target_family = "wasm") {
         return;
     }
-    let on = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start").install(&run);
+    let on = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start");
+        all_bits(&pool.install(&run))
+    };
     let alone = on(1);
     assert!([2, 5, 16].into_iter().all(|threads| alone == on(threads)), "the number of threads changes the result");
 }

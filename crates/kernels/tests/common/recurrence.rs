@@ -7,28 +7,54 @@ use minrnn_kernels::reference::recurrence as reference;
 use minrnn_kernels::segments::{CONTINUE, PADDING, RESET, Segments};
 use minrnn_kernels::{Candidate, Gates, Shape, Start};
 
-/// All of them.
-pub const CELLS: [Cell; 19] = [
-    Cell::Linear,
-    Cell::LogSpace,
-    Cell::MinGru(Candidate::Positive),
-    Cell::MinGru(Candidate::Identity),
-    Cell::MinGru(Candidate::Tanh),
-    Cell::MinLstm(Candidate::Positive, Gates::Normalized),
-    Cell::MinLstm(Candidate::Identity, Gates::Normalized),
-    Cell::MinLstm(Candidate::Tanh, Gates::Normalized),
-    Cell::MinLstm(Candidate::Positive, Gates::Unnormalized),
-    Cell::MinLstm(Candidate::Identity, Gates::Unnormalized),
-    Cell::MinLstm(Candidate::Tanh, Gates::Unnormalized),
-    Cell::SignedMinGru(Candidate::Positive),
-    Cell::SignedMinGru(Candidate::Identity),
-    Cell::SignedMinGru(Candidate::Tanh),
-    Cell::DecayMinGru(Candidate::Positive),
-    Cell::DecayMinGru(Candidate::Tanh),
-    Cell::FlooredMinGru(Candidate::Positive),
-    Cell::FlooredMinGru(Candidate::Tanh),
-    Cell::RgLru,
-];
+/// Defines the list of all cells from the variants of [`Cell`] and what they hold. It does not compile without one of them.
+macro_rules! list_cells {
+    ($($variant:ident $(($($choice:ident),+))?,)+) => {
+        /// Every cell, with every candidate and all gates that it may have.
+        pub fn cells() -> Vec<Cell> {
+            // The compiler knows the variants, and refuses a match that lacks one.
+            let is_listed = |cell: &Cell| match cell {
+                $(Cell::$variant { .. } => true,)+
+            };
+            let cells = [$(every_cell!($variant $($($choice)+)?)),+].concat();
+            assert!(cells.iter().all(is_listed));
+            cells
+        }
+    };
+}
+
+/// One variant of [`Cell`] with everything that it may hold.
+macro_rules! every_cell {
+    ($variant:ident) => {
+        vec![Cell::$variant]
+    };
+    ($variant:ident Candidate) => {
+        Candidate::ALL.iter().map(|&candidate| Cell::$variant(candidate)).collect::<Vec<_>>()
+    };
+    ($variant:ident Candidate Gates) => {
+        all_gates().into_iter().flat_map(|gates| Candidate::ALL.iter().map(move |&candidate| Cell::$variant(candidate, gates))).collect()
+    };
+}
+
+list_cells! {
+    Linear,
+    LogSpace,
+    MinGru(Candidate),
+    MinLstm(Candidate, Gates),
+    SignedMinGru(Candidate),
+    DecayMinGru(Candidate),
+    FlooredMinGru(Candidate),
+    RgLru,
+}
+
+/// Both; with a third one this does not compile.
+fn all_gates() -> [Gates; 2] {
+    let other = match Gates::default() {
+        Gates::Normalized => Gates::Unnormalized,
+        Gates::Unnormalized => Gates::Normalized,
+    };
+    [Gates::default(), other]
+}
 
 /// What a recurrence works on: `x` the pre-activations, `y` the extra input.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use minrnn_stream::{Model, State, Workspace};
 
 use crate::Result;
 use crate::memory::{Estimate, Run, running};
-use crate::train::{Evaluation, loss_of};
+use crate::train::{Evaluation, is_right, loss_of};
 
 /// Tokens between two looks at `stop`.
 const PASS: usize = 2048;
@@ -46,15 +46,15 @@ pub fn score(model: &Model, against: Option<&Model>, tokens: &[u32], stop: &Atom
             return Ok(None);
         }
         let logits = reader.read(inputs)?;
-        let likeliest: Vec<usize> = logits.chunks_exact(model.outputs()).map(likeliest).collect();
-        for ((logits, &target), &likeliest) in logits.chunks_exact(model.outputs()).zip(targets).zip(&likeliest) {
+        let rows = || logits.chunks_exact(model.outputs());
+        for (logits, &target) in rows().zip(targets) {
             loss += loss_of(logits, target as usize);
-            right += u64::from(likeliest == target as usize);
+            right += u64::from(is_right(logits, target as usize));
         }
         if let Some(other) = &mut other {
             let width = other.model.outputs();
-            let others = other.read(inputs)?.chunks_exact(width).map(self::likeliest);
-            same += others.zip(&likeliest).filter(|(a, b)| a == *b).count() as u64;
+            let others = other.read(inputs)?.chunks_exact(width).map(likeliest);
+            same += others.zip(rows().map(likeliest)).filter(|(a, b)| a == b).count() as u64;
         }
     }
     let n_scored = tokens.len() as u64 - 1;

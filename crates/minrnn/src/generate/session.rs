@@ -105,7 +105,7 @@ impl<'m, M: Mixer> Session<'m, M> {
         self.state = self.state.clone().zip(state, &mut Concatenate).select_rows(&sources);
     }
 
-    fn tensor(&self, tokens: Vec<i64>, shape: [usize; 2]) -> Tensor<2, Int> {
+    fn tensor<const D: usize>(&self, tokens: Vec<i64>, shape: [usize; D]) -> Tensor<D, Int> {
         Tensor::from_data(TensorData::new(tokens, shape), &self.model.device())
     }
 
@@ -144,9 +144,8 @@ impl<M: Mixer> TokenSession for Session<'_, M> {
         if rows.is_empty() {
             return Ok(Logits::new(Vec::new(), self.vocab_size()));
         }
-        let tokens = tokens.iter().map(|&token| i64::from(token)).collect();
-        let tokens = self.tensor(tokens, [rows.len(), 1]);
-        let (logits, state) = self.model.prefill(tokens, &vec![1; rows.len()], self.state_of(rows), &StepCodes::dense());
+        let tokens = self.tensor(tokens.iter().map(|&token| i64::from(token)).collect(), [rows.len()]);
+        let (logits, state) = self.model.step(tokens, self.state_of(rows));
         self.put_back(rows, state);
         Ok(Logits::new(values(logits), self.vocab_size()))
     }

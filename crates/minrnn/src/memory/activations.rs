@@ -47,11 +47,20 @@ pub(crate) struct Activations {
     tape: Tape,
     /// Numbers of a step that wait beside the operations to come.
     pub aside: u128,
+    /// Of each layer x W + b so far how wide it is before and behind, and whether there is a bias b.
+    #[cfg(test)]
+    pub layers: Vec<(u128, u128, bool)>,
 }
 
 impl Activations {
     pub fn new(sizes: Sizes) -> Self {
-        Self { sizes, tape: Tape::default(), aside: 0 }
+        Self {
+            sizes,
+            tape: Tape::default(),
+            aside: 0,
+            #[cfg(test)]
+            layers: Vec::new(),
+        }
     }
 
     /// The operations so far, of a part without states.
@@ -120,6 +129,8 @@ impl Activations {
 
     /// x W + b of a kept x.
     pub fn biased(&mut self, from: u128, to: u128, bias: bool) {
+        #[cfg(test)]
+        self.layers.push((from, to, bias));
         self.op(Op { keeps: &[from], reads: from, gives: to, ..Op::default() });
         if bias {
             self.op(Op { reads: to, gives: to, ..Op::default() });
@@ -128,6 +139,8 @@ impl Activations {
 
     /// x W + b of an x that an operation before it keeps.
     pub fn out(&mut self, from: u128, to: u128, bias: bool) {
+        #[cfg(test)]
+        self.layers.push((from, to, bias));
         self.op(Op { reads: from, gives: to, ..Op::default() });
         if bias {
             self.op(Op { reads: to, gives: to, ..Op::default() });

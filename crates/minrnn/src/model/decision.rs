@@ -33,9 +33,6 @@ use crate::memory::tape::Tape;
 use crate::nn::{AnyMixer, Initializer, Mixer, Mode, Norm, linear};
 use crate::ops::{Dropout, StepCodes, bias_dropout_residual, embedding};
 
-/// The dropout site of the embedded tokens; blocks count theirs from 0.
-const EMBEDDING_SITE: u64 = u64::MAX;
-
 /// A policy: from returns, observations and actions so far to the next action, in (−1, 1).
 #[derive(Module, Debug)]
 pub struct Decision<M: Module = AnyMixer> {
@@ -219,7 +216,7 @@ impl<M: Mixer> Decision<M> {
         let d = now.dims()[2];
         let x: Tensor<4> = Tensor::stack(vec![action + before, to_go + now.clone(), observation + now], 2);
         let x = self.norm.forward(x.reshape([batch, TOKENS * n_steps, d]), &StepCodes::dense(), mode);
-        match mode.dropout(self.dropout, EMBEDDING_SITE) {
+        match mode.dropout(self.dropout, Mode::EMBEDDING_SITE) {
             Dropout::OFF => x,
             dropout => linear::sequences(bias_dropout_residual(linear::rows(x), None, None, dropout), batch, TOKENS * n_steps),
         }

@@ -24,9 +24,6 @@ use crate::nn::{AnyMixer, AnyState, Initializer, Mixer, Mode, Norm, linear};
 use crate::ops::{Dropout, StepCodes, StepPositions, bias_dropout_residual, embedding};
 use crate::{Error, Result};
 
-/// The dropout site of the embedding; blocks count theirs from 0.
-const EMBEDDING_SITE: u64 = u64::MAX;
-
 /// A sequence model; by default one that predicts the next of V tokens.
 #[derive(Module, Debug)]
 pub struct SequenceModel<M: Module = AnyMixer> {
@@ -287,7 +284,7 @@ impl<M: Mixer> SequenceModel<M> {
             }
             after = Some(places.after);
         }
-        let x = match mode.dropout(self.embedding_dropout, EMBEDDING_SITE) {
+        let x = match mode.dropout(self.embedding_dropout, Mode::EMBEDDING_SITE) {
             Dropout::OFF => x,
             dropout => linear::sequences(bias_dropout_residual(linear::rows(x), None, None, dropout), batch, seq_len),
         };

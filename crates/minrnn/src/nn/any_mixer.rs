@@ -118,3 +118,37 @@ mixers! {
     Delta: delta::Delta,
     RgLru: rg_lru::RgLru,
 }
+
+#[cfg(test)]
+mod tests {
+    use minrnn_model::ModelConfig;
+
+    use super::*;
+    use crate::memory::activations::Sizes;
+
+    #[test]
+    fn a_bias_takes_memory_where_a_checkpoint_has_one() {
+        let mut n_compared = 0;
+        for &mixer in MixerKind::ALL {
+            for bias in [true, false] {
+                let config = ModelConfig { mixer, vocab_size: 11, bias, ..ModelConfig::default() }.checked().unwrap();
+                let mut list = Activations::new(Sizes { batch_size: 1, seq_len: 8, scored: 8, threads: 1 });
+                AnyMixer::activations(&config, 0, &mut list);
+                let mut tensors = config.tensors();
+                tensors.retain(|tensor| tensor.name.starts_with("backbone.blocks.0.mixer."));
+                for (from, to, has_bias) in list.layers {
+                    let shape = [to as usize, from as usize];
+                    let weights = tensors.iter().filter(|tensor| tensor.shape == shape);
+                    let layers: Vec<&str> = weights.filter_map(|tensor| tensor.name.strip_suffix("weight")).collect();
+                    assert!(!layers.is_empty(), "{mixer}: no layer from {from} to {to}");
+                    for layer in layers {
+                        let name = format!("{layer}bias");
+                        assert_eq!(tensors.iter().any(|tensor| tensor.name == name), has_bias, "{mixer}: {name}");
+                        n_compared += 1;
+                    }
+                }
+            }
+        }
+        assert!(n_compared > MixerKind::ALL.len(), "{n_compared} layers are compared");
+    }
+}

@@ -26,13 +26,10 @@ pub(super) fn learned_state(config: &CheckedConfig, init: &mut Initializer) -> O
     (config.initial_state == InitialState::Learned).then(|| init.normal([config.d_inner()], 1.0))
 }
 
-/// The state a reset restores: g(θ) where the candidate is positive, else θ; `None` is zero.
+/// The state a reset restores, which follows from θ by [`Candidate::of_state`]; `None` is zero.
 pub(super) fn initial_vector(theta: Option<&Param<Tensor<1>>>, candidate: Candidate) -> Option<Tensor<1>> {
     let theta = theta?.val();
-    Some(match candidate {
-        Candidate::Positive => ops::positive(theta),
-        Candidate::Identity | Candidate::Tanh => theta,
-    })
+    Some(if candidate.of_state() == Candidate::Positive { ops::positive(theta) } else { theta })
 }
 
 /// `batch_size` copies of the initial vector.

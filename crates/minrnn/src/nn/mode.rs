@@ -15,6 +15,9 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// The dropout site of embedded inputs; blocks count theirs from 0.
+    pub(crate) const EMBEDDING_SITE: u64 = u64::MAX;
+
     /// True while training.
     pub fn is_train(self) -> bool {
         matches!(self, Self::Train { .. })

@@ -57,7 +57,7 @@ pub struct DotGroup {
 }
 
 /// Draws `groups` to `name.svg` and `name.png` in `directory`, on one axis that reaches to all of `limits` and not beyond where there are
-/// any; false, and nothing is drawn, where none has a value. A row that has no value in any group is left out.
+/// any: an interval that goes on has an arrow head there; false, and nothing is drawn, where none has a value. A row that has no value in any group is left out.
 ///
 /// # Errors
 /// When a file cannot be written.
@@ -132,6 +132,12 @@ impl<B: DrawingBackend> Pen<'_, B> {
 
     fn diamond(&self, (x, y): (f64, f64)) -> DrawResult<B> {
         self.line(&[(x - 6.0, y), (x, y - 6.0), (x + 6.0, y), (x, y + 6.0), (x - 6.0, y)], COLORS[1], 2)
+    }
+
+    /// That a line goes on beyond the end of the axis at `x`, to the right where `sign` is 1, to the left where it is -1.
+    fn arrow_head(&self, (x, y): (f64, f64), sign: f64, color: RGBColor, width: i32) -> DrawResult<B> {
+        let [base, tip] = [3.0, 8.0].map(|beyond| x + sign * beyond);
+        self.line(&[(base, y - 5.0), (tip, y), (base, y + 5.0)], color, width)
     }
 
     /// What takes no model.
@@ -226,16 +232,23 @@ impl Dots {
             if let Some(value) = dot.without_model.filter(|value| value.is_finite()) {
                 pen.bar((x(value), y))?;
             }
-            let reach = |(value, reach): (f64, Option<f64>)| {
-                let reach = reach.unwrap_or(0.0);
-                [(x(value - reach), y), (x(value + reach), y)]
+            let interval = |(value, reach): (f64, Option<f64>), color: RGBColor, stroke: i32| -> DrawResult<B> {
+                let [from, to] = [-1.0, 1.0].map(|sign| value + sign * reach.unwrap_or(0.0));
+                pen.line(&[(x(from), y), (x(to), y)], color, stroke)?;
+                if from < low {
+                    pen.arrow_head((left, y), -1.0, color, stroke)?;
+                }
+                if to > high {
+                    pen.arrow_head((left + width, y), 1.0, color, stroke)?;
+                }
+                Ok(())
             };
             if let Some(value) = dot.published.filter(|(value, _)| value.is_finite()) {
-                pen.line(&reach(value), COLORS[1], 1)?;
+                interval(value, COLORS[1], 1)?;
                 pen.diamond((x(value.0), y))?;
             }
             if let Some(value) = dot.ours.filter(|(value, _)| value.is_finite()) {
-                pen.line(&reach(value), COLORS[0], 2)?;
+                interval(value, COLORS[0], 2)?;
                 pen.circle((x(value.0), y))?;
             }
         }
@@ -278,6 +291,19 @@ mod tests {
         assert!(!draw_dots("", "", &[group(&dots[2..])], &[], directory.path(), "none").unwrap());
         assert!(!draw_dots("", "", &[], &[], directory.path(), "none").unwrap());
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn an_interval_that_goes_on_beyond_the_axis_ends_in_an_arrow_head() {
+        let directory = tempfile::tempdir().unwrap();
+        let lines = |reach: f64| {
+            let dots = [dot("GRU", Some((0.5, Some(reach))), None)];
+            assert!(draw_dots("Parity", "accuracy", &[group(&dots)], &[0.0, 1.0], directory.path(), "t").unwrap());
+            svg(directory.path(), "t").matches("<polyline").count()
+        };
+        // The axis ends at 0 and a little above 1.
+        let inside = lines(0.4);
+        assert_eq!([lines(0.51), lines(0.9)], [inside + 1, inside + 2]);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use minrnn_model::write_atomic;
 use crate::Result;
 use crate::checkpoint::parameter_count;
 use crate::counted::counted;
-use crate::data::table::{Cases, Confusion, Example, Measure};
+use crate::data::table::{Cases, Confusion, Example, Measure, MeasureKind};
 use crate::train::{FinalReport, METRICS_FILE, Record, Trainer, duration, read_metrics};
 
 /// The page of a run, in its directory.
@@ -71,12 +71,12 @@ pub fn write_report(trainer: &Trainer, found: &FinalReport) -> Result<()> {
 fn loss_alone(trainer: &Trainer, found: &FinalReport) -> Measure {
     let accuracy = found.fixed.accuracy.filter(|_| trainer.data().is_scored_by_accuracy());
     Measure {
-        name: if accuracy.is_some() { "accuracy".to_owned() } else { trainer.experiment().loss().to_owned() },
+        kind: if accuracy.is_some() { MeasureKind::Accuracy } else { MeasureKind::Loss(trainer.experiment().loss()) },
+        target: None,
         found: accuracy.unwrap_or(found.fixed.loss),
         interval: None,
         n: found.fixed.n_scored,
         cases: Cases::Values,
-        is_share: accuracy.is_some(),
         baseline: None,
     }
 }

@@ -11,17 +11,17 @@ const MOST_CLASSES: usize = 40;
 pub(super) fn measures(measures: &[Measure]) -> String {
     let mut text = String::new();
     for measure in measures {
-        let _ = write!(text, "<div class=\"score\">{}<b>{}</b>", escaped(&measure.name), escaped(&measure.shown(measure.found)));
+        let _ = write!(text, "<div class=\"score\">{}<b>{}</b>", escaped(&measure.name()), escaped(&measure.shown(measure.found)));
         let interval = measure.interval_shown().map_or_else(String::new, |interval| interval + ", ");
         let _ = write!(text, "<span>{interval}{}</span>", measure.n_shown());
         if let Some(baseline) = &measure.baseline {
-            let (class, verdict) = match baseline.verdict {
-                Verdict::Better => ("better", "the model is better"),
-                Verdict::Worse => ("worse", "the model is worse"),
-                Verdict::Undecided => ("", "too few cases to tell which is better"),
+            let class = match baseline.verdict {
+                Verdict::Better => "better",
+                Verdict::Worse => "worse",
+                Verdict::Undecided => "",
             };
-            let name = escaped(&baseline.name);
-            let _ = write!(text, "<br><span>beside {name}: {}; <em class=\"{class}\">{verdict}</em></span>", measure.shown(baseline.found));
+            let (name, found, verdict) = (escaped(&baseline.name), measure.shown(baseline.found), baseline.verdict.told());
+            let _ = write!(text, "<br><span>beside {name}: {found}; <em class=\"{class}\">{verdict}</em></span>");
         }
         text += "</div>\n";
     }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use minrnn_model::log_sum_exp;
 use serde::{Deserialize, Serialize};
 
 use super::differentiate::MicroBatch;
@@ -206,9 +207,7 @@ pub(crate) fn is_right(logits: &[f32], target: usize) -> bool {
 
 /// −ln softmax(logits)[target].
 pub(crate) fn loss_of(logits: &[f32], target: usize) -> f64 {
-    let largest = logits.iter().fold(f64::NEG_INFINITY, |largest, &x| largest.max(f64::from(x)));
-    let sum: f64 = logits.iter().map(|&x| (f64::from(x) - largest).exp()).sum();
-    sum.ln() + largest - f64::from(logits[target])
+    log_sum_exp(logits) - f64::from(logits[target])
 }
 
 #[cfg(test)]

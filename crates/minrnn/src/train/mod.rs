@@ -69,11 +69,9 @@ pub use memory::{evaluation_memory, training_memory, training_memory_of};
 pub use metrics::{MetricsLog, Record, read_metrics};
 pub use optimizer::{GradientMap, Moment, Optimizer};
 pub(crate) use pointer::named_in;
-pub use pointer::{
-    CHECKPOINTS, PROGRESS_FILE, Pointer, TRAINING_FILE, checkpoint, find_checkpoint, find_scored, has_learned_all, iteration_of,
-};
+pub use pointer::{CHECKPOINTS, Pointer, TRAINING_FILE, checkpoint, find_checkpoint, find_scored, has_learned_all, iteration_of};
 pub use predictor::{Predictor, Wanted};
-pub use progress::{Evaluated, KEPT_BEST, Progress, Refit};
+pub use progress::{Evaluated, KEPT_BEST, MAX_PROGRESS_BYTES, PROGRESS_FILE, Progress, Refit};
 pub use ranks::{Alone, Ranks};
 pub use record::{METRICS_FILE, duration};
 pub use request::{Asked, Request};
@@ -83,6 +81,6 @@ pub use schedule::Schedule;
 pub(crate) use task::TOKENS_FILE;
 pub use task::{Data, FINAL_BATCHES, full_pass};
 pub use tensorboard::EventsFile;
-pub use train_config::{DecayGroups, Keep, ScheduleKind, TrainConfig};
+pub use train_config::{DecayGroups, Keep, MAX_THREADS, ScheduleKind, TrainConfig};
 pub use trainer::{Ending, Event, FinalReport, Trainer, Update, final_batches};
 pub use untrained::ResolvedModel;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use minrnn_model::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE, read_text};
 
-use super::progress::Progress;
+use super::progress::{PROGRESS_FILE, Progress};
 use crate::{Error, Result, RunProblem};
 
 /// The folder of a run's checkpoints, in its directory.
@@ -16,9 +16,6 @@ pub const CHECKPOINTS: &str = "checkpoints";
 pub(super) const DATA_FOLDER: &str = "data";
 /// Moments and carried state in a checkpoint.
 pub const TRAINING_FILE: &str = "training.safetensors";
-/// Counters in a checkpoint.
-pub const PROGRESS_FILE: &str = "progress.json";
-pub(super) const MAX_PROGRESS_BYTES: u64 = 1 << 16;
 const MAX_POINTER_BYTES: u64 = 256;
 
 /// One of the checkpoints that a run names.
@@ -94,7 +91,7 @@ pub fn find_scored(path: impl AsRef<Path>) -> Result<PathBuf> {
     if path.join(CONFIG_FILE).is_file() {
         let run = path.canonicalize().ok().and_then(|path| path.ancestors().nth(2).map(Path::to_owned));
         let is_scored_apart = run.is_some_and(|run| read_pointer(&run, Pointer::Scored).is_ok_and(|scored| scored.is_some()));
-        if is_scored_apart && has_learned_all(path) {
+        if is_scored_apart && has_learned_all(path)? {
             let problem = "it was trained on the part that it would be scored on; give other data, or the run";
             return Err(Error::malformed(path, problem));
         }
@@ -114,10 +111,15 @@ pub(crate) fn named_in(path: &Path) -> Option<PathBuf> {
     iteration_of(text.trim()).map(|_| path.with_file_name(text.trim()))
 }
 
-/// Whether `checkpoint` is one that learned anew from all data, the test part among them.
-pub fn has_learned_all(checkpoint: impl AsRef<Path>) -> bool {
-    let text = read_text(checkpoint.as_ref().join(PROGRESS_FILE), MAX_PROGRESS_BYTES).ok();
-    text.and_then(|text| serde_json::from_str(&text).ok()).is_some_and(|progress: Progress| progress.refit.is_some())
+/// Whether `checkpoint` is one that learned anew from all data, the test part among them. One that was given away without its counters is none.
+///
+/// # Errors
+/// When its counters are there and cannot be read.
+pub fn has_learned_all(checkpoint: impl AsRef<Path>) -> Result<bool> {
+    match checkpoint.as_ref().join(PROGRESS_FILE).exists() {
+        true => Ok(Progress::read(checkpoint)?.refit.is_some()),
+        false => Ok(false),
+    }
 }
 
 /// The name in the pointer's file, or `None` when there is no such file.
@@ -202,6 +204,17 @@ mod tests {
         assert!(run.checkpoint(Pointer::Last).is_err());
         fs::write(path.join("checkpoints/last"), "x".repeat(1 << 20)).unwrap();
         assert!(run.checkpoint(Pointer::Last).unwrap_err().to_string().contains("larger than"));
+    }
+
+    #[test]
+    fn counters_that_cannot_be_read_do_not_say_what_was_learned() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        assert!(!has_learned_all(path).unwrap(), "given away without them");
+        fs::write(path.join(PROGRESS_FILE), "{").unwrap();
+        assert!(has_learned_all(path).unwrap_err().is_wrong_input());
+        fs::write(path.join(PROGRESS_FILE), serde_json::to_string(&Progress::default()).unwrap()).unwrap();
+        assert!(!has_learned_all(path).unwrap());
     }
 
     #[test]

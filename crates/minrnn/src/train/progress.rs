@@ -1,9 +1,17 @@
 //! What training remembers beside weights and moments: `progress.json` in a checkpoint.
 
+use std::path::Path;
+
+use minrnn_model::read_text;
 use serde::{Deserialize, Serialize};
 
 use crate::data::table::Spreads;
+use crate::{Error, Result};
 
+/// Counters in a checkpoint.
+pub const PROGRESS_FILE: &str = "progress.json";
+/// Bytes of the longest file of counters: the spreads of a model of many outputs are among them.
+pub const MAX_PROGRESS_BYTES: u64 = 1 << 20;
 /// How many of the best evaluations keep their checkpoints, to be scored again with more batches.
 pub const KEPT_BEST: usize = 3;
 
@@ -73,6 +81,20 @@ impl Evaluated {
 }
 
 impl Progress {
+    /// That of the checkpoint in `directory`.
+    ///
+    /// # Errors
+    /// When its file cannot be read, or is none of counters.
+    pub fn read(directory: impl AsRef<Path>) -> Result<Self> {
+        let path = directory.as_ref().join(PROGRESS_FILE);
+        Self::from_json(&read_text(&path, MAX_PROGRESS_BYTES)?, &path)
+    }
+
+    /// What the `text` of the file `path` says.
+    pub(super) fn from_json(text: &str, path: &Path) -> Result<Self> {
+        serde_json::from_str(text).map_err(|error| Error::malformed(path, format!("expected the counters of a run: {error}")))
+    }
+
     /// Records an evaluation with its test loss; true when it is the best so far, and whether it is among the kept. That of an untrained
     /// model is neither. A lower loss at the same accuracy is better, but no gain that patience waits for.
     pub fn evaluated(&mut self, score: f64, loss: f64) -> (bool, bool) {
@@ -159,6 +181,21 @@ mod tests {
         progress.best.insert(0, Evaluated { iteration: 0, score: 0.1, loss: None });
         progress.forget_untrained();
         assert_eq!(progress.kept(), [5]);
+    }
+
+    #[test]
+    fn counters_of_many_spreads_are_read_and_larger_files_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(PROGRESS_FILE);
+        let written = Progress { iteration: 7, ..Progress::default() };
+        let mut text = serde_json::to_string(&written).unwrap();
+        text.extend(std::iter::repeat_n(' ', (MAX_PROGRESS_BYTES as usize) - text.len()));
+        std::fs::write(&path, &text).unwrap();
+        assert_eq!(Progress::read(&directory).unwrap(), written);
+        std::fs::write(&path, text + " ").unwrap();
+        assert!(Progress::read(&directory).unwrap_err().to_string().contains("larger than"));
+        std::fs::write(&path, "[1").unwrap();
+        assert!(Progress::read(&directory).unwrap_err().to_string().contains("expected the counters of a run"));
     }
 
     #[test]

@@ -12,6 +12,8 @@ use crate::device::DeviceChoice;
 use crate::memory::Size;
 use crate::{Error, Result};
 
+/// No pool has more threads: more than any machine has that this is meant for.
+pub const MAX_THREADS: usize = 1024;
 /// Tokens of one micro-batch beyond which no machine we know holds the activations.
 const MAX_BATCH_TOKENS: usize = 1 << 26;
 
@@ -240,7 +242,9 @@ impl TrainConfig {
             let seed = seed.unwrap_or(0);
             require(seed <= i64::MAX as u64, || format!("{key} must be at most {}, found {seed}", i64::MAX))?;
         }
-        require(self.threads <= 1024, || format!("threads must be at most 1024, with 0 for every core, found {}", self.threads))
+        require(self.threads <= MAX_THREADS, || {
+            format!("threads must be at most {MAX_THREADS}, with 0 for every core, found {}", self.threads)
+        })
     }
 }
 

@@ -67,8 +67,8 @@ fn beyond_the_paper(mixer: MixerKind) -> Vec<ModelConfig> {
     let learned = ModelConfig { initial_state: InitialState::Learned, ..small(mixer) };
     let highway = ModelConfig { highway: true, ..learned.clone() };
     let floor = ModelConfig { forget_floor: ForgetFloor::Learned, ..learned };
-    let both = ModelConfig { highway: true, candidate: Candidate::Tanh, ..floor.clone() };
-    vec![highway.clone(), ModelConfig { scan: ScanKind::LogSpace, ..highway }, floor, both]
+    let floors = vary(candidates(vec![floor]), &[false, true], |config, value| config.highway = value);
+    [vec![highway.clone(), ModelConfig { scan: ScanKind::LogSpace, ..highway }], floors].concat()
 }
 
 /// Every way to see the past: all of it, a window, and what is left when the cache is full.

@@ -62,6 +62,22 @@ pub fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     tensor.into_data().try_to_vec().expect("an f32 tensor")
 }
 
+/// The bits of `values`: those of 0 and −0 differ. None may be NaN, which is what a buffer holds before anything is written to it.
+#[track_caller]
+pub fn bits(values: &[f32]) -> Vec<u32> {
+    assert!(!values.iter().any(|x| x.is_nan()), "some are no numbers: {values:?}");
+    values.iter().map(|x| x.to_bits()).collect()
+}
+
+/// Largest |found − expected| by max(1, largest |expected|); infinite where one is no number.
+#[track_caller]
+pub fn distance(found: &[f32], expected: &[f32]) -> f32 {
+    assert_eq!(found.len(), expected.len(), "number of values");
+    let largest = expected.iter().fold(1.0f32, |largest, x| largest.max(x.abs()));
+    let errors = found.iter().zip(expected).map(|(a, b)| (a - b).abs() / largest);
+    errors.map(|error| if error.is_nan() { f32::INFINITY } else { error }).fold(0.0, f32::max)
+}
+
 /// Asserts |actual − expected| ≤ `tolerance` · max(1, rms(expected)) everywhere.
 #[track_caller]
 pub fn assert_close(what: &str, actual: &[f32], expected: &[f32], tolerance: f64) {

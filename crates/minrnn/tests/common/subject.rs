@@ -1,10 +1,10 @@
-//! What the law speaks about, seen alike: a mixer, a block, a language model.
+//! What the law speaks about, seen alike: a mixer, a block, a stack of blocks, a language model.
 
 use std::convert::Infallible;
 
 use burn::module::{Module, ModuleDisplay};
 use burn::tensor::Tensor;
-use minrnn::model::{BackboneState, SequenceModel};
+use minrnn::model::{Backbone, BackboneState, SequenceModel};
 use minrnn::nn::{AnyMixer, Block, BlockState, Initializer, Mixer, Mode, State};
 use minrnn::ops::StepCodes;
 use minrnn_model::ModelConfig;
@@ -34,10 +34,8 @@ pub trait Subject {
 
     fn forward(&self, x: Tensor<3>, state: Self::State, steps: &StepCodes) -> (Tensor<3>, Self::State);
 
-    fn step(&self, x: Tensor<2>, state: Self::State) -> (Tensor<2>, Self::State) {
-        let (y, state) = self.forward(x.unsqueeze_dim(1), state, &StepCodes::dense());
-        (y.squeeze_dim(1), state)
-    }
+    /// By the subject's own way through one step, where it has one.
+    fn step(&self, x: Tensor<2>, state: Self::State) -> (Tensor<2>, Self::State);
 }
 
 /// A mixer by itself.
@@ -79,6 +77,31 @@ impl<M: Mixer + ModuleDisplay> Subject for Block<M> {
     fn forward(&self, x: Tensor<3>, state: Self::State, steps: &StepCodes) -> (Tensor<3>, Self::State) {
         self.forward(x, state, steps, Mode::Evaluate, 0)
     }
+
+    fn step(&self, x: Tensor<2>, state: Self::State) -> (Tensor<2>, Self::State) {
+        self.step(x, state)
+    }
+}
+
+impl<M: Mixer + ModuleDisplay> Subject for Backbone<M> {
+    type State = BackboneState<M::State>;
+    type Module = Self;
+
+    fn module(&self) -> &Self {
+        self
+    }
+
+    fn init_state(&self, batch_size: usize) -> Self::State {
+        self.init_state(batch_size)
+    }
+
+    fn forward(&self, x: Tensor<3>, state: Self::State, steps: &StepCodes) -> (Tensor<3>, Self::State) {
+        self.forward(x, state, steps, Mode::Evaluate)
+    }
+
+    fn step(&self, x: Tensor<2>, state: Self::State) -> (Tensor<2>, Self::State) {
+        self.step(x, state)
+    }
 }
 
 /// The input is the token's number, where it is no values.
@@ -110,6 +133,14 @@ impl<M: Mixer + ModuleDisplay> Subject for SequenceModel<M> {
             Some(_) => self.forward(x, state, steps, Mode::Evaluate),
             None => self.forward(x.squeeze_dim::<2>(2).int(), state, steps, Mode::Evaluate),
         }
+    }
+
+    fn step(&self, x: Tensor<2>, state: Self::State) -> (Tensor<2>, Self::State) {
+        if self.input.is_none() {
+            return self.step(x.squeeze_dim::<1>(1).int(), state);
+        }
+        let (y, state) = self.forward(x.unsqueeze_dim::<3>(1), state, &StepCodes::dense(), Mode::Evaluate);
+        (y.squeeze_dim(1), state)
     }
 }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use crate::common::configs::{label, language_models, small};
-use crate::common::{OUTPUT, VOCAB_SIZE, assert_close, device, parameters, random_below, random_tokens, subject, values, with_parameters};
+use crate::common::{
+    OUTPUT, VOCAB_SIZE, assert_close, device, laws, parameters, random_below, random_tokens, subject, values, with_parameters,
+};
 use burn::tensor::{Device, Int, Tensor};
 use minrnn::Segments;
 use minrnn::model::SequenceModel;
@@ -75,6 +77,13 @@ fn a_prompt_pass_gives_the_logits_after_each_row() {
 }
 
 #[test]
+fn a_stack_of_blocks_equals_its_steps() {
+    for (name, model) in subject::language_models(language_models()) {
+        laws::forward_equals_steps(&name, &model.backbone, &[1, 7]);
+    }
+}
+
+#[test]
 fn dropout_acts_only_in_training_and_follows_its_key() {
     let tokens = tokens(2, 12);
     for site in DropoutSite::ALL {
@@ -126,7 +135,9 @@ fn the_forget_bias_shifts_the_bias_of_the_forget_gate_alone() {
         let config = ModelConfig { initial_state: InitialState::Learned, ..small(mixer) };
         let d_inner = config.checked().unwrap().d_inner();
         let (plain, shifted) = (parameters(&model(&config)), parameters(&model(&ModelConfig { forget_bias: 3.0, ..config.clone() })));
+        assert_eq!(plain.len(), shifted.len());
         for ((name, plain), (_, shifted)) in plain.iter().zip(&shifted) {
+            assert_eq!(plain.len(), shifted.len(), "{name}");
             for (i, (a, b)) in plain.iter().zip(shifted).enumerate() {
                 let forget = name.ends_with("mixer.in_proj.bias") && (d_inner..2 * d_inner).contains(&i);
                 assert_eq!(*b, if forget { a + 3.0 } else { *a }, "{}: {name}[{i}]", label(&config));

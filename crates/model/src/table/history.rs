@@ -3,12 +3,18 @@
 use alloc::vec::Vec;
 
 /// As many rows of a series as its numbers are seen relative to; the oldest go as new ones come.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct History {
     /// Row-major, the rows that are kept last; some that are not are before them.
     rows: Vec<f64>,
     width: usize,
     reach: usize,
+}
+
+impl PartialEq for History {
+    fn eq(&self, other: &Self) -> bool {
+        (self.width, self.reach) == (other.width, other.reach) && self.rows() == other.rows()
+    }
 }
 
 impl History {
@@ -30,11 +36,16 @@ impl History {
     pub fn push(&mut self, row: &[f64]) {
         assert_eq!(row.len(), self.width, "a row has as many numbers as those before");
         // Rows that are kept move once in `reach` steps.
-        if self.rows.len() >= 2 * self.reach * self.width {
-            let kept = self.reach * self.width;
+        let (kept, most) = (self.kept(), self.kept().saturating_mul(2));
+        if self.rows.len() >= most {
             let first = self.rows.len() - kept;
             self.rows.copy_within(first.., 0);
             self.rows.truncate(kept);
+        }
+        let (held, needed) = (self.rows.len(), self.rows.len() + self.width);
+        if needed > self.rows.capacity() {
+            // Twice as much, but no more than is ever held.
+            self.rows.reserve_exact(held.saturating_mul(2).min(most).max(needed) - held);
         }
         self.rows.extend_from_slice(row);
     }
@@ -46,7 +57,12 @@ impl History {
 
     /// The last rows `[n, width]`, at most `reach` of them, the newest at the end.
     pub fn rows(&self) -> &[f64] {
-        &self.rows[self.rows.len().saturating_sub(self.reach * self.width)..]
+        &self.rows[self.rows.len().saturating_sub(self.kept())..]
+    }
+
+    /// Most numbers that are kept.
+    fn kept(&self) -> usize {
+        self.reach.saturating_mul(self.width)
     }
 
     /// Bytes it takes.
@@ -57,5 +73,32 @@ impl History {
     /// Forgets all.
     pub fn clear(&mut self) {
         self.rows.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_the_rows_that_are_kept_in_twice_their_room() {
+        for (width, reach) in [(1, 1), (1, 5), (3, 7)] {
+            let (mut long, mut all) = (History::new(width, reach), Vec::new());
+            for at in 0..40 * width {
+                all.push(at as f64);
+                if all.len().is_multiple_of(width) {
+                    long.push(&all[all.len() - width..]);
+                    assert_eq!(long.rows(), &all[all.len().saturating_sub(reach * width)..]);
+                    assert!(long.bytes() <= 2 * reach * width * size_of::<f64>());
+                }
+            }
+            let short = History::of_rows(long.rows(), width, reach).unwrap();
+            assert_eq!(short, long);
+            assert_ne!(short, History::new(width, reach));
+        }
+        // More than can ever come.
+        let mut endless = History::new(2, usize::MAX);
+        (0..9).for_each(|_| endless.push(&[1.0, 2.0]));
+        assert_eq!(endless.rows().len(), 18);
     }
 }

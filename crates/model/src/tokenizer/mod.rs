@@ -52,7 +52,7 @@ pub enum Tokenizer {
 }
 
 impl Tokenizer {
-    /// The character vocabulary of `text`.
+    /// The character vocabulary of `text`. That of an empty one is empty, and no file has it.
     pub fn characters_of(text: &str) -> Self {
         let mut seen = characters::Seen::default();
         seen.add(text);

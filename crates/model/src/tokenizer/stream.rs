@@ -1,18 +1,39 @@
 //! Text as it arrives, token by token: a token may end inside a character, so its last bytes may have to wait.
 
-use alloc::{string::String, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
 use super::Tokenizer;
-use crate::Result;
+use crate::{Error, Result, first_few};
 
 /// Turns ids into text one at a time. All pieces and the final one together are what [`Tokenizer::decode`] gives for
 /// all ids.
+///
+/// What it could not have come to is not deserialised.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Saved")]
 pub struct TextStream {
     /// The beginning of a character whose other bytes have not come yet: at most 3 bytes between calls.
     pending: Vec<u8>,
+}
+
+/// What is read, before it is checked.
+#[derive(Deserialize)]
+struct Saved {
+    pending: Vec<u8>,
+}
+
+impl TryFrom<Saved> for TextStream {
+    type Error = Error;
+
+    fn try_from(Saved { pending }: Saved) -> Result<Self> {
+        if incomplete_tail(&pending) == pending.len() {
+            return Ok(Self { pending });
+        }
+        let bytes = first_few(8, pending.iter().map(|byte| format!("0x{byte:02x}")));
+        Err(Error::Text(format!("the bytes {bytes} wait for others, expected the beginning of a character; begin the text anew")))
+    }
 }
 
 impl TextStream {
@@ -77,6 +98,19 @@ mod tests {
         assert_eq!(stream.push(&Tokenizer::Byte, 0xFF).unwrap(), "\u{FFFD}");
         assert_eq!(stream.push(&Tokenizer::Byte, 0xC3).unwrap(), "");
         assert_eq!(stream.finish(), "\u{FFFD}");
+    }
+
+    #[test]
+    fn one_is_read_as_it_was_written_and_no_other() {
+        let read = |bytes: &[u8]| serde_json::from_value::<TextStream>(serde_json::json!({ "pending": bytes }));
+        for begun in [&[][..], &[0xC3], &[0xF0, 0x9F, 0xA6]] {
+            let stream = read(begun).unwrap();
+            assert_eq!(stream.pending, begun);
+            assert_eq!(serde_json::from_value::<TextStream>(serde_json::to_value(&stream).unwrap()).unwrap(), stream);
+        }
+        for other in [&b"Hi"[..], &[0xFF], &[b'x', 0xC3], &[0xC3, 0xA9]] {
+            assert!(read(other).unwrap_err().to_string().contains("expected the beginning of a character"), "{other:?}");
+        }
     }
 
     #[test]

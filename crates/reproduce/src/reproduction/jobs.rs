@@ -153,7 +153,7 @@ fn work_off(
             if let Some(run) = run {
                 task.set(grid, run);
             }
-            write::write(grid, folder, false)
+            write::write_tables(grid, folder)
         });
         drop(state);
         shared.changed.notify_all();

@@ -1,5 +1,7 @@
 //! A target's results as a table of one line for each row, column and metric.
 
+use minrnn::csv::quoted;
+
 use crate::{Filled, Grid, Run};
 
 const HEADING: [&str; 21] = [
@@ -102,24 +104,13 @@ fn note(cell: &Filled) -> String {
 }
 
 fn line(fields: &[String]) -> String {
-    fields.iter().map(|field| escape(field)).collect::<Vec<_>>().join(",") + "\n"
-}
-
-/// A field as RFC 4180 has it.
-fn escape(field: &str) -> String {
-    if field.contains([',', '"', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field.to_owned() }
+    fields.iter().map(|field| quoted(field)).collect::<Vec<_>>().join(",") + "\n"
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tests::{grid, target};
     use super::*;
-
-    #[test]
-    fn fields_with_commas_quotes_and_line_breaks_are_quoted() {
-        let escaped = ["plain", "a,b", "say \"x\"", "two\nlines"].map(escape);
-        assert_eq!(escaped, ["plain", "\"a,b\"", "\"say \"\"x\"\"\"", "\"two\nlines\""]);
-    }
 
     #[test]
     fn every_row_column_and_metric_has_a_line() {

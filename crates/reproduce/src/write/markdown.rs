@@ -29,7 +29,7 @@ pub fn markdown(grid: &Grid, pictures: &[String]) -> String {
     page += &section("Not run", &list(&grid.reasons()));
     let settings = &grid.target.effort(grid.scale).settings;
     let settings: Vec<String> = settings.iter().map(|setting| format!("`{setting}`")).collect();
-    page += &section("Settings of this scale, for every run", &settings.join(", "));
+    page += &section("Settings of this scale, where a row has no others", &settings.join(", "));
     let notes: Vec<String> =
         grid.target.notes.iter().chain(&grid.target.effort(grid.scale).notes).cloned().chain(test_sets(grid)).collect();
     page + &section("Notes", &list(&notes))
@@ -48,7 +48,7 @@ fn head(grid: &Grid) -> String {
                  ?: one seed, or an interval wider than 0.05 (5 points where it is in %).\n";
     }
     if !grid.baseline_names().is_empty() {
-        text += "\nRows in italics take no model; they are computed for the very batches that are scored.\n";
+        text += "\nRows in italics take no model; they are computed for the batches that runs of this version are scored on.\n";
     }
     if grid.scale == Scale::Smoke && all > 0 {
         text += "\n**Scale smoke: the numbers mean nothing; they show that everything runs.**\n";

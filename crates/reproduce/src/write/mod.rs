@@ -15,23 +15,30 @@ use minrnn_model::write_atomic;
 use crate::folder::{self, Folder};
 use crate::{Grid, Result};
 
-/// Writes the tables of `grid`, and its pictures where `with_pictures`.
+/// Writes the pictures of `grid` and its tables.
 ///
 /// # Errors
 /// When the disk refuses.
-pub fn write(grid: &Grid, folder: &Folder, with_pictures: bool) -> Result<()> {
+pub fn write(grid: &Grid, folder: &Folder) -> Result<()> {
     let name = &grid.target.name;
-    if with_pictures {
-        for (is_drawn, name) in
-            [(picture::draw(grid, folder)?, name.clone()), (picture::draw_lengths(grid, folder)?, picture::lengths_name(name))]
-        {
-            // One of older results says nothing of these.
-            let old = ["svg", "png"].map(|ending| folder.file(&name, ending));
-            for path in old.iter().filter(|path| !is_drawn && path.exists()) {
-                std::fs::remove_file(path).map_err(|source| minrnn::Error::io("remove", path, source))?;
-            }
+    for (is_drawn, name) in
+        [(picture::draw(grid, folder)?, name.clone()), (picture::draw_lengths(grid, folder)?, picture::lengths_name(name))]
+    {
+        // One of older results says nothing of these.
+        let old = ["svg", "png"].map(|ending| folder.file(&name, ending));
+        for path in old.iter().filter(|path| !is_drawn && path.exists()) {
+            std::fs::remove_file(path).map_err(|source| minrnn::Error::io("remove", path, source))?;
         }
     }
+    write_tables(grid, folder)
+}
+
+/// Writes the tables of `grid` alone, with the pictures that are there.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn write_tables(grid: &Grid, folder: &Folder) -> Result<()> {
+    let name = &grid.target.name;
     let pictures = [name.clone(), picture::lengths_name(name)];
     let pictures: Vec<String> = pictures.into_iter().filter(|name| folder.file(name, "svg").exists()).collect();
     write_atomic(folder.file(name, "md"), markdown(grid, &pictures).as_bytes())?;
@@ -116,11 +123,11 @@ pub(crate) mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let folder = Folder::open(scratch.path(), Scale::Cpu).unwrap();
         let target = target();
-        super::write(&grid(&target), &folder, true).unwrap();
+        super::write(&grid(&target), &folder).unwrap();
         let files = ["t", "t-lengths"].map(|name| folder.file(name, "svg"));
         assert!(files.iter().all(|file| file.exists()));
         let cells = (0..3).map(|_| vec![Filled::Quoted(String::new()), Filled::Quoted(String::new())]).collect();
-        super::write(&Grid { cells, ..grid(&target) }, &folder, true).unwrap();
+        super::write(&Grid { cells, ..grid(&target) }, &folder).unwrap();
         assert!(files.iter().all(|file| !file.exists()));
         let page = std::fs::read_to_string(folder.file("t", "md")).unwrap();
         assert!(!page.contains("t.svg") && !page.contains("t-lengths.svg"));

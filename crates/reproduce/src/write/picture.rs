@@ -14,7 +14,7 @@ pub fn draw(grid: &Grid, folder: &Folder) -> minrnn::Result<bool> {
     match grid.target.show {
         Show::Dots => {
             let metric = grid.target.metrics[0];
-            draw_dots(&title, metric.title(), &dots(grid, metric), metric.limits(), directory, name)
+            draw_dots(&title, &axis(grid, metric), &dots(grid, metric), metric.limits(), directory, name)
         }
         Show::Lines => {
             let panels: Vec<Panel> = grid.target.metrics.iter().map(|&metric| panel(grid, metric)).collect();
@@ -29,6 +29,14 @@ pub fn draw(grid: &Grid, folder: &Folder) -> minrnn::Result<bool> {
             let panel = Panel { y_reach: vec![0.0, 1.0], levels: levels(grid, 0), ..curves(grid, "accuracy", |point| point.accuracy) };
             draw_lines(&title, &[panel], directory, name)
         }
+    }
+}
+
+/// What `metric` is, beside an axis; of a loss, which one.
+fn axis(grid: &Grid, metric: Metric) -> String {
+    match grid.loss.filter(|_| metric == Metric::Loss) {
+        Some(loss) => format!("Test {loss}"),
+        None => metric.title().to_owned(),
     }
 }
 
@@ -154,7 +162,7 @@ fn panel(grid: &Grid, metric: Metric) -> Panel {
     let y_axis = if metric == Metric::TimeSavedPercent { Axis::Linear } else { Axis::Log10 };
     Panel {
         x_label: grid.target.x_label.clone(),
-        y_label: metric.title().to_owned(),
+        y_label: axis(grid, metric),
         x_axis: Axis::Log2,
         y_axis,
         series: (0..grid.target.rows.len()).map(series).collect(),
@@ -228,6 +236,14 @@ mod tests {
         second.lengths.pop();
         assert_eq!(by_length(&[&first, &second]), [(8.0, 1.0, 1.0, 1.0)]);
         assert!(by_length(&[]).is_empty());
+    }
+
+    #[test]
+    fn the_axis_of_a_loss_says_which_one_it_is() {
+        let target = super::super::tests::target();
+        let grid = Grid { loss: Some("mean squared error"), ..Grid::empty(&target, crate::Scale::Cpu, String::new()) };
+        assert_eq!(axis(&grid, Metric::Loss), "Test mean squared error");
+        assert_eq!(axis(&grid, Metric::Accuracy), Metric::Accuracy.title());
     }
 
     #[test]

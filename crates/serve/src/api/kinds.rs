@@ -3,6 +3,7 @@
 use axum::http::{HeaderMap, StatusCode, header};
 
 use super::error::ApiError;
+use crate::served::Accept;
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const CSV: &str = "text/csv";
@@ -28,12 +29,13 @@ pub(super) fn expect_plain(headers: &HeaderMap) -> Result<(), ApiError> {
     })
 }
 
-/// Whether JSON is to be sent rather than CSV, which whoever takes anything gets, or nothing that there is.
-pub(super) fn prefers_json(headers: &HeaderMap) -> bool {
+/// What a request would rather have: CSV is what whoever takes anything gets, or nothing that there is.
+pub(super) fn accepted(headers: &HeaderMap) -> Accept {
     let accepted: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|kinds| kinds.to_str().ok()).collect();
     let accepted = accepted.join(",");
     let (json, csv) = (wanted(&accepted, JSON), wanted(&accepted, CSV));
-    json.weight > 0.0 && (json > csv || (json == csv && json.named == Named::Itself))
+    let is_json = json.weight > 0.0 && (json > csv || (json == csv && json.named == Named::Itself));
+    if is_json { Accept::Json } else { Accept::Csv }
 }
 
 /// How much a kind is wanted; of two that are wanted as much, it is the one that is named more closely.
@@ -110,7 +112,7 @@ mod tests {
 
     #[test]
     fn json_is_sent_to_whom_it_is_as_welcome_by_name_as_csv() {
-        let prefers = |values: &[&str]| prefers_json(&headers(header::ACCEPT, values));
+        let accepts = |values: &[&str]| accepted(&headers(header::ACCEPT, values));
         for accepted in [
             "application/json",
             "Application/JSON; charset=utf-8",
@@ -120,9 +122,9 @@ mod tests {
             "application/*",
             "text/csv;q=0, */*",
         ] {
-            assert!(prefers(&[accepted]), "{accepted}");
+            assert_eq!(accepts(&[accepted]), Accept::Json, "{accepted}");
         }
-        assert!(prefers(&["text/html", "application/json"]));
+        assert_eq!(accepts(&["text/html", "application/json"]), Accept::Json);
         for accepted in [
             "",
             "*/*",
@@ -137,8 +139,8 @@ mod tests {
             "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
             "application/jsonl",
         ] {
-            assert!(!prefers(&[accepted]), "{accepted}");
+            assert_eq!(accepts(&[accepted]), Accept::Csv, "{accepted}");
         }
-        assert!(!prefers(&[]));
+        assert_eq!(accepts(&[]), Accept::Csv);
     }
 }

@@ -38,7 +38,7 @@ use tokio::sync::Semaphore;
 
 use crate::counts::TableCounts;
 use crate::engine::Engine;
-use crate::server::{ServedModel, ServedTable};
+use crate::served::{ServedModel, ServedTable};
 use crate::settings::Settings;
 use error::ApiError;
 use fields::Fields;

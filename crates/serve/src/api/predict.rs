@@ -12,11 +12,11 @@ use serde_json::json;
 
 use super::error::ApiError;
 use super::fields::Fields;
-use super::kinds::{CSV, JSON, expect_kind, expect_plain, prefers_json};
+use super::kinds::{CSV, JSON, accepted, expect_kind, expect_plain};
 use super::notes::{NOTE, in_headers};
 use super::{App, answered_json};
 use crate::counts::{TableCounts, add};
-use crate::server::Predictions;
+use crate::served::{Accept, Predictions};
 
 /// Tables are told apart by what they hold; these are none that a page of another site could send unasked.
 const KINDS: [&str; 7] = [
@@ -111,7 +111,7 @@ pub(super) async fn predict(
     expect_kind(request.headers(), &KINDS)?;
     expect_plain(request.headers())?;
     let is_json = expect_kind(request.headers(), &[JSON]).is_ok();
-    let as_json = prefers_json(request.headers());
+    let accept = accepted(request.headers());
     let table = app.table(model.as_deref())?;
     let body = app.body(request).await?;
     let counts = table.counts.clone();
@@ -134,7 +134,7 @@ pub(super) async fn predict(
         let table = app.table(Some(&name))?;
         let _running = Counted::new(&table.counts, |counts| &counts.running);
         let Sent { table: data, future, flaw } = Sent::of(body, is_json);
-        table.served.predictor.predict(&data, future.as_deref(), as_json, &stop).map_err(|why| match flaw {
+        table.served.predictor.predict(&data, future.as_deref(), accept, &stop).map_err(|why| match flaw {
             _ if !why.is_wrong_input => ApiError::failed(why.sentence),
             Some(flaw) => flaw.or(&format!("read as a table of one row, {}", why.sentence)),
             None => ApiError::wrong(why.sentence),
@@ -146,11 +146,11 @@ pub(super) async fn predict(
         Ok(_) => counts.predicted.add(arrived.elapsed()),
         Err(error) => add(if error.is_failure() { &counts.failed } else { &counts.wrong }, 1),
     }
-    predicted.map(|predictions| answer(predictions, as_json))
+    predicted.map(|predictions| answer(predictions, accept))
 }
 
-fn answer(Predictions { text, notes }: Predictions, as_json: bool) -> Response {
-    if as_json {
+fn answer(Predictions { text, notes }: Predictions, accept: Accept) -> Response {
+    if accept == Accept::Json {
         return answered_json(format!("{{\"predictions\":{text},\"notes\":{}}}", json!(notes)));
     }
     let mut response = ([(header::CONTENT_TYPE, "text/csv; charset=utf-8")], text).into_response();

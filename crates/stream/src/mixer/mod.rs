@@ -118,14 +118,14 @@ mixers! {
     RgLru => rg_lru::RgLru::read(config, source, name)?,
 }
 
-/// The state `[E]` before the first token: 0, or θ of the tensor `part`, through g where the candidate is positive.
+/// The state `[E]` before the first token: 0, or what [`Candidate::of_state`] makes of θ, the tensor `part`.
 fn initial(config: &CheckedConfig, source: &mut dyn Source, name: &str, part: &str, candidate: Candidate) -> Result<Vec<f32>> {
     let e = config.d_inner();
     if config.initial_state == InitialState::Zero {
         return Ok(vec![0.0; e]);
     }
     let mut theta = source.vector(&join(name, part), &[e])?;
-    if candidate == Candidate::Positive {
+    if candidate.of_state() == Candidate::Positive {
         theta.iter_mut().for_each(|x| *x = positive(*x));
     }
     Ok(theta)

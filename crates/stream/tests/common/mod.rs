@@ -206,14 +206,23 @@ pub fn assert_close(found: &[f32], expected: &[f32], tolerance: f32, what: &str)
     assert!(error <= tolerance, "{what}: error {error:e}, expected at most {tolerance:e}");
 }
 
+/// The bits of `values`: those of 0 and −0 differ. None may be NaN, which is what a buffer holds before anything is written to it.
+#[track_caller]
+pub fn bits(values: &[f32]) -> Vec<u32> {
+    assert!(!values.iter().any(|x| x.is_nan()), "some are no numbers: {values:?}");
+    values.iter().map(|x| x.to_bits()).collect()
+}
+
 /// Asserts equal bits.
 #[track_caller]
 pub fn assert_same(found: &[f32], expected: &[f32], what: &str) {
-    assert!(found == expected, "{what}: they differ by {:e}", distance(found, expected));
+    assert!(bits(found) == bits(expected), "{what}: they differ by {:e}", distance(found, expected));
 }
 
 /// Largest |found − expected| by max(1, largest |expected|); NaN counts as infinite.
+#[track_caller]
 pub fn distance(found: &[f32], expected: &[f32]) -> f32 {
+    assert_eq!(found.len(), expected.len(), "number of values");
     let largest = expected.iter().fold(1.0f32, |largest, x| largest.max(x.abs()));
     found.iter().zip(expected).fold(0.0f32, |worst, (a, b)| {
         let error = (a - b).abs() / largest;

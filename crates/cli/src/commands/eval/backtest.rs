@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use minrnn::data::expect_lasting;
-use minrnn::data::table::{Backtest, Forecaster, Measure, Origin, Origins, TableTask, read_series};
+use minrnn::data::table::{Backtest, Forecaster, MeasureKind, Origin, Origins, TableTask, read_series};
 use minrnn::deployed::{self, Deployed};
 use minrnn::train::{Data, Experiment, counted, find_scored, has_learned_all, run_of};
 use minrnn_model::CheckpointFiles;
@@ -119,7 +119,7 @@ fn learned(backtest: &Backtest, deployed: &Deployed) -> anyhow::Result<Learned> 
     let config = CheckpointFiles::open(&deployed.path).and_then(|files| files.config()).map_err(minrnn::Error::from)?;
     let experiment = Experiment::of_checkpoint(&config, &deployed.path)?;
     Ok(match Data::learned_forecasts(&experiment, &run)? {
-        Some(task) => Learned::Known(backtest.n_learned(&task, has_learned_all(&deployed.path))),
+        Some(task) => Learned::Known(backtest.n_learned(&task, has_learned_all(&deployed.path)?)),
         None => Learned::Unknown("the table that the model has learned from is gone, or has changed"),
     })
 }
@@ -172,10 +172,9 @@ fn print_table(by_origin: &[Origin], forecaster: &Forecaster) -> io::Result<()> 
         let mut rows = Vec::new();
         for origin in by_origin {
             let (mut names, mut cells) = (vec!["from".to_owned(), "n".to_owned()], vec![from(origin), origin.n.to_string()]);
-            for [name, head, of_baseline] in COLUMNS {
-                let is_it = |measure: &&Measure| measure.name == format!("{name} of {target}");
-                let covers = |measure: &&Measure| name == COVERS && measure.name.ends_with(&format!(" % interval of {target}: {COVERS}"));
-                let measure = origin.measures.iter().find(|measure| is_it(measure) || covers(measure));
+            for (is_it, head, of_baseline) in COLUMNS {
+                let mut of_target = origin.measures.iter().filter(|measure| measure.target.as_ref() == Some(target));
+                let measure = of_target.find(|measure| is_it(measure.kind));
                 names.push(head.to_owned());
                 cells.push(measure.map_or("-".to_owned(), |measure| measure.shown(measure.found)));
                 if !of_baseline.is_empty() {
@@ -195,14 +194,14 @@ fn print_table(by_origin: &[Origin], forecaster: &Forecaster) -> io::Result<()> 
     Ok(())
 }
 
-/// The measure of quantiles that a table has.
-const COVERS: &str = "covers";
 /// A measure, the head of its column, and of that of the baseline.
-const COLUMNS: [[&str; 3]; 4] = [
-    ["mean absolute error", "MAE", "naive"],
-    ["symmetric mean absolute percentage error", "sMAPE", "naive"],
-    ["mean absolute scaled error", "MASE", "naive"],
-    [COVERS, "covers", ""],
+type Column = (fn(MeasureKind) -> bool, &'static str, &'static str);
+
+const COLUMNS: [Column; 4] = [
+    (|kind| kind == MeasureKind::AbsoluteError, "MAE", "naive"),
+    (|kind| kind == MeasureKind::SymmetricPercentageError, "sMAPE", "naive"),
+    (|kind| kind == MeasureKind::ScaledError, "MASE", "naive"),
+    (|kind| matches!(kind, MeasureKind::Covers(_)), "covers", ""),
 ];
 
 /// Where an origin lies.

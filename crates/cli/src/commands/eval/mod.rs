@@ -105,10 +105,7 @@ fn score(args: &Args, group: &Group, stop: &AtomicBool) -> anyhow::Result<ExitCo
             let sentence = "--by-frequency and --by-length need the data of a run; give a run directory instead of a packed model";
             return Err(WrongInput(sentence.to_owned()).into());
         }
-        if !args.device.is_cpu()? {
-            let sentence = "a packed model runs on the CPU; leave --device out, or give a run directory or a checkpoint";
-            return Err(WrongInput(sentence.to_owned()).into());
-        }
+        args.device.expect_cpu()?;
         return score_packed(args, stop);
     }
     if args.against.is_some() {

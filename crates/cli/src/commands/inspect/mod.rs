@@ -16,7 +16,7 @@ use minrnn::deployed::Deployed;
 use minrnn::generate::expect_undamaged;
 use minrnn::subject::{Subject, bytes_of, is_packed, training_of};
 use minrnn::tensor_file::read_tensors;
-use minrnn::train::{Pointer, checkpoint, counted, find_checkpoint};
+use minrnn::train::{MAX_PROGRESS_BYTES, PROGRESS_FILE, Pointer, checkpoint, counted, find_checkpoint};
 use minrnn_model::{CheckpointFiles, Classifier, Forecaster, Missing, ModelConfig, Regressor, TableTask};
 use serde_json::{Map, Value};
 
@@ -24,9 +24,6 @@ use crate::exit::ExitCode;
 use crate::output::print;
 use crate::printable::printable;
 use crate::session_size::session_size;
-
-const PROGRESS_FILE: &str = "progress.json";
-const MAX_PROGRESS_BYTES: u64 = 1 << 20;
 
 #[derive(clap::Args)]
 pub struct Args {

@@ -4,13 +4,13 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use minrnn::csv::quoted;
 use minrnn::data::table::{ForecastRow, ForecastRows, Forecaster, Series};
 use minrnn::deployed::{Deployed, score_rows};
 use minrnn_model::Calibration;
 
 use super::tally::{Tally, mark};
 use super::{Args, threshold};
-use crate::csv::quoted;
 use crate::free_name::free_name;
 use crate::say::say;
 use crate::sink::Sink;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use minrnn::csv::quoted;
 use minrnn::data::table::{Row, Rows, TableTask, number_names};
 use minrnn::deployed::{Deployed, Groups};
 use minrnn::{Error, expect_output};
@@ -14,7 +15,6 @@ use minrnn_model::likeliest;
 use super::arriving::{Arriving, Out};
 use super::order::Order;
 use super::{Args, finish, goes_on};
-use crate::csv::quoted;
 use crate::failure::WrongInput;
 use crate::interrupt;
 use crate::say::say;

@@ -156,6 +156,9 @@ pub struct Image {
 }
 
 impl Image {
+    /// Its files, in a sentence.
+    pub(crate) const FILES: &'static str = "data_batch_1.bin to data_batch_5.bin and test_batch.bin";
+
     /// What a model reads and what it predicts.
     pub fn signals(input: PixelInput) -> (IoKind, IoKind) {
         let reads = match input {
@@ -231,6 +234,12 @@ mod tests {
         }
         std::fs::write(dir.path().join(TEST_FILE), records(&[[3, 255, 0, 0], [4, 0, 255, 0], [5, 0, 0, 255]])).unwrap();
         dir
+    }
+
+    #[test]
+    fn sentences_name_the_files() {
+        assert_eq!(Image::FILES, format!("{} to {} and {TEST_FILE}", TRAIN_FILES[0], TRAIN_FILES[4]));
+        assert!(REMEDY.contains(Image::FILES));
     }
 
     #[test]

@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use chrono::{Datelike, NaiveDateTime, Timelike};
 use minrnn_kernels::choices;
 
+use super::clock::{Clock, date};
 use super::columns::{Names, Numbers, Wanted};
 use super::frame::Frame;
-use super::times::{Clock, date};
 use super::values::ValuesWriter;
 use crate::{Error, Result};
 

@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use minrnn_model::{Category, Layout, first_few};
 
-use super::cells::{Kind, Texts};
+use super::category_names::CategoryNames;
+use super::cells::Kind;
 use crate::suggestion::suggestion;
 use crate::{Error, Result};
 
@@ -54,7 +55,7 @@ impl Names {
     pub(super) fn kind(&self) -> Kind {
         match &self.values {
             None => Kind::Open,
-            Some(names) => Kind::Names { known: Texts::of_names(names), are_all: true },
+            Some(names) => Kind::Known(CategoryNames::new(names)),
         }
     }
 }

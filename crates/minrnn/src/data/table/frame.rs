@@ -2,8 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::cells::{CellReader, Kind, NumberColumn, Place, TextColumn, Texts, TimeColumnCells, Times};
+use super::cells::{CellReader, Kind, NumberColumn, Place};
 use super::columns::{Numbers, Positions, Wanted};
+use super::text_cells::TextColumn;
+use super::texts::Texts;
+use super::time_cells::{TimeColumnCells, Times};
 use super::unseen_names::UnseenNames;
 use super::values::{Values, most_rows};
 use crate::{Error, Result};

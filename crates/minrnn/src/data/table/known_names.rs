@@ -2,38 +2,94 @@
 
 use std::collections::HashMap;
 
-use super::cells::NumberName;
 use crate::{Error, Result};
 
-/// Names with their places. One that is a whole number is found whether another file writes it as 1 or as 1.0, unless several here are that number. Others
-/// may be codes, such as 1.1 and 1.10.
-#[derive(Debug, Default)]
+/// 2^53, from which on different whole numbers are one 64-bit float.
+pub(super) const INEXACT: f64 = 9_007_199_254_740_992.0;
+
+/// A name that is a number, as far as it can be told from all others, however it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum NumberName {
+    Whole(i128),
+    /// The bits of one with a fraction.
+    Real(u64),
+}
+
+impl NumberName {
+    pub fn of(name: &str) -> Option<Self> {
+        // 01 is a code.
+        if let [b'0', b'0'..=b'9', ..] = name.trim_start_matches(['+', '-']).as_bytes() {
+            return None;
+        }
+        let of_real = |real: f64| if real.fract() == 0.0 { Self::Whole(real as i128) } else { Self::Real(real.to_bits()) };
+        let real = || name.parse::<f64>().ok().filter(|real| real.abs() < INEXACT).map(of_real);
+        name.parse::<i128>().ok().map(Self::Whole).or_else(real)
+    }
+}
+
+/// Which names are one although another file writes them in another way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Alike {
+    /// Whole numbers, as 1 and 1.0. Others may be codes, such as 1.1 and 1.10.
+    #[default]
+    Whole,
+    /// All that are the same number.
+    Numbers,
+}
+
+impl Alike {
+    /// The number that stands for `name`.
+    fn number(self, name: &str) -> Option<NumberName> {
+        let is_alike = |number: &NumberName| match self {
+            Self::Whole => matches!(number, NumberName::Whole(_)) && !name.contains(['e', 'E']),
+            Self::Numbers => true,
+        };
+        NumberName::of(name).filter(is_alike)
+    }
+}
+
+/// Names with their places. One that is a number is found however another file writes it, unless several here are that number. By default the names are
+/// those of sequences, of which whole numbers alone are numbers.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct KnownNames {
+    alike: Alike,
     places: HashMap<String, usize>,
     /// Of each number its place; none where several names are that number.
     numbers: HashMap<NumberName, Option<usize>>,
 }
 
 impl KnownNames {
-    /// These names, each at its place among them.
-    pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut known = Self::default();
-        names.into_iter().enumerate().for_each(|(at, name)| known.insert(name, at));
-        known
+    /// These names of sequences, each at its place among them.
+    pub fn of_sequences<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::default().with(names)
+    }
+
+    /// These names of classes, or of what a column holds, each at its place among them.
+    pub fn of_values<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { alike: Alike::Numbers, ..Self::default() }.with(names)
+    }
+
+    fn with<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+        names.into_iter().enumerate().for_each(|(at, name)| self.insert(name, at));
+        self
     }
 
     /// Adds `name`, which is not known yet, at the place `at`.
     pub fn insert(&mut self, name: &str, at: usize) {
         self.places.insert(name.to_owned(), at);
-        if let Some(number) = whole(name) {
+        if let Some(number) = self.alike.number(name) {
             self.numbers.entry(number).and_modify(|known| *known = None).or_insert(Some(at));
         }
     }
 
     /// The place of `name`.
     pub fn find(&self, name: &str) -> Option<usize> {
-        let same_number = || self.numbers.get(&whole(name)?).copied().flatten();
-        self.places.get(name).copied().or_else(same_number)
+        self.find_as_written(name).or_else(|| self.numbers.get(&self.alike.number(name)?).copied().flatten())
+    }
+
+    /// The place of `name` as it is written.
+    pub fn find_as_written(&self, name: &str) -> Option<usize> {
+        self.places.get(name).copied()
     }
 
     /// The places of `names`, different ones of another file.
@@ -55,18 +111,13 @@ impl KnownNames {
     }
 }
 
-/// The whole number that `name` is, written in digits.
-fn whole(name: &str) -> Option<NumberName> {
-    NumberName::of(name).filter(|number| matches!(number, NumberName::Whole(_)) && !name.contains(['e', 'E']))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_name_that_is_a_whole_number_is_found_with_a_point_and_without_unless_several_are() {
-        let known = KnownNames::of(["1", "b", "1.1", "03", "7", "7.0"]);
+        let known = KnownNames::of_sequences(["1", "b", "1.1", "03", "7", "7.0"]);
         assert_eq!(
             ["1.0", "+1", "1e0", "b", "1.10", "1.1", "03", "3", "3.0", "7", "7.0", "7.00", ""].map(|name| known.find(name)),
             [Some(0), Some(0), None, Some(1), None, Some(2), Some(3), None, None, Some(4), Some(5), None, None]
@@ -74,5 +125,26 @@ mod tests {
         assert_eq!(known.find_all(["c", "b", "1.0"]).unwrap(), [None, Some(1), Some(0)]);
         let refused = known.find_all(["1", "b", "1.0"]).unwrap_err().to_string();
         assert_eq!(refused, "it names one sequence in two ways, '1' and '1.0', which are the same number; write it in one");
+    }
+    #[test]
+    fn a_value_that_is_a_number_is_found_however_it_is_written() {
+        fn find<const N: usize>(known: &[&str], names: [&str; N]) -> [Option<usize>; N] {
+            let known = KnownNames::of_values(known.iter().copied());
+            names.map(|name| known.find(name))
+        }
+        let known = ["0", "1", "1.50", "up"];
+        assert_eq!(find(&known, ["0.0", "1e0", "1.5", "2", "up", "nan", ""]), [Some(0), Some(1), Some(2), None, Some(3), None, None]);
+        assert_eq!(find(&["1", "1.0"], ["1.00", "1.0"]), [None, Some(1)]);
+        assert_eq!(find(&known, ["-0", "+1", "01", "-01", "00"]), [Some(0), Some(1), None, None, None]);
+        // One with zeros in front is a code.
+        assert_eq!(find(&["01", "002.5", "10"], ["1", "1.0", "2.5", "10.0"]), [None, None, None, Some(2)]);
+        // What one 64-bit float stands for are different numbers.
+        assert_eq!(
+            find(
+                &["9007199254740993", "9007199254740991", "18446744073709551615"],
+                ["+9007199254740993", "9007199254740992", "9007199254740993.0", "9007199254740991.0", "18446744073709551614", "1e400"]
+            ),
+            [Some(0), None, None, Some(1), None, None]
+        );
     }
 }

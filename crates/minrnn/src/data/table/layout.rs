@@ -14,12 +14,14 @@ use minrnn_kernels::choices;
 use minrnn_model::{Layout, UNSEEN, first_few};
 
 use super::calendar;
-use super::cells::{TextsWriter, Times};
+use super::texts::TextsWriter;
+use super::time_cells::Times;
+
+use super::clock::Clock;
 use super::columns::{Names, Numbers, TimeColumn, Wanted, no_numbers};
 use super::formats::{self, Reader};
 use super::frame::{Frame, Locations};
 use super::leads;
-use super::times::Clock;
 use super::values::ValuesWriter;
 use crate::{Error, Result};
 

@@ -90,7 +90,7 @@ pub(super) fn fill_from(series: &mut [Series], leads: &[Lead], future: Option<(&
         let sentence = format!("the model reads columns that are known {farthest} steps ahead, so the rows to come are needed");
         return Err(Error::needed(Needed::RowsToCome, sentence));
     };
-    let names = KnownNames::of(series.iter().map(|series| series.name.as_str()));
+    let names = KnownNames::of_sequences(series.iter().map(|series| series.name.as_str()));
     let places = names.find_all(future.iter().map(|series| series.name.as_str()))?;
     let known = places.into_iter().zip(future).filter_map(|(place, to_come)| Some((series[place?].name.clone(), to_come)));
     let of_name: HashMap<String, &Series> = known.collect();

@@ -9,9 +9,11 @@ use crate::statistics::{Summary, interval_of_share, sign_test};
 /// What a model reaches, and what can be had without one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measure {
-    /// What is measured, with its unit where it has one.
-    pub name: String,
-    /// What was found, and what it is a number of.
+    /// What is measured.
+    pub kind: MeasureKind,
+    /// The column that it is measured of, where columns are told apart.
+    pub target: Option<String>,
+    /// What was found.
     pub found: f64,
     /// Bounds of the 95 % confidence interval, where there are enough cases for one.
     pub interval: Option<[f64; 2]>,
@@ -19,10 +21,36 @@ pub struct Measure {
     pub n: u64,
     /// What a case is.
     pub cases: Cases,
-    /// True of a share, 0 to 1, false of a number in the units of the table.
-    pub is_share: bool,
     /// What can be had without a model, on the same cases.
     pub baseline: Option<Baseline>,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum MeasureKind {
+    /// The share of cases that are right.
+    Accuracy,
+    /// The mean absolute error, in the units of the table.
+    AbsoluteError,
+    /// The root of the mean squared error, in the units of the table.
+    RootSquaredError,
+    /// The symmetric mean absolute percentage error, in per cent.
+    SymmetricPercentageError,
+    /// The mean absolute error over the mean difference of a season.
+    ScaledError,
+    /// The share of values inside the interval that this share of them should be in.
+    Covers(f64),
+    /// How wide that interval is, in the units of the table.
+    Width(f64),
+    /// A loss, by its name.
+    Loss(&'static str),
+}
+
+impl MeasureKind {
+    /// Whether it is a share, 0 to 1.
+    fn is_share(self) -> bool {
+        matches!(self, Self::Accuracy | Self::Covers(_))
+    }
 }
 
 /// What measures are means over.
@@ -58,18 +86,46 @@ pub enum Verdict {
     Undecided,
 }
 
+impl Verdict {
+    /// It in words.
+    pub fn told(self) -> &'static str {
+        match self {
+            Self::Better => "the model is better",
+            Self::Worse => "the model is worse",
+            Self::Undecided => "too few cases to tell which is better",
+        }
+    }
+}
+
 /// Cases below which no interval is told of a mean.
 const FEWEST: usize = 5;
 
 impl Measure {
+    /// What is measured, and of which column, in words.
+    pub fn name(&self) -> String {
+        let of_target = self.target.as_ref().map_or_else(String::new, |target| format!(" of {target}"));
+        let of_interval = |share: f64, what: &str| format!("{:.0} % interval{of_target}: {what}", 100.0 * share);
+        let name = match self.kind {
+            MeasureKind::Accuracy => "accuracy",
+            MeasureKind::AbsoluteError => "mean absolute error",
+            MeasureKind::RootSquaredError => "root mean squared error",
+            MeasureKind::SymmetricPercentageError => "symmetric mean absolute percentage error",
+            MeasureKind::ScaledError => "mean absolute scaled error",
+            MeasureKind::Covers(share) => return of_interval(share, "covers"),
+            MeasureKind::Width(share) => return of_interval(share, "width"),
+            MeasureKind::Loss(name) => name,
+        };
+        format!("{name}{of_target}")
+    }
+
     /// `x`, a number of this measure, in words: a share in per cent, else five digits that matter.
     pub fn shown(&self, x: f64) -> String {
-        if self.is_share { format!("{:.2} %", 100.0 * x) } else { significant(x) }
+        if self.kind.is_share() { format!("{:.2} %", 100.0 * x) } else { significant(x) }
     }
 
     /// Its interval in words, such as `95 % interval 84.1 to 90.0`, where there is one.
     pub fn interval_shown(&self) -> Option<String> {
-        let bound = |x: f64| if self.is_share { format!("{:.1}", 100.0 * x) } else { significant(x) };
+        let bound = |x: f64| if self.kind.is_share() { format!("{:.1}", 100.0 * x) } else { significant(x) };
         self.interval.map(|[low, high]| format!("95 % interval {} to {}", bound(low), bound(high)))
     }
 
@@ -88,21 +144,16 @@ impl Measure {
     /// All of it in words, with its interval, and in a second line a baseline and which of them is better if that can be said.
     pub fn told(&self) -> String {
         let interval = self.interval_shown().map_or_else(String::new, |interval| interval + ", ");
-        let mut told = format!("{} {} ({interval}{})", self.name, self.shown(self.found), self.n_shown());
+        let mut told = format!("{} {} ({interval}{})", self.name(), self.shown(self.found), self.n_shown());
         if let Some(Baseline { name, found, verdict }) = &self.baseline {
-            let verdict = match verdict {
-                Verdict::Better => "the model is better",
-                Verdict::Worse => "the model is worse",
-                Verdict::Undecided => "too few cases to tell which is better",
-            };
-            told += &format!("\n  beside {name}: {}; {verdict}", self.shown(*found));
+            told += &format!("\n  beside {name}: {}; {}", self.shown(*found), verdict.told());
         }
         told
     }
 
     /// All of it as an object of JSON.
     pub fn to_json(&self) -> serde_json::Value {
-        let mut object = serde_json::json!({"measure": self.name, "value": self.found, "interval": self.interval, "n": self.n});
+        let mut object = serde_json::json!({"measure": self.name(), "value": self.found, "interval": self.interval, "n": self.n});
         if let Some(baseline) = &self.baseline {
             let verdict = match baseline.verdict {
                 Verdict::Better => "better",
@@ -116,9 +167,9 @@ impl Measure {
         object
     }
 
-    /// The share of `right` of `n`, beside a baseline that does what `baseline` says: of the cases that only one of the two has right, the model has
-    /// `only_model` and the baseline `only_baseline`.
-    pub fn of_share(name: &str, [right, n]: [u64; 2], baseline: &str, [only_model, only_baseline]: [u64; 2]) -> Self {
+    /// The share of `right` of `n` cases, beside a baseline that does what `baseline` says: of the cases that only one of the two has right, the model
+    /// has `only_model` and the baseline `only_baseline`.
+    pub fn of_accuracy([right, n]: [u64; 2], baseline: &str, [only_model, only_baseline]: [u64; 2]) -> Self {
         let share = |right: u64| right as f64 / n.max(1) as f64;
         let verdict = match sign_test(only_model, only_baseline) < 0.05 {
             true if only_model > only_baseline => Verdict::Better,
@@ -126,18 +177,18 @@ impl Measure {
             false => Verdict::Undecided,
         };
         Self {
-            name: name.to_owned(),
+            kind: MeasureKind::Accuracy,
+            target: None,
             found: share(right),
             interval: Some(interval_of_share(right, n)),
             n,
             cases: Cases::Sequences,
-            is_share: true,
             baseline: Some(Baseline { name: baseline.to_owned(), found: share(right + only_baseline - only_model), verdict }),
         }
     }
 
-    /// The mean of an error over cases, of which each of `pairs` has that of the model and that of a baseline.
-    pub fn of_errors(name: String, cases: Cases, pairs: &[[f64; 2]], baseline: &str) -> Self {
+    /// The mean of an error of the column `target` over cases, of which each of `pairs` has that of the model and that of a baseline.
+    pub fn of_errors(kind: MeasureKind, target: &str, cases: Cases, pairs: &[[f64; 2]], baseline: &str) -> Self {
         let of = |error: fn(&[f64; 2]) -> f64| Summary::of(&pairs.iter().map(error).collect::<Vec<_>>());
         let (found, other) = (of(|pair| pair[0]), of(|pair| pair[1]));
         let interval = |summary: &Summary| summary.interval().filter(|_| pairs.len() >= FEWEST);
@@ -148,13 +199,13 @@ impl Measure {
             _ => Verdict::Undecided,
         };
         Self {
-            name,
+            kind,
+            target: Some(target.to_owned()),
             found: found.map_or(0.0, |found| found.mean),
             // No error is below 0.
             interval: found.as_ref().and_then(interval).map(|bounds| bounds.map(|bound| bound.max(0.0))),
             n: pairs.len() as u64,
             cases,
-            is_share: false,
             baseline: Some(Baseline { name: baseline.to_owned(), found: other.map_or(0.0, |other| other.mean), verdict }),
         }
     }
@@ -223,20 +274,41 @@ mod tests {
     }
 
     #[test]
+    fn the_name_says_what_is_measured_and_of_which_column() {
+        let of = |kind, target: Option<&str>| {
+            let target = target.map(str::to_owned);
+            Measure { kind, target, found: 0.25, interval: None, n: 1, cases: Cases::Values, baseline: None }
+        };
+        for (measure, told) in [
+            (of(MeasureKind::Accuracy, None), "accuracy 25.00 % (n = 1 values)"),
+            (of(MeasureKind::AbsoluteError, Some("x")), "mean absolute error of x 0.25000 (n = 1 values)"),
+            (of(MeasureKind::RootSquaredError, Some("x")), "root mean squared error of x 0.25000 (n = 1 values)"),
+            (of(MeasureKind::SymmetricPercentageError, Some("x")), "symmetric mean absolute percentage error of x 0.25000 (n = 1 values)"),
+            (of(MeasureKind::ScaledError, Some("x")), "mean absolute scaled error of x 0.25000 (n = 1 values)"),
+            (of(MeasureKind::Covers(0.9 - 0.1), Some("x")), "80 % interval of x: covers 25.00 % (n = 1 values)"),
+            (of(MeasureKind::Width(0.9 - 0.1), Some("x")), "80 % interval of x: width 0.25000 (n = 1 values)"),
+            (of(MeasureKind::Loss("mean squared error"), None), "mean squared error 0.25000 (n = 1 values)"),
+        ] {
+            assert_eq!(measure.told(), told);
+            assert!(told.starts_with(&measure.name()) && measure.to_json()["measure"] == measure.name());
+        }
+    }
+
+    #[test]
     fn three_sequences_make_no_model_better() {
         // All of three right where a guess has one.
-        let measure = Measure::of_share("accuracy", [3, 3], "always 'a'", [2, 0]);
+        let measure = Measure::of_accuracy([3, 3], "always 'a'", [2, 0]);
         assert_eq!((measure.found, verdict(&measure)), (1.0, Verdict::Undecided));
         assert!((measure.baseline.as_ref().unwrap().found - 1.0 / 3.0).abs() < 1e-12);
-        assert_eq!(verdict(&Measure::of_share("accuracy", [90, 100], "always 'a'", [42, 2])), Verdict::Better);
-        assert_eq!(verdict(&Measure::of_share("accuracy", [50, 100], "always 'a'", [2, 42])), Verdict::Worse);
+        assert_eq!(verdict(&Measure::of_accuracy([90, 100], "always 'a'", [42, 2])), Verdict::Better);
+        assert_eq!(verdict(&Measure::of_accuracy([50, 100], "always 'a'", [2, 42])), Verdict::Worse);
     }
 
     #[test]
     fn errors_are_compared_case_by_case() {
         // Far apart from case to case, yet always a little smaller.
         let pairs: Vec<[f64; 2]> = (0..20).map(|at| [f64::from(at * at), f64::from(at * at) + 1.0 + 0.1 * f64::from(at % 3)]).collect();
-        let of = |pairs: &[[f64; 2]]| Measure::of_errors("error".to_owned(), Cases::Sequences, pairs, "last value");
+        let of = |pairs: &[[f64; 2]]| Measure::of_errors(MeasureKind::AbsoluteError, "x", Cases::Sequences, pairs, "last value");
         assert_eq!(verdict(&of(&pairs)), Verdict::Better);
         assert_eq!(verdict(&of(&pairs.iter().map(|&[a, b]| [b, a]).collect::<Vec<_>>())), Verdict::Worse);
         let far = of(&[[0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [9.0, 1.0]]);

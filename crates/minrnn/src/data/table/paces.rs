@@ -2,8 +2,8 @@
 
 use minrnn_model::{Missing, TableTask};
 
+use super::pace::Pace;
 use super::series::Series;
-use super::times::Pace;
 
 /// What a row has at a time of which nothing is known, in a table that is forecast.
 pub(super) const NO_TARGET: &str = "an empty target";
@@ -91,9 +91,8 @@ pub fn gaps(series: &[Series], task: &TableTask) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::table::clock::DAY;
     use crate::data::table::{Clock, Values};
-
-    const DAY: f64 = 86_400_000.0;
 
     /// A series at these times, written by `clock`.
     fn series(clock: Clock, times: &[f64]) -> Series {

@@ -1,9 +1,9 @@
 //! Which columns are for what where nobody says it: those that bear the names which others give them, and wide tables whose names leave no doubt.
 
+use super::clock::Clock;
 use super::columns::{TimeColumn, Wanted, expect_column, is_time_name};
 use super::label::Label;
 use super::layout::{CLASS, LayoutChoice, SERIES, TARGET, TIME, VALUE, are_steps, is_nameless, times_of};
-use super::times::Clock;
 use crate::{Error, Needed, Result};
 
 /// Names of columns that go together.

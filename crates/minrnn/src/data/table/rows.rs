@@ -5,10 +5,11 @@ use std::io::Read;
 use minrnn_model::TableTask;
 
 use super::calendar::{self, CalendarColumn};
-use super::cells::{Cell, CellReader, Kind, Place, of_zone, shown};
+use super::cells::{Cell, CellReader, Kind, Place, shown};
+use super::clock::Clock;
 use super::columns::{Names, Numbers, TimeColumn, Wanted};
 use super::formats::Records;
-use super::times::Clock;
+use super::time_cells::of_zone;
 use crate::counted::counted;
 use crate::{Error, Result};
 

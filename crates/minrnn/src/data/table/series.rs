@@ -5,10 +5,12 @@ use std::ops::Range;
 
 use minrnn_model::TableTask;
 
-use super::cells::{INEXACT, Texts};
+use super::clock::Clock;
 use super::frame::{Frame, Lead};
+use super::known_names::INEXACT;
 use super::label::Label;
-use super::times::{Clock, Step};
+use super::step::Step;
+use super::texts::Texts;
 use super::values::{Values, ValuesWriter};
 use crate::{Error, Result};
 
@@ -335,7 +337,8 @@ pub(super) fn labels(groups: &Texts, labels: &Texts, column: &str, label: Label,
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::cells::{TextsWriter, Times};
+    use super::super::texts::TextsWriter;
+    use super::super::time_cells::Times;
     use super::*;
 
     /// A table with the numbers `row, 10 · row` and two columns that hold those of later steps.

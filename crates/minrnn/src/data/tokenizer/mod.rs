@@ -68,25 +68,22 @@ mod tests {
     }
 
     #[test]
-    fn ids_outside_the_vocabulary_are_named() {
-        for tokenizer in [Tokenizer::characters_of("ab"), Tokenizer::Byte, small_bpe()] {
-            let size = tokenizer.vocab_size();
-            let message = tokenizer.decode(&[0, size as u32]).unwrap_err().to_string();
-            assert!(message.contains(&format!("token id {size} ")), "{message}");
-        }
+    fn pieces_outside_the_vocabulary_are_named() {
+        let tokenizer = small_bpe();
+        let size = tokenizer.vocab_size();
+        let message = tokenizer.decode(&[0, size as u32]).unwrap_err().to_string();
+        assert!(message.contains(&format!("token id {size} ")), "{message}");
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn decoding_undoes_encoding(text in "(\\PC|\\s){0,200}") {
-            let bpe = small_bpe();
-            for tokenizer in [Tokenizer::characters_of(&text), Tokenizer::Byte, bpe] {
-                let ids = tokenizer.encode(&text).unwrap();
-                prop_assert!(ids.iter().all(|&id| (id as usize) < tokenizer.vocab_size()));
-                prop_assert_eq!(tokenizer.decode(&ids).unwrap(), text.clone());
-            }
+        fn decoding_undoes_encoding_in_pieces(text in "(\\PC|\\s){0,200}") {
+            let tokenizer = small_bpe();
+            let ids = tokenizer.encode(&text).unwrap();
+            prop_assert!(ids.iter().all(|&id| (id as usize) < tokenizer.vocab_size()));
+            prop_assert_eq!(tokenizer.decode(&ids).unwrap(), text);
         }
 
         #[test]
@@ -98,7 +95,8 @@ mod tests {
             let mut json = std::fs::read(&path).unwrap();
             let at = at.index(json.len());
             if truncate { json.truncate(at) } else { json[at] = byte }
-            if let Ok(loaded) = Tokenizer::from_json(&json) {
+            std::fs::write(&path, json).unwrap();
+            if let Ok(loaded) = Tokenizer::load(&path) {
                 let _ = loaded.encode("hello");
             }
         }

@@ -240,6 +240,16 @@ fn activations_equal_their_composition() {
 }
 
 #[test]
+fn swi_glu_equals_its_composition() {
+    compare(
+        "swi_glu",
+        &[14 * E],
+        |mut leaves| vec![flat(super::super::swi_glu(shaped(leaves.remove(0), [7, 2 * E])))],
+        |mut leaves| vec![flat(super::super::swi_glu::composed(shaped(leaves.remove(0), [7, 2 * E])))],
+    );
+}
+
+#[test]
 fn activations_with_their_product_equal_their_composition() {
     const D: usize = 5;
     compare(
@@ -313,7 +323,7 @@ fn cross_entropy_equals_its_composition() {
 #[test]
 fn bf16_products_round_their_inputs_forward_and_backward_and_nothing_else() {
     use minrnn_kernels::matmul::bf16::has_bf16;
-    use minrnn_kernels::reference::matmul::to_bf16;
+    use minrnn_kernels::reference::bf16::to_bf16;
     let (n, d, m) = (5, 33, 17);
     let run = |precision, rounded: bool| {
         let device = Device::flex().autodiff();

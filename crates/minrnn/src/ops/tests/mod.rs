@@ -4,6 +4,8 @@ mod layers;
 mod mixers;
 mod recurrences;
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use burn::tensor::{Device, Tensor, TensorData};
@@ -97,6 +99,30 @@ fn segments(seq_len: usize) -> Vec<StepCodes> {
     .iter()
     .map(|s| s.steps(3, seq_len).unwrap())
     .collect()
+}
+
+/// Whoever adds an operation and forgets to compare it is told.
+#[test]
+fn every_composed_form_is_compared() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/ops");
+    let sources = |folder: &Path| -> Vec<(String, String)> {
+        let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let files = files.filter(|path| path.extension().is_some_and(|end| end == "rs"));
+        let read = |path: PathBuf| (path.file_stem().unwrap().to_str().unwrap().to_owned(), fs::read_to_string(path).unwrap());
+        files.map(read).collect()
+    };
+    let tests: String = sources(&folder.join("tests")).into_iter().map(|(_, text)| text).collect();
+    let mut found = 0;
+    // Where the CPU has no kernel either, there is nothing to compare.
+    for (module, text) in sources(&folder).iter().filter(|(module, _)| module != "positive") {
+        for definition in text.split("fn composed").skip(1) {
+            let rest: String = definition.chars().take_while(|&c| c.is_alphanumeric() || c == '_').collect();
+            let path = format!("super::super::{module}::composed{rest}(");
+            assert!(tests.contains(&path), "{path}…) is in no test of this folder");
+            found += 1;
+        }
+    }
+    assert!(found > 25, "{found} composed forms are found");
 }
 
 const B: usize = 3;

@@ -5,14 +5,15 @@ use serde::{Deserialize, Serialize};
 use super::{Source, TaskSpec};
 use crate::data::{Image, PixelInput};
 
-const FILES: &str = "CIFAR-10's binary version (data_batch_1.bin to data_batch_5.bin and test_batch.bin)";
-
 pub(super) const SPEC: TaskSpec = TaskSpec {
     source: Source::Folder,
     length: |_, _| Ok(("32 · 32 pixels", 32 * 32)),
     scored: |_, _| 1,
     io: Some(|data| Image::signals(data.image.pixels)),
-    open: Some(|data, _, _| Ok(Box::new(Image::open(data.image.pixels, data.folder(FILES)?)?))),
+    open: Some(|data, _, _| {
+        let files = format!("CIFAR-10's binary version ({})", Image::FILES);
+        Ok(Box::new(Image::open(data.image.pixels, data.folder(&files)?)?))
+    }),
     held: |_| 60_000 * 32 * 32 * 4,
     ..TaskSpec::MADE
 };

@@ -3,15 +3,13 @@
 use super::{DataConfig, Source, TaskSpec};
 use crate::data::{IoKind, Retrieval};
 
-const FILES: &str = "new_aan_pairs.train.tsv, new_aan_pairs.eval.tsv and new_aan_pairs.test.tsv";
-
 pub(super) const SPEC: TaskSpec = TaskSpec {
     source: Source::Folder,
     validate: |data| data.retrieval.validate(),
     length: |data, _| Ok(("2 · retrieval_max_length", data.retrieval.max_length.saturating_mul(2))),
     scored: |_, _| 1,
     assumed_io: Some(|_| (IoKind::Tokens { n: 256 }, IoKind::Tokens { n: 2 })),
-    open: Some(|data, _, _| Ok(Box::new(Retrieval::open(&data.retrieval, data.folder(FILES)?)?))),
+    open: Some(|data, _, _| Ok(Box::new(Retrieval::open(&data.retrieval, data.folder(Retrieval::FILES)?)?))),
     held: DataConfig::numbers_of_text,
     ..TaskSpec::MADE
 };

@@ -15,8 +15,8 @@ use crate::nn::State;
 use crate::train::alike::weights_trait;
 use crate::train::average::{Average, LAST_WEIGHTS_PREFIX};
 use crate::train::head::with_outputs;
-use crate::train::pointer::{MAX_PROGRESS_BYTES, PROGRESS_FILE, TRAINING_FILE};
-use crate::train::progress::Progress;
+use crate::train::pointer::TRAINING_FILE;
+use crate::train::progress::{MAX_PROGRESS_BYTES, PROGRESS_FILE, Progress};
 use crate::train::temperature::with_temperature;
 use crate::{Error, Result, RunProblem};
 
@@ -138,8 +138,7 @@ impl Trainer {
             return Err(Error::malformed(directory.join(CONFIG_FILE), problem));
         }
         self.expect_same_data(&files)?;
-        self.progress = serde_json::from_str(&files.text(PROGRESS_FILE, MAX_PROGRESS_BYTES)?)
-            .map_err(|error| Error::malformed(files.path(PROGRESS_FILE), format!("expected the counters of a run: {error}")))?;
+        self.progress = Progress::from_json(&files.text(PROGRESS_FILE, MAX_PROGRESS_BYTES)?, &files.path(PROGRESS_FILE))?;
         self.progress.forget_untrained();
         let n_outputs = self.experiment.model.n_outputs;
         if self.progress.spreads.as_ref().is_some_and(|spreads| !spreads.fits(n_outputs)) {

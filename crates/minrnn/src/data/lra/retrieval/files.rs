@@ -12,6 +12,9 @@ pub(super) const TRAIN: &str = "new_aan_pairs.train.tsv";
 pub(super) const VALIDATION: &str = "new_aan_pairs.eval.tsv";
 pub(super) const TEST: &str = "new_aan_pairs.test.tsv";
 
+/// All of them, in a sentence.
+pub(super) const ALL: &str = "new_aan_pairs.train.tsv, new_aan_pairs.eval.tsv and new_aan_pairs.test.tsv";
+
 const REMEDY: &str = "set data.path to the folder of new_aan_pairs.train.tsv, new_aan_pairs.eval.tsv and new_aan_pairs.test.tsv, which are \
                       part of the release of the Long Range Arena (lra_release.gz)";
 
@@ -70,6 +73,12 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         let mut documents = Documents::default();
         Ok((read(&RetrievalTask { unit, max_length: 6 }, &path, &mut documents)?, documents))
+    }
+
+    #[test]
+    fn sentences_name_the_files() {
+        assert_eq!(ALL, format!("{TRAIN}, {VALIDATION} and {TEST}"));
+        assert!(REMEDY.contains(ALL));
     }
 
     #[test]

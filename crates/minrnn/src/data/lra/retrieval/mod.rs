@@ -108,6 +108,9 @@ pub struct Retrieval {
 }
 
 impl Retrieval {
+    /// Its files, in a sentence.
+    pub(crate) const FILES: &'static str = files::ALL;
+
     /// The three files of `folder`.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::super::example::Example;
-use super::super::measure::{Cases, Comparison, Measure};
+use super::super::measure::{Cases, Comparison, Measure, MeasureKind};
 use super::super::{Chunk, SeasonalNaive};
 use super::examples::LastForecasts;
 use super::spreads::Ratios;
@@ -214,16 +214,16 @@ impl ForecastErrors {
         let forecaster = &self.table.forecaster;
         // Where less than a season is known, it is the last value.
         let naive = SeasonalNaive::new(if self.is_seasonal { forecaster.season } else { 1 }).name();
-        let name = |measure: &str| format!("{measure} of {}", forecaster.target[target]);
+        let name = &forecaster.target[target];
         let cases = cases.iter().map(|(series, sums)| (*series, &sums[target]));
         let sums: Vec<(usize, &Sums)> = cases.filter(|(_, sums)| sums.n > 0.0).collect();
         if sums.is_empty() {
             return Vec::new();
         }
         let all = |of: fn(&Sums) -> [f64; 2]| sums.iter().map(|(_, sums)| (of(sums), sums.n)).collect::<Vec<_>>();
-        let errors = |measure: &str, of: &[([f64; 2], f64)]| Measure::of_errors(name(measure), what, &means(of, what), &naive);
-        let mut measures = vec![errors("mean absolute error", &all(|sums| sums.absolute))];
-        let mut root = errors("root mean squared error", &all(|sums| sums.squared));
+        let errors = |kind: MeasureKind, of: &[([f64; 2], f64)]| Measure::of_errors(kind, name, what, &means(of, what), &naive);
+        let mut measures = vec![errors(MeasureKind::AbsoluteError, &all(|sums| sums.absolute))];
+        let mut root = errors(MeasureKind::RootSquaredError, &all(|sums| sums.squared));
         root.found = root.found.sqrt();
         root.interval = root.interval.map(|bounds| bounds.map(f64::sqrt));
         if let Some(baseline) = &mut root.baseline {
@@ -231,7 +231,7 @@ impl ForecastErrors {
         }
         measures.push(root);
         if sums.iter().all(|(_, sums)| sums.n_not_positive == 0.0) {
-            measures.push(errors("symmetric mean absolute percentage error", &all(|sums| sums.relative.map(|sum| 100.0 * sum))));
+            measures.push(errors(MeasureKind::SymmetricPercentageError, &all(|sums| sums.relative.map(|sum| 100.0 * sum))));
         }
         let scaled = sums.iter().filter_map(|(series, sums)| {
             let difference = self.seasonal_difference(*series, target)?;
@@ -240,16 +240,18 @@ impl ForecastErrors {
         let scaled: Vec<([f64; 2], f64)> = scaled.collect();
         // Nothing is known of how much a series that never changed does change.
         if !scaled.is_empty() {
-            measures.push(errors("mean absolute scaled error", &scaled));
+            measures.push(errors(MeasureKind::ScaledError, &scaled));
         }
         if let [lowest, .., highest] = forecaster.quantiles[..] {
             let n: f64 = sums.iter().map(|(_, sums)| sums.n).sum();
             let mean = |of: fn(&Sums) -> f64| sums.iter().map(|(_, sums)| of(sums)).sum::<f64>() / n.max(1.0);
-            let interval = format!("{:.0} % interval", 100.0 * (highest - lowest));
-            for (measure, found, is_share) in [("covers", mean(|sums| sums.inside), true), ("width", mean(|sums| sums.width), false)] {
-                let name = format!("{interval} of {}: {measure}", forecaster.target[target]);
-                measures.push(Measure { name, found, interval: None, n: n as u64, cases: Cases::Values, is_share, baseline: None });
-            }
+            let of_interval = |kind, found| {
+                let target = Some(name.clone());
+                Measure { kind, target, found, interval: None, n: n as u64, cases: Cases::Values, baseline: None }
+            };
+            let share = highest - lowest;
+            measures.push(of_interval(MeasureKind::Covers(share), mean(|sums| sums.inside)));
+            measures.push(of_interval(MeasureKind::Width(share), mean(|sums| sums.width)));
         }
         measures
     }

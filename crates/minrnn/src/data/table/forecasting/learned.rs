@@ -12,7 +12,7 @@ impl Forecasting {
     /// test part or, of a model that has `learned_all`, all but a test file. Sequences are the same where their names and numbers are.
     pub(super) fn learned_steps(&self, series: &[Series], learned_all: bool) -> Vec<usize> {
         let table = &self.table;
-        let known = KnownNames::of(table.series.iter().map(|series| series.name.as_str()));
+        let known = KnownNames::of_sequences(table.series.iter().map(|series| series.name.as_str()));
         let steps = |series: &Series| {
             let at = known.find(&series.name)?;
             let bounds = &table.bounds[at];

@@ -59,6 +59,47 @@ impl Gathered {
     }
 }
 
+/// How many steps each sequence has by the end of every file that is there.
+struct Ends {
+    trained: Vec<usize>,
+    validated: Option<Vec<usize>>,
+    tested: Option<Vec<usize>>,
+}
+
+impl Ends {
+    /// Which steps of each of `n` sequences are trained on and which are scored.
+    fn bounds(&self, n: usize, config: &ForecastingConfig) -> Vec<Bounds> {
+        let end = |ends: &[usize], at: usize| ends.get(at).copied().unwrap_or(0);
+        let of = |at: usize| {
+            let [validated, tested] = [&self.validated, &self.tested].map(|ends| ends.as_ref().map(|ends| end(ends, at)));
+            let (fraction, validates) = (config.division.train_fraction, config.division.validates);
+            Bounds::divide(end(&self.trained, at), fraction, config.horizon, validates).with_files(validated, tested, validates)
+        };
+        (0..n).map(of).collect()
+    }
+}
+
+/// The steps of a season.
+struct Season {
+    steps: usize,
+    /// What there is to tell of one that was not named.
+    understood: Understood,
+    /// Why nothing should be learned with one that was named, if so.
+    unfit: Option<String>,
+}
+
+impl Season {
+    /// The one that is `named`, or where that is 0 the usual one of `paces`, of sequences of which the longest has `longest` steps to learn from.
+    fn of(named: usize, paces: &Paces, longest: usize) -> Self {
+        let is_overlong = |season: usize| season > 1 && season >= longest;
+        match (named, paces.season()) {
+            (0, usual) if is_overlong(usual) => Self { steps: 0, understood: Some(untaken(usual, longest)), unfit: None },
+            (0, usual) => Self { steps: usual, understood: paces.mixture(), unfit: None },
+            (named, _) => Self { steps: named, understood: None, unfit: is_overlong(named).then(|| overlong(named, longest)) },
+        }
+    }
+}
+
 /// That no value of a sequence of `longest` steps lies a season behind another one.
 fn shortness(longest: usize) -> String {
     format!("the longest sequence has {longest} steps to learn from, expected more than a season")
@@ -134,24 +175,12 @@ impl Forecasting {
         let mut read = |path: &Path| add(path, Opened::new(path)?);
         let validated = config.division.validation.as_deref().map(&mut read).transpose()?;
         let tested = config.division.test.as_deref().map(&mut read).transpose()?;
-        let end = |ends: &[usize], at: usize| ends.get(at).copied().unwrap_or(0);
-        let bounds = |(at, series): (usize, &Series)| {
-            let (n, own) = (series.len(), end(&trained, at));
-            let divided = Bounds::divide(own, config.division.train_fraction, config.horizon, config.division.validates);
-            match (&validated, &tested) {
-                (None, None) => divided,
-                (Some(validated), Some(_)) => Bounds { training: own, validation: end(validated, at), test: n },
-                // What is held out of the training file validates, or tests.
-                (None, Some(_)) if config.division.validates => Bounds { training: divided.validation, validation: own, test: n },
-                (None, Some(_)) => Bounds { training: own, validation: own, test: n },
-                (Some(_), None) => Bounds { training: own, validation: n, test: n },
-            }
-        };
-        let bounds: Vec<Bounds> = gathered.series.iter().enumerate().map(bounds).collect();
-        let read_before = validated.as_ref().map_or(trained.len(), Vec::len);
-        let [new_to_validate, new_to_test] =
-            [(Part::Validation, trained.len()..read_before), (Part::Test, read_before..gathered.series.len())]
-                .map(|(part, new)| novelty(part, &gathered.series[new]));
+        let ends = Ends { trained, validated, tested };
+        let bounds = ends.bounds(gathered.series.len(), config);
+        let n_trained = ends.trained.len();
+        let read_before = ends.validated.as_ref().map_or(n_trained, Vec::len);
+        let [new_to_validate, new_to_test] = [(Part::Validation, n_trained..read_before), (Part::Test, read_before..gathered.series.len())]
+            .map(|(part, new)| novelty(part, &gathered.series[new]));
         let Found { of_names, time, leads, .. } = found.unwrap_or_default();
         let categories = match &config.like {
             Some(like) => like.categories.clone(),
@@ -161,21 +190,16 @@ impl Forecasting {
         Series::fill_leads(&mut gathered.series, &leads)?;
         let paces = Paces::of(&gathered.series);
         let longest = bounds.iter().map(|bounds| bounds.training).max().unwrap_or(0);
-        let is_overlong = |season: usize| season > 1 && season >= longest;
-        let (season, told_of_season) = match (config.season, paces.season()) {
-            (0, usual) if is_overlong(usual) => (0, Some(untaken(usual, longest))),
-            (0, usual) => (usual, paces.mixture()),
-            (named, _) => (named, None),
-        };
-        let gaps = paces.gaps(season, config.division.missing, paces::NO_TARGET);
-        let unfit = config.placelessness().or_else(|| is_overlong(season).then(|| overlong(season, longest)));
+        let season = Season::of(config.season, &paces, longest);
+        let gaps = paces.gaps(season.steps, config.division.missing, paces::NO_TARGET);
+        let unfit = config.placelessness().or(season.unfit);
         // What comes when is settled.
         gathered.series.iter_mut().for_each(|series| series.times = Values::default());
-        let config = &ForecastingConfig { season, ..config.clone() };
+        let config = &ForecastingConfig { season: season.steps, ..config.clone() };
         let task = Self::new(gathered.series.into(), bounds, config, time, categories).map_err(|error| error.in_file(path))?;
         let [validated, tested] = [Part::Validation, Part::Test].map(|part| task.table.shortness(part));
         let understood =
-            together([understood.clone(), config.blindness(), new_to_validate, new_to_test, told_of_season, gaps, validated, tested]);
+            together([understood.clone(), config.blindness(), new_to_validate, new_to_test, season.understood, gaps, validated, tested]);
         let task = Self { understood, unfit, ..task };
         task.table.expect_all_readable(|| {
             let known = Names::known(&task.table.forecaster.columns, &task.table.forecaster.categories);

@@ -44,6 +44,20 @@ impl Bounds {
         Self { training: n - test - validation, validation: n - test, test: n }
     }
 
+    /// The same of a series that goes on in files of its own: with its steps in one for validation it has `validated` steps, with those in one for
+    /// testing `tested`. No step of such a file is trained on. What a file does is done by it alone: without one for validation the end of what is
+    /// divided validates, where that is wanted, and without one for testing nothing tests.
+    pub fn with_files(self, validated: Option<usize>, tested: Option<usize>, validates: bool) -> Self {
+        let own = self.test;
+        match (validated, tested) {
+            (None, None) => self,
+            (Some(validation), Some(test)) => Self { training: own, validation, test },
+            (None, Some(test)) if validates => Self { training: self.validation, validation: own, test },
+            (None, Some(test)) => Self { training: own, validation: own, test },
+            (Some(validation), None) => Self { training: own, validation, test: validation },
+        }
+    }
+
     /// Everything but what lies behind `end` is trained on.
     pub fn trained_to(self, end: usize) -> Self {
         Self { training: end, validation: end, test: self.test }
@@ -95,6 +109,23 @@ mod tests {
     }
 
     #[test]
+    fn a_file_holds_out_its_own_steps_and_the_division_only_what_no_file_does() {
+        let of = |own, validated, tested, validates| {
+            let divided = Bounds::divide(own, 0.5, 1, validates);
+            let Bounds { training, validation, test } = divided.with_files(validated, tested, validates);
+            [training, validation, test]
+        };
+        assert_eq!(of(10, None, None, true), [5, 7, 10]);
+        assert_eq!(of(10, None, Some(20), true), [7, 10, 20]);
+        assert_eq!(of(10, None, Some(20), false), [10, 10, 20]);
+        assert_eq!(of(10, Some(14), None, true), [10, 14, 14]);
+        assert_eq!(of(10, Some(14), Some(20), true), [10, 14, 20]);
+        // A series that is in a later file alone, and one that does not go on.
+        assert_eq!(of(0, Some(0), Some(4), true), [0, 0, 4]);
+        assert_eq!(of(10, Some(10), Some(10), false), [10, 10, 10]);
+    }
+
+    #[test]
     fn a_step_is_scored_in_the_part_that_it_predicts() {
         let bounds = Bounds { training: 10, validation: 15, test: 17 };
         assert_eq!([Part::Training, Part::Validation, Part::Test].map(|part| bounds.scored(part, 3)), [0..9, 9..12, 14..15]);
@@ -104,6 +135,23 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn no_step_of_a_file_that_holds_out_is_trained_on(
+            own in 0..50usize,
+            more in prop::array::uniform2(0..50usize),
+            files in prop::array::uniform2(any::<bool>()),
+            fraction in 0.1..0.95f64,
+            horizon in 1..10usize,
+            validates: bool,
+        ) {
+            let validated = files[0].then_some(own + more[0]);
+            let tested = files[1].then_some(validated.unwrap_or(own) + more[1]);
+            let bounds = Bounds::divide(own, fraction, horizon, validates).with_files(validated, tested, validates);
+            prop_assert!(bounds.training <= own && bounds.training <= bounds.validation && bounds.validation <= bounds.test);
+            prop_assert_eq!(bounds.test, tested.or(validated).unwrap_or(own));
+            prop_assert!(validated.is_none_or(|validated| bounds.validation == validated));
+        }
+
         #[test]
         fn parts_follow_each_other_and_hold_whole_forecasts(n in 2..300usize, fraction in 0.1..0.95f64, horizon in 1..40usize, validates: bool) {
             let bounds = Bounds::divide(n, fraction, horizon, validates);

@@ -21,6 +21,7 @@ use arrow_schema::{ArrowError, DataType, SchemaRef, TimeUnit};
 
 use self::by_list::Parts;
 use super::super::cells::{Cell, Place};
+use super::super::clock::DAY;
 use super::super::columns::Positions;
 use super::super::frame::Filling;
 use super::super::quiet::guarded;
@@ -282,7 +283,7 @@ fn cells<'a>(name: &str, array: &'a dyn Array) -> Result<Cells<'a>> {
         DataType::Utf8 => of!(array.as_string::<i32>(), Cell::Text),
         DataType::LargeUtf8 => of!(array.as_string::<i64>(), Cell::Text),
         DataType::Utf8View => of!(array.as_string_view(), Cell::Text),
-        DataType::Date32 => of!(array.as_primitive::<Date32Type>(), |days| Cell::Time(f64::from(days) * 86_400_000.0)),
+        DataType::Date32 => of!(array.as_primitive::<Date32Type>(), |days| Cell::Time(f64::from(days) * DAY)),
         DataType::Date64 => of!(array.as_primitive::<Date64Type>(), times(1.0)),
         DataType::Timestamp(_, Some(zone)) if !is_utc(zone) => return Err(of_zone(name, zone)),
         DataType::Timestamp(TimeUnit::Second, _) => of!(array.as_primitive::<TimestampSecondType>(), times(1e-3)),

@@ -7,10 +7,11 @@ use std::io::{BufRead, BufReader, Chain, Cursor, Read};
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use self::marks::Marks;
-use super::super::cells::{Cell, Place, expect_name};
+use super::super::cells::{Cell, Place};
+use super::super::clock::Clock;
 use super::super::columns::Positions;
 use super::super::frame::Filling;
-use super::super::times::Clock;
+use super::super::text_cells::expect_name;
 use super::{BYTE_ORDER_MARK, Format, failed};
 use crate::counted::counted;
 use crate::{Error, Result};

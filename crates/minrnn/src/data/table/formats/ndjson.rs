@@ -10,9 +10,9 @@ use serde::Deserializer as _;
 use serde::de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::super::cells::{Cell, Place};
+use super::super::clock::Clock;
 use super::super::columns::Positions;
 use super::super::frame::Filling;
-use super::super::times::Clock;
 use super::lines::Lines;
 use super::{Format, Reader};
 use crate::suggestion::suggestion;

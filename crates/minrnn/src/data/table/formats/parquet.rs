@@ -17,6 +17,7 @@ use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReade
 use parquet::schema::types::ColumnDescriptor;
 
 use super::super::cells::{Cell, Place};
+use super::super::clock::DAY;
 use super::super::columns::Positions;
 use super::super::frame::Filling;
 use super::super::quiet::guarded;
@@ -250,7 +251,7 @@ impl Meaning {
             Self::Decimal(scale) => Cell::decimal(number.into(), *scale),
             Self::Times(of_millisecond) => Cell::Time(number as f64 / of_millisecond),
             Self::Nanoseconds => Cell::Nanoseconds(number),
-            Self::Days => Cell::Time(number as f64 * 86_400_000.0),
+            Self::Days => Cell::Time(number as f64 * DAY),
         }
     }
 }

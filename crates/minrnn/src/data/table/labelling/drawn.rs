@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rand::RngExt;
 
-use super::{Labels, Table};
+use super::table::{Labels, Table};
 use crate::data::table::Chunk;
 use crate::data::{Batch, BatchSource};
 use crate::rng::{self, Purpose};

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use minrnn_model::{Regressor, TableTask};
+
 use super::super::WholeSeries;
 use super::super::example::{self, Example};
-use super::super::measure::{Cases, Comparison, Measure};
-use super::{Labels, Regressor, Table, TableTask};
+use super::super::measure::{Cases, Comparison, Measure, MeasureKind};
+use super::table::{Labels, Table};
 use crate::data::Batch;
 use crate::rng::Purpose;
 
@@ -75,8 +77,8 @@ impl Comparison for NumberErrors {
 
     fn measures(&self) -> Vec<Measure> {
         let pairs: Vec<[f64; 2]> = self.found.iter().map(|found| [found.error(), (self.median - found.number).abs()]).collect();
-        let name = format!("mean absolute error of {}", self.table.task.targets()[0]);
-        vec![Measure::of_errors(name, Cases::Sequences, &pairs, self.baseline)]
+        let target = &self.table.task.targets()[0];
+        vec![Measure::of_errors(MeasureKind::AbsoluteError, target, Cases::Sequences, &pairs, self.baseline)]
     }
 
     fn examples(&self) -> Vec<Example> {

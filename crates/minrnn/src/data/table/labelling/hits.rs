@@ -6,7 +6,7 @@ use super::super::WholeSeries;
 use super::super::confusion::Confusion;
 use super::super::example::{self, Example};
 use super::super::measure::{Comparison, Measure};
-use super::{Labels, Table};
+use super::table::{Labels, Table};
 use crate::data::Batch;
 use crate::rng::Purpose;
 
@@ -89,7 +89,7 @@ impl Comparison for ClassHits {
         let (right, right_of_frequent) = (confusion.right(), confusion.count(majority, majority));
         let baseline = format!("always '{}'", confusion.names()[majority]);
         let only_one = [right - right_of_frequent, frequent - right_of_frequent];
-        vec![Measure::of_share("accuracy", [right, confusion.n()], &baseline, only_one)]
+        vec![Measure::of_accuracy([right, confusion.n()], &baseline, only_one)]
     }
 
     fn confusion(&self) -> Option<&Confusion> {

@@ -23,7 +23,7 @@ fn the_baseline_and_the_errors_are_those_by_hand() {
     outputs[6] -= 4.0 / deviation;
     comparison.add(0, &batch, &outputs);
     let measures = comparison.measures();
-    let names: Vec<&str> = measures.iter().map(|measure| measure.name.as_str()).collect();
+    let names: Vec<String> = measures.iter().map(Measure::name).collect();
     assert_eq!(
         names,
         [
@@ -123,7 +123,7 @@ fn errors_are_means_over_all_values_though_stretches_do_not_divide_them() {
     assert!((naive(&measures[0]) - 4.0).abs() < 1e-9 && (naive(&measures[1]) - 20.0).abs() < 1e-9, "{measures:?}");
     assert_eq!(measures[0].n_shown(), "n = 1 stretch of 24 steps");
     // What comes again but for rounding has no difference to divide by.
-    assert!(!measures.iter().any(|measure| measure.name.contains("scaled")), "{measures:?}");
+    assert!(!measures.iter().any(|measure| measure.kind == MeasureKind::ScaledError), "{measures:?}");
 
     // Four forecasts of five steps beside a season of seven.
     let value = |t: usize| f64::from(u32::try_from(t * t % 101).unwrap());
@@ -183,8 +183,8 @@ fn quantiles_are_reported_by_what_they_cover() {
     comparison.add(0, &batch, &outputs);
     let measures = comparison.measures();
     let covers = &measures[measures.len() - 2];
-    assert_eq!((covers.name.as_str(), covers.found), ("80 % interval of x: covers", 0.5));
-    assert!(measures[measures.len() - 1].name.ends_with("width") && measures[measures.len() - 1].found > 0.0);
+    assert_eq!((covers.name().as_str(), covers.found), ("80 % interval of x: covers", 0.5));
+    assert!(matches!(measures[measures.len() - 1].kind, MeasureKind::Width(_)) && measures[measures.len() - 1].found > 0.0);
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn a_number_stands_at_the_last_step_and_is_compared_with_the_median() {
     comparison.add(0, &batch, &vec![0.0; batch.batch_size * batch.seq_len]);
     let measure = &comparison.measures()[0];
     let error = |constant: f64| tested.iter().map(|number| (number - constant).abs()).sum::<f64>() / 10.0;
-    assert_eq!((measure.name.as_str(), measure.n), ("mean absolute error of life", 10));
+    assert_eq!((measure.name().as_str(), measure.n), ("mean absolute error of life", 10));
     assert!((measure.found - error(regressor.target_normalization.mean[0])).abs() < 1e-2, "{measure:?}");
     assert!((measure.baseline.as_ref().unwrap().found - error(median)).abs() < 1e-2, "{measure:?}");
     let worst = comparison.examples();

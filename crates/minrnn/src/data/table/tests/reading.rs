@@ -134,7 +134,8 @@ fn names_of_the_test_part_alone_are_not_learned() {
 
 #[test]
 fn a_missing_number_of_a_typed_column_is_no_name() {
-    use super::cells::{Cell, CellReader, Place, TextColumn};
+    use super::cells::{Cell, CellReader, Place};
+    use super::text_cells::TextColumn;
     let refused = TextColumn::new("id".to_owned(), 1).push(Cell::Real(f64::NAN), Place::Row(1)).unwrap_err();
     assert!(refused.to_string().contains("row 2, column 'id': the cell is empty, expected a name"), "{refused}");
     let reader = |may_miss| {

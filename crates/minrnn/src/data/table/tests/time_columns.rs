@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::data::SequenceTask;
+use crate::data::table::clock::DAY;
 
 /// Days of so many weeks, each seven behind the one before.
 fn weeks(n: usize) -> Vec<String> {
-    (0..n).map(|week| Clock::DATE.write(week as f64 * 7.0 * 86_400_000.0)).collect()
+    (0..n).map(|week| Clock::DATE.write(week as f64 * 7.0 * DAY)).collect()
 }
 
 #[test]

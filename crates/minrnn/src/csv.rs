@@ -1,0 +1,20 @@
+//! Cells of CSV files as RFC 4180 has them.
+
+/// `cell` as it stands in a line: in quotation marks where it holds a comma, a quotation mark or the end of a line.
+pub fn quoted(cell: &str) -> String {
+    match cell.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", cell.replace('"', "\"\"")),
+        false => cell.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_with_commas_quotation_marks_and_ends_of_lines_are_quoted() {
+        let cells = ["", "plain", "a,b", "say \"x\"", "two\nlines", "\r"].map(quoted);
+        assert_eq!(cells, ["", "plain", "\"a,b\"", "\"say \"\"x\"\"\"", "\"two\nlines\"", "\"\r\""]);
+    }
+}

@@ -1,0 +1,169 @@
+//! From files to sequences with their labels and parts.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use minrnn_model::{Normalization, TableTask};
+
+use super::super::known_names::{KnownNames, NumberName};
+use super::super::label::Label;
+use super::super::paces;
+use super::super::roles::{Understood, together};
+use super::super::{Frame, Names, Opened, TableSource, TimeColumn, Wanted, categories, normalization, other_columns, read_table};
+use super::Labelling;
+use super::config::LabellingConfig;
+use super::errors::median;
+use super::gathering::{Gathered, labels_by, numbers_of};
+use super::parts::Parts;
+use super::table::{Labels, Table};
+use crate::{Error, Result};
+
+impl Labelling {
+    /// The task on the file `path`, and on those for validation and test where there are some.
+    ///
+    /// # Errors
+    /// When a file cannot be read, a sequence has two labels, a class is missing in training, or there are too few sequences for the parts.
+    pub fn open(path: &Path, config: LabellingConfig) -> Result<Self> {
+        let opened = Opened::new(path)?;
+        let (mut config, understood) = config.understood(opened.header())?;
+        let mut wanted = config.wanted();
+        if let Some(like) = &config.like {
+            wanted.categories = Names::known(like.columns(), like.categories());
+        }
+        let own = opened.read(&wanted)?;
+        // What was found is named from now on.
+        config.division.time = own.time().map_or(TimeColumn::None, |name| TimeColumn::Named(name.to_owned()));
+        let names = match config.label {
+            Label::Class => classes_of(&own, &config.target).map_err(|error| error.in_file(path))?,
+            Label::Number => Vec::new(),
+        };
+        config.class_weights.of(&names, |_| 1)?;
+        // Columns that were not named are those of the training file.
+        let (columns, found) = (own.names.clone(), own.categories.clone());
+        let mut gathered = Gathered::new(config.label);
+        let trained = gathered.add(&own, &names, &config.target).map_err(|error| error.in_file(path))?;
+        let mut frames = vec![(path.to_owned(), own)];
+        let mut read = |path: &Option<PathBuf>| -> Result<Option<Vec<usize>>> {
+            let Some(path) = path else { return Ok(None) };
+            let wanted = Wanted { categories: categories::of_file(&columns, &found), ..Wanted::named(&columns, config.texts()) };
+            let frame = read_table(path, &config.division.wanted(wanted))?;
+            let places = gathered.add(&frame, &names, &config.target).map_err(|error| error.in_file(path))?;
+            frames.push((path.to_owned(), frame));
+            Ok(Some(places))
+        };
+        let (validation, test) = (read(&config.division.validation)?, read(&config.division.test)?);
+        let (kinds, n_kinds) = gathered.kinds(trained.len(), names.len());
+        let divided = || Parts::divide(&kinds, n_kinds, config.division.train_fraction, config.seed);
+        let parts = match (validation, test) {
+            (None, None) => divided().halved(config.division.validates),
+            (None, Some(test)) if config.division.validates => {
+                let Parts { training, test: validation, .. } = divided();
+                Parts { training, validation, test }
+            }
+            (Some(validation), None) => Parts { validation, ..divided() },
+            (validation, Some(test)) => Parts { training: trained, validation: validation.unwrap_or_default(), test },
+        };
+        parts.expect_enough(&config.division, n_kinds).map_err(|error| error.in_file(path))?;
+        let mut is_trained = vec![false; gathered.series.len()];
+        parts.training.iter().for_each(|&at| is_trained[at] = true);
+        let categories = match &config.like {
+            Some(like) => like.categories().to_vec(),
+            None => categories::settle(found, &mut gathered.series, |at| if is_trained[at] { usize::MAX } else { 0 })?,
+        };
+        let rows = parts.training.iter().flat_map(|&at| gathered.series[at].steps());
+        normalization::expect_known(&columns, rows.clone()).map_err(|error| error.in_file(path))?;
+        let normalization = match &config.like {
+            Some(like) if like.columns() != columns => return Err(other_columns(like.columns(), &columns).in_file(path)),
+            Some(like) => like.normalization().clone(),
+            None => {
+                let mut fitted = normalization::fit(columns.len(), rows).map_err(|error| error.in_file(path))?;
+                categories::leave(&mut fitted, &categories);
+                fitted
+            }
+        };
+        for (path, frame) in &frames {
+            normalization::expect_near(&normalization, frame).map_err(|error| error.in_file(path))?;
+        }
+        let Gathered { series, labels } = gathered;
+        let task = match &labels {
+            Labels::Classes(_) => TableTask::Classify(config.classifier(columns, names, normalization, categories)),
+            Labels::Numbers(numbers) => {
+                let of_target = target_normalization(numbers, &parts.training, &config).map_err(|error| error.in_file(path))?;
+                let of_target = (of_target, median(numbers, &parts.training));
+                TableTask::Regress(config.regressor(columns, of_target, normalization, categories))
+            }
+        };
+        let understood = together([understood, written_twice(task.classes()), paces::gaps(&series, &task)]);
+        let table = Table { series: series.into(), labels: Arc::new(labels), task, config, parts };
+        Ok(Self { table: Arc::new(table), understood, unseen: Vec::new() })
+    }
+
+    /// The task of a trained model on another table, all of which is to be scored.
+    ///
+    /// # Errors
+    /// When the file cannot be read, has a class that the model does not know, or the model labels no sequences.
+    pub fn unseen(path: &Path, task: &TableTask) -> Result<Self> {
+        let config = LabellingConfig::trained(path, task)?;
+        let frame = config.read_like(task, TableSource::File(path))?;
+        let mut gathered = Gathered::new(config.label);
+        let near = normalization::expect_near(task.normalization(), &frame);
+        let found = near.and_then(|()| gathered.add(&frame, task.classes(), &config.target));
+        let parts = Parts { test: found.map_err(|error| error.in_file(path))?, ..Parts::default() };
+        let Gathered { series, labels } = gathered;
+        let understood = paces::gaps(&series, task);
+        let table = Table { series: series.into(), labels: Arc::new(labels), task: task.clone(), config, parts };
+        Ok(Self { table: Arc::new(table), understood, unseen: frame.unseen })
+    }
+}
+
+/// The label of each sequence of `table`, in the order in which [`read_series_from`](crate::data::table::read_series_from) has them: a class that the model of `task`
+/// knows as that calls it, and any other label as it stands there.
+///
+/// # Errors
+/// When the table cannot be read, a sequence has two labels, or the model labels no sequences.
+pub fn read_labels(task: &TableTask, table: TableSource<'_>) -> Result<Vec<String>> {
+    let path = table.path();
+    let config = LabellingConfig::trained(path, task)?;
+    let frame = config.read_like(task, table)?;
+    let (targets, classes) = (&frame.texts[1], task.classes());
+    let known = KnownNames::of_values(classes.iter().map(String::as_str));
+    let names: Vec<&str> =
+        targets.distinct().iter().map(|found| known.find(found).map_or(found.as_str(), |at| classes[at].as_str())).collect();
+    let found = match config.label {
+        Label::Class => labels_by(&names, &frame, &config.target, config.label),
+        Label::Number => numbers_of(targets, &config.target).and_then(|known| labels_by(&known, &frame, &config.target, config.label)),
+    };
+    Ok(found.map_err(|error| error.in_file(path))?.into_iter().map(|label| names[label as usize].to_owned()).collect())
+}
+
+/// Names of the classes of a training table, in order.
+fn classes_of(frame: &Frame, target: &str) -> Result<Vec<String>> {
+    let mut names = frame.texts[1].distinct().to_vec();
+    names.sort_unstable();
+    match &names[..] {
+        [only] => Err(Error::Data(format!("the column '{target}' has one value, '{only}'; expected at least two classes"))),
+        _ => Ok(names),
+    }
+}
+
+/// That two of `classes` are one number, if so, as a sentence: codes such as 1.1 and 1.10 are not meant so, 1 and 1.0 most likely are.
+fn written_twice(classes: &[String]) -> Understood {
+    let mut known = HashMap::new();
+    let mut same = classes.iter().filter_map(|name| Some((known.insert(NumberName::of(name)?, name)?, name)));
+    let (first, second) = same.next()?;
+    Some(format!("the classes '{first}' and '{second}' are one number, and two classes; if they are meant to be one, write it in one way"))
+}
+
+/// Mean and deviation of the numbers of the sequences `training`.
+fn target_normalization(numbers: &[f64], training: &[usize], config: &LabellingConfig) -> Result<Normalization> {
+    if let Some(TableTask::Regress(like)) = &config.like {
+        return Ok(like.target_normalization.clone());
+    }
+    let trained: Vec<f64> = training.iter().map(|&at| numbers[at]).collect();
+    if trained.iter().all(|x| *x == trained[0]) {
+        let (target, only) = (&config.target, trained[0]);
+        return Err(Error::Data(format!("the column '{target}' has one value in what is trained on, {only}; expected at least two")));
+    }
+    normalization::fit(1, trained.chunks_exact(1))
+}

@@ -1,0 +1,157 @@
+//! A run that is made: prepared, trained, concluded.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use minrnn::train::{Ending, Event, Experiment, METRICS_FILE, Record, RunDir, Trainer, read_metrics, training_memory};
+use minrnn_model::create_directories;
+
+use super::{FAILED, Options, REMOVED, RESULT, Run, aside, misfit, other_text, remove, remove_aside, shed, with_data};
+use crate::folder::{self, Folder};
+use crate::lengths::{by_length, longer};
+use crate::outcome::{Origin, Outcome};
+use crate::unfinished::{Copy, Follower, without_paths};
+use crate::{Error, Host, Notice, Result, Training};
+
+/// A run by its place.
+struct Attempt<'a> {
+    training: &'a Training,
+    options: &'a Options,
+    directory: PathBuf,
+    copy: Copy,
+}
+
+/// What is there before the first update.
+enum Prepared {
+    /// A directory to train in, which this process holds.
+    Ready(RunDir),
+    /// What another process came to before this one held the run.
+    Over(Box<Outcome>),
+}
+
+/// Makes a run, or goes on with it, until it is over or `stop` is raised.
+pub(super) fn carry_out(
+    folder: &Folder,
+    training: &Training,
+    seed: u64,
+    options: &Options,
+    host: &mut dyn Host,
+    stop: &AtomicBool,
+) -> Result<Run> {
+    let directory = folder.training(&training.id, seed);
+    let attempt = Attempt { training, options, directory, copy: Copy::at(folder.unfinished(&training.id, seed)) };
+    let experiment = with_data(training, seed, options, host)?;
+    let run = match attempt.prepare(&experiment)? {
+        Prepared::Ready(run) => run,
+        Prepared::Over(outcome) => return Ok(Run::Done(outcome)),
+    };
+    let before = attempt.copy.bring_back(&run)?;
+    let origin = Origin::here(experiment.train.device.to_string(), host.commit());
+    let mut trainer = Trainer::new(experiment, run)?;
+    let by_accuracy = trainer.data().is_scored_by_accuracy();
+    let mut follower =
+        Follower::new(&attempt.copy, &attempt.directory, trainer.experiment(), trainer.progress(), by_accuracy, before, origin.clone())?;
+    match train(&mut trainer, &mut follower, host, stop)? {
+        Ending::Stopped => {
+            follower.copy_run()?;
+            Ok(attempt.copy.read()?.map_or(Run::Open, |begun| Run::Begun(Box::new(begun))))
+        }
+        ending => {
+            host.notice(Notice::Ended(ending, &trainer));
+            attempt.conclude(trainer, follower, ending, origin, stop)
+        }
+    }
+}
+
+/// Trains until the end, of which `host` and `follower` are told.
+fn train(trainer: &mut Trainer, follower: &mut Follower, host: &mut dyn Host, stop: &AtomicBool) -> Result<Ending> {
+    if let [.., before, now] = follower.stretches()
+        && !before.is_like(now)
+    {
+        host.notice(Notice::OtherMachine { iteration: now.from, before: &before.origin.machine, now: &now.origin.machine });
+    }
+    host.notice(Notice::Training(trainer));
+    let mut uncopied = None;
+    let ending = trainer.run_and_record(stop, |event| {
+        match *event {
+            Event::Evaluated { iteration, evaluation, .. } => follower.evaluated(&Record::Eval {
+                iteration,
+                train_loss: None,
+                test_loss: evaluation.loss,
+                test_accuracy: evaluation.accuracy,
+            }),
+            // The run itself is safe without its copy.
+            Event::Saved(_) if uncopied.is_none() => uncopied = follower.saved().err(),
+            _ => {}
+        }
+        host.notice(Notice::Event(event));
+    });
+    host.notice(Notice::Paused);
+    if let Some(error) = &uncopied {
+        let sentence = format!("no copy of the unfinished run could be kept for other machines: {}", host.sentence(error));
+        host.notice(Notice::NotDone(&sentence));
+    }
+    Ok(ending?)
+}
+
+impl Attempt<'_> {
+    /// Takes away what is to be made anew, and opens the directory.
+    fn prepare(&self, experiment: &Experiment) -> Result<Prepared> {
+        let Self { training, options, directory, copy } = self;
+        let other_text = other_text(directory, training, options)?.map(|problem| Error::folder(directory, problem));
+        let other = misfit(directory, experiment)?.or(other_text);
+        let other_copy = misfit(copy.path(), experiment)?;
+        if let Some(misfit) = other.or(other_copy) {
+            if !options.replace {
+                return Err(misfit);
+            }
+            copy.remove()?;
+            remove(directory, "replaced")?;
+        }
+        training_memory(experiment)?.expect_room(experiment.train.memory_limit)?;
+        // What failed begins anew, and what is asked for anew too.
+        let outcome: Option<Outcome> = folder::read(&directory.join(RESULT))?;
+        if directory.join(FAILED).exists() || options.replace && outcome.is_some_and(|outcome| outcome.best_iteration == 0) {
+            copy.remove()?;
+            remove(directory, "failed")?;
+        }
+        // What an interrupted removal left behind.
+        for word in REMOVED {
+            remove_aside(&aside(directory, word))?;
+        }
+        // New or not is seen under the run's lock: another process may have begun it, or come to its end, since it was looked up.
+        create_directories(directory).map_err(|source| minrnn::Error::io("create the run directory", directory, source))?;
+        let run = RunDir::open(directory)?;
+        let Some(outcome) = folder::read(&directory.join(RESULT))? else { return Ok(Prepared::Ready(run)) };
+        copy.remove()?;
+        Ok(Prepared::Over(Box::new(outcome)))
+    }
+
+    /// Scores what was trained, and keeps that in place of what going on took; the run stays open where `stop` is raised meanwhile.
+    fn conclude(&self, trainer: Trainer, mut follower: Follower, ending: Ending, origin: Origin, stop: &AtomicBool) -> Result<Run> {
+        let Self { training, options, directory, copy } = self;
+        let Some(report) = trainer.final_report(stop)? else { return Ok(Run::Open) };
+        let log = read_metrics(directory.join(METRICS_FILE))?;
+        let experiment = trainer.experiment();
+        let Some(lengths) = by_length(experiment, &report.checkpoint, stop)? else { return Ok(Run::Open) };
+        let is_solved = ending == Ending::Solved;
+        let Some(longer) = longer(experiment, &report.checkpoint, if is_solved { &training.longer } else { &[] }, stop)? else {
+            return Ok(Run::Open);
+        };
+        let stretches = match follower.all_stretches(trainer.progress().iteration) {
+            [_] => Vec::new(),
+            several => several.to_vec(),
+        };
+        let text_sha256 = options.other_text(training).map(str::to_owned);
+        let outcome = Outcome { lengths, longer, stretches, text_sha256, ..Outcome::new(&trainer, ending, &report, &log, origin) };
+        let settings = without_paths(experiment)?;
+        folder::write(&directory.join(RESULT), &outcome)?;
+        // It holds the run.
+        drop(trainer);
+        copy.remove()?;
+        if !options.keep_models {
+            shed(directory, &settings)?;
+        }
+        Ok(Run::Done(Box::new(outcome)))
+    }
+}

@@ -1,0 +1,39 @@
+//! What can keep a server from listening and going on.
+
+use std::net::SocketAddr;
+
+/// Shorthand for results of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why there is no server.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Models or settings that cannot be served.
+    #[error("{0}")]
+    Input(String),
+    /// The address is taken, or not one of this machine.
+    #[error("could not listen on {address}; choose another port, or an address of this machine")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A thread could not be started.
+    #[error("could not start a thread: {0}")]
+    Start(std::io::Error),
+    /// A model whose sessions cannot be made.
+    #[error(transparent)]
+    Model(#[from] minrnn_stream::Error),
+    /// The connection to the network ended.
+    #[error("could not go on listening: {0}")]
+    Run(std::io::Error),
+}
+
+impl Error {
+    /// Whether what was given is at fault, and not the machine.
+    pub fn is_wrong_input(&self) -> bool {
+        matches!(self, Self::Input(_) | Self::Listen { .. })
+    }
+}
