@@ -141,12 +141,17 @@ def _expect_text(value: Any, what: str) -> str:
         # Python writes whole numbers of some thousand digits at most.
         raise InputError(f"{what}: expected what can be written as a text, found a value of the type {type(value).__name__} that cannot ({error})") from None
     if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            found = f"{text[:40]!r}, whose character {error.start + 1} is half of one"
-            raise InputError(f"{what}: expected a text that UTF-8 can hold, found {found}; decode it anew, or leave the character out") from None
+        expect_utf8(text, what)
     return text
+
+
+def expect_utf8(text: str, what: str) -> None:
+    """Raises where ``text``, which sentences call ``what``, holds half of a surrogate pair."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        found = f"{text[:40]!r}, whose character {error.start + 1} is half of one"
+        raise InputError(f"{what}: expected a text that UTF-8 can hold, found {found}; decode it anew, or leave the character out") from None
 
 
 def is_whole(value: decimal.Decimal) -> bool:

@@ -36,14 +36,21 @@ impl Table {
     }
 }
 
-fn tables() -> Tables {
+/// The tables of `kind`, none where this crate stands without its repository.
+fn tables(kind: impl Fn(Tables) -> Vec<Table>) -> Vec<Table> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/tests/tables.json");
-    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+    let Ok(tables) = fs::read(path) else {
+        eprintln!("skipped: the page's tables are not here, as this crate stands without its repository");
+        return Vec::new();
+    };
+    let tables = kind(serde_json::from_slice(&tables).unwrap());
+    assert!(!tables.is_empty());
+    tables
 }
 
 #[test]
 fn cells_are_the_numbers_that_the_page_reads() {
-    for table in tables().read {
+    for table in tables(|tables| tables.read) {
         let frame = table.read().unwrap_or_else(|error| panic!("{:?}: {error}", table.text));
         let row = |at: usize| frame.numbers.iter().map(|column| Some(column[at]).filter(|number| !number.is_nan())).collect();
         let rows: Vec<Vec<Option<f64>>> = (0..frame.n_rows()).map(row).collect();
@@ -55,9 +62,10 @@ fn cells_are_the_numbers_that_the_page_reads() {
 
 #[test]
 fn what_the_page_refuses_is_refused_with_its_line() {
-    for table in tables().refused {
+    for table in tables(|tables| tables.refused) {
         let Err(refused) = table.read() else { panic!("{:?} is read", table.text) };
         let sentence = refused.to_string();
-        assert!(table.line.is_none_or(|line| sentence.contains(&format!("line {line}"))), "{:?}: {sentence}", table.text);
+        let named = sentence.split_once("line ").map(|(_, rest)| rest.split(|c: char| !c.is_ascii_digit()).next().unwrap().to_owned());
+        assert!(table.line.is_none_or(|line| named == Some(line.to_string())), "{:?}: {sentence}", table.text);
     }
 }

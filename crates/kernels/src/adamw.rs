@@ -90,7 +90,7 @@ impl AdamW {
     }
 
     /// The updated parameters and moments; all slices have one length. A gradient of more than 1.8e19 overflows the second moment, and its parameter
-    /// stays where it is from then on: clip gradients before.
+    /// is moved by weight decay alone from then on: clip gradients before.
     ///
     /// # Panics
     /// When a length does not fit, and as [`AdamW::expect_valid`].

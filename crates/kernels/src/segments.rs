@@ -90,7 +90,10 @@ impl<'a> Segments<'a> {
     pub fn row(&self, b: usize, seq_len: usize) -> Option<&'a [i32]> {
         let codes = self.codes?;
         self.expect_steps(seq_len);
-        let first = b.checked_mul(seq_len).filter(|&first| first <= codes.len()).expect("there is such a row");
+        let first = b.checked_mul(seq_len).filter(|&first| codes.len().checked_sub(first).is_some_and(|rest| rest >= seq_len));
+        let Some(first) = first else {
+            panic!("segments: expected a row below {}, found row {b}; give codes for every row", codes.len() / seq_len.max(1))
+        };
         Some(&codes[first..][..seq_len])
     }
 

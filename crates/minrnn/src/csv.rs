@@ -1,10 +1,12 @@
 //! Cells of CSV files as RFC 4180 has them.
 
+use std::borrow::Cow;
+
 /// `cell` as it stands in a line: in quotation marks where it holds a comma, a quotation mark or the end of a line.
-pub fn quoted(cell: &str) -> String {
+pub fn quoted(cell: &str) -> Cow<'_, str> {
     match cell.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", cell.replace('"', "\"\"")),
-        false => cell.to_owned(),
+        true => Cow::Owned(format!("\"{}\"", cell.replace('"', "\"\""))),
+        false => Cow::Borrowed(cell),
     }
 }
 

@@ -17,8 +17,8 @@ pub(crate) struct Array<T> {
 
 /// Numbers that a model reads.
 pub(crate) trait Number: Copy + Sized {
-    /// One number of Python.
-    fn scalar(any: &Bound<'_, PyAny>) -> Result<Option<Self>>;
+    /// One number of Python, which is `what` in sentences.
+    fn scalar(any: &Bound<'_, PyAny>, what: &str) -> Result<Option<Self>>;
 
     /// An array that needs no other type first.
     fn array(any: &Bound<'_, PyAny>) -> Result<Option<Array<Self>>>;
@@ -48,7 +48,7 @@ impl Number for u32 {
     const BY: (&'static str, &'static [u8]) = ("int64", b"iu");
     const EXPECTED: &'static str = "token ids as whole numbers";
 
-    fn scalar(any: &Bound<'_, PyAny>) -> Result<Option<Self>> {
+    fn scalar(any: &Bound<'_, PyAny>, _: &str) -> Result<Option<Self>> {
         if !any.is_exact_instance_of::<PyInt>() {
             return Ok(None);
         }
@@ -74,8 +74,8 @@ impl Number for f32 {
     const BY: (&'static str, &'static [u8]) = ("float32", b"fiub");
     const EXPECTED: &'static str = "numbers";
 
-    fn scalar(any: &Bound<'_, PyAny>) -> Result<Option<Self>> {
-        Ok(f64::scalar(any)?.map(|value| value as f32))
+    fn scalar(any: &Bound<'_, PyAny>, what: &str) -> Result<Option<Self>> {
+        Ok(f64::scalar(any, what)?.map(|value| value as f32))
     }
 
     fn array(any: &Bound<'_, PyAny>) -> Result<Option<Array<Self>>> {
@@ -88,9 +88,9 @@ impl Number for f64 {
     const EXPECTED: &'static str = "numbers";
     const MISSING: Option<f64> = Some(Self::NAN);
 
-    fn scalar(any: &Bound<'_, PyAny>) -> Result<Option<Self>> {
+    fn scalar(any: &Bound<'_, PyAny>, what: &str) -> Result<Option<Self>> {
         let is_number = any.is_instance_of::<PyFloat>() || any.is_exact_instance_of::<PyInt>() || any.is_instance_of::<PyBool>();
-        let too_large = |_| Failure::input("inputs: expected numbers, found one too large for 64 bits");
+        let too_large = |_| Failure::input(format!("{what}: expected numbers, found a whole one beyond ±1.8e308"));
         if is_number { any.extract().map(Some).map_err(too_large) } else { Ok(None) }
     }
 
@@ -128,7 +128,7 @@ fn unmasked<'py, T: Number>(any: &Bound<'py, PyAny>, what: &str) -> Result<Bound
 
 /// The numbers of `any`, which are `what` in sentences.
 pub(crate) fn read<T: Number>(any: &Bound<'_, PyAny>, what: &str) -> Result<Array<T>> {
-    if let Some(value) = T::scalar(any)? {
+    if let Some(value) = T::scalar(any, what)? {
         return Ok(Array { shape: Vec::new(), values: vec![value] });
     }
     if has_mask(any)? {

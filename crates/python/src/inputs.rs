@@ -144,12 +144,13 @@ fn texts(loaded: &Loaded, any: &Bound<'_, PyAny>) -> Result<Option<(Vec<Vec<u32>
 /// The rows of tables, each a sequence, where those were given.
 fn tables(loaded: &Loaded, any: &Bound<'_, PyAny>) -> Result<Option<(Vec<Vec<f64>>, Form)>> {
     let Some(task) = &loaded.table else { return Ok(None) };
+    let columns = &loaded.columns_of(task);
     if is_table(any)? {
-        return Ok(Some((vec![of_table(task, any)?], Form::Alone)));
+        return Ok(Some((vec![of_table(columns, any)?], Form::Alone)));
     }
     match arrays::list(any) {
         Some(tables) if tables.first().map_or(Ok(false), is_table)? => {
-            Ok(Some((tables.iter().map(|table| of_table(task, table)).collect::<Result<_>>()?, Form::List)))
+            Ok(Some((tables.iter().map(|table| of_table(columns, table)).collect::<Result<_>>()?, Form::List)))
         }
         _ => Ok(None),
     }

@@ -4,13 +4,15 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use minrnn::data::table::CategoryNames;
 use minrnn::deployed::Deployed;
 use minrnn::generate::ModelIdentity;
-use minrnn_model::Tokenizer;
+use minrnn_model::{TableTask, Tokenizer};
 use minrnn_stream::{AlignedBytes, ModelKind};
 use pyo3::prelude::*;
 
 use crate::failure::{Failure, Mistake, Result, apart};
+use crate::rows::{Columns, names_of};
 
 /// A model, shared by all of its sessions.
 pub(crate) struct Loaded {
@@ -18,6 +20,7 @@ pub(crate) struct Loaded {
     /// Where it was read from; none where it came as bytes.
     pub source: Option<PathBuf>,
     identity: OnceLock<ModelIdentity>,
+    names: OnceLock<Vec<Option<CategoryNames>>>,
 }
 
 impl Deref for Loaded {
@@ -34,12 +37,17 @@ impl Loaded {
         let deployed = Deployed::load(path)?;
         // Whoever changes the directory later still finds it.
         let source = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        Ok(Self { deployed, source: Some(source), identity: OnceLock::new() })
+        Ok(Self { deployed, source: Some(source), identity: OnceLock::new(), names: OnceLock::new() })
+    }
+
+    /// The columns that are read of tables for `task`, which is the model's.
+    pub fn columns_of<'a>(&'a self, task: &'a TableTask) -> Columns<'a> {
+        Columns::new(task, self.names.get_or_init(|| names_of(task)))
     }
 
     /// The packed model with these bytes.
     pub fn of_bytes(bytes: AlignedBytes) -> Result<Self> {
-        Ok(Self { deployed: Deployed::from_bytes(bytes)?, source: None, identity: OnceLock::new() })
+        Ok(Self { deployed: Deployed::from_bytes(bytes)?, source: None, identity: OnceLock::new(), names: OnceLock::new() })
     }
 
     /// What a saved session must have been made with: as the command line has it in saved sessions.

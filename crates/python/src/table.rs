@@ -10,7 +10,7 @@ use crate::arrays::filled;
 use crate::failure::{Failure, Result, computed};
 use crate::inputs::{self, Form, Sequences, Steps};
 use crate::remembered::Session;
-use crate::rows::{is_table, of_row, of_table};
+use crate::rows::{Columns, is_table, of_row, of_table};
 use crate::steps::{self, Wanted};
 use crate::threads::{Reading, within};
 
@@ -21,6 +21,7 @@ const BETWEEN_SIGNALS: usize = 1024;
 struct Table<'a> {
     model: &'a Model,
     task: &'a TableTask,
+    columns: Columns<'a>,
     sessions: &'a mut TableSessions,
 }
 
@@ -28,7 +29,7 @@ impl<'a> Table<'a> {
     fn new(session: &'a Session, sessions: &'a mut Sessions) -> Result<Self> {
         let task = expect_table(session.loaded.table.as_ref().filter(|_| session.is_table))?;
         let Sessions::Table(sessions) = sessions else { unreachable!("the sessions read rows of a table") };
-        Ok(Self { model: &session.loaded.model, task, sessions })
+        Ok(Self { model: &session.loaded.model, task, columns: session.loaded.columns_of(task), sessions })
     }
 
     /// Reads a row of each of the sessions `rows`, and writes what is predicted.
@@ -65,9 +66,9 @@ pub(crate) fn step<'py>(
     sessions.set_threads(session.threads.most(Reading::Step));
     let mut table = Table::new(session, sessions)?;
     let (values, is_alone) = match inputs.cast::<PyDict>() {
-        Ok(row) if rows.len() == 1 => (of_row(table.task, row)?, true),
+        Ok(row) if rows.len() == 1 => (of_row(&table.columns, row)?, true),
         _ if is_table(inputs)? => {
-            let (values, expected) = (of_table(table.task, inputs)?, rows.len());
+            let (values, expected) = (of_table(&table.columns, inputs)?, rows.len());
             let found = values.len() / table.task.columns().len();
             if found != expected {
                 return Err(Failure::input(format!("inputs: expected a table of {expected} rows, a step for each row, found {found}")));

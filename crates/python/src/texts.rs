@@ -5,17 +5,20 @@ use pyo3::types::PyString;
 
 use crate::failure::{Failure, Mistake, Result};
 
+/// Where Python tells what a text lacks.
+const FRAMES: &str = "minrnn.frames";
+
 /// The text `any`, which is `what`.
 ///
 /// # Errors
 /// When it is none, or holds half of a surrogate pair, for which there are no bytes.
 pub(crate) fn text(any: &Bound<'_, PyAny>, what: &str) -> Result<String> {
-    any.extract().map_err(|error| match (any.is_instance_of::<PyString>(), any.get_type().name()) {
-        (true, _) => Failure::input(format!(
-            "{what}: expected a text, found half of a surrogate pair in it, which has no bytes; text.encode(errors=\"replace\").decode() replaces it"
-        )),
-        (false, Ok(found)) => Failure::new(Mistake::Kind, format!("{what}: expected a text, found {found}")),
-        (false, Err(_)) => Failure::from(error),
+    if !any.is_instance_of::<PyString>() {
+        return Err(Failure::new(Mistake::Kind, format!("{what}: expected a text, found {}", any.get_type().name()?)));
+    }
+    any.extract().or_else(|error| {
+        any.py().import(FRAMES)?.call_method1("expect_utf8", (any, what))?;
+        Err(Failure::from(error))
     })
 }
 

@@ -77,10 +77,10 @@ impl Past {
         self.values.try_reserve_exact(room - self.values.len())
     }
 
-    /// Gives back the room of a pass of many tokens: all but that for what is seen and a quarter more.
-    pub(crate) fn shrink(&mut self, shape: &PastShape) {
+    /// Gives back the room of a pass of many tokens: all but that for what is seen and a quarter more, or for the `at_once` that a step has.
+    pub(crate) fn shrink(&mut self, shape: &PastShape, at_once: usize) {
         let PastShape { width, tokens, .. } = *shape;
-        let most = tokens.saturating_add((tokens / 4).max(1)).saturating_mul(width);
+        let most = tokens.saturating_add((tokens / 4).max(at_once)).saturating_mul(width);
         if self.values.capacity() > most {
             let held = self.values.len() / width;
             self.values.drain(..held.saturating_sub(tokens) * width);
@@ -138,7 +138,7 @@ mod tests {
                 past.settle(&shape, new);
                 (0..new).for_each(|at| past.push(&[at as f32, new as f32]));
                 let seen = past.seen(&shape).to_vec();
-                past.shrink(&shape);
+                past.shrink(&shape, 1);
                 assert_eq!(past.seen(&shape), seen);
                 assert!(past.values.capacity() <= 2 * (tokens + (tokens / 4).max(1)), "{}", past.values.capacity());
             }

@@ -201,10 +201,10 @@ impl State {
         pasts.try_for_each(|(past, shape)| past.reserve(shape, upcoming, at_once)).map_err(|_| no_room_for_past())
     }
 
-    /// Gives back what session `row` has of room for passes of many tokens.
-    pub(crate) fn shrink(&mut self, row: usize) {
+    /// Gives back what session `row` has of room for passes of more than `at_once` tokens.
+    pub(crate) fn shrink(&mut self, row: usize, at_once: usize) {
         let lists = self.shape.pasts.len();
-        self.pasts.iter_mut().skip(row * lists).zip(&self.shape.pasts).for_each(|(past, shape)| past.shrink(shape));
+        self.pasts.iter_mut().skip(row * lists).zip(&self.shape.pasts).for_each(|(past, shape)| past.shrink(shape, at_once));
     }
 
     /// The past tokens that each list of each session holds and a next token sees.

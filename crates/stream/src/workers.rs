@@ -87,10 +87,12 @@ pub(crate) fn fork_join<R: Send>(cost: usize, most: usize, pass: impl FnOnce(&Wo
 #[cfg(feature = "std")]
 pub(crate) mod team {
     use super::Workers;
+    use std::any::Any;
     use std::cell::UnsafeCell;
     use std::error::Error;
-    use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-    use std::sync::{Arc, OnceLock};
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+    use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
     /// Turns in a spin loop before the processor is offered to others: some tens of microseconds.
     const SPINS: u32 = 1 << 11;
@@ -103,6 +105,8 @@ pub(crate) mod team {
     const MOST_PIECES: usize = 0xffff;
     /// Most helpers that a pass outside the pool asks for while so many have not come yet: a pool that is busy for long is not given work without end.
     const MOST_WAITING: usize = 1 << 10;
+    /// Helpers that were asked for and have not come yet.
+    static WAITING: AtomicUsize = AtomicUsize::new(0);
     // Whatever a pass splits can be run.
     const _: () = assert!(super::PIECES * MOST_MEMBERS <= MOST_PIECES);
 
@@ -134,6 +138,9 @@ pub(crate) mod team {
         word: AtomicU64,
         done: AtomicUsize,
         task: UnsafeCell<Option<*const Task>>,
+        /// Whether a piece of the phase has panicked, and with what: the caller goes on with it, whoever did the piece.
+        has_panicked: AtomicBool,
+        panic: Mutex<Option<Box<dyn Any + Send>>>,
     }
 
     // SAFETY: `task` is written by the caller's thread while no piece is claimed, and read by those who hold a claim.
@@ -157,7 +164,14 @@ pub(crate) mod team {
 
     impl Team {
         fn new(members: usize) -> Self {
-            Self { members: members.min(MOST_MEMBERS), word: AtomicU64::new(0), done: AtomicUsize::new(0), task: UnsafeCell::new(None) }
+            Self {
+                members: members.min(MOST_MEMBERS),
+                word: AtomicU64::new(0),
+                done: AtomicUsize::new(0),
+                task: UnsafeCell::new(None),
+                has_panicked: AtomicBool::new(false),
+                panic: Mutex::new(None),
+            }
         }
 
         pub(crate) fn members(&self) -> usize {
@@ -167,11 +181,13 @@ pub(crate) mod team {
         /// Runs `task(0)`, …, `task(count − 1)`, each once. For the thread that made the team alone.
         ///
         /// # Panics
+        /// When a piece does, with its words, once no other is being done.
+        ///
         /// When there are more than [`MOST_PIECES`], which [`Workers::split`] never wants: one more would be counted as another phase, and a piece of it
         /// done while nobody waits for it.
         pub(crate) fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
             assert!(count <= MOST_PIECES, "a phase has at most {MOST_PIECES} pieces, found {count}");
-            // Ends the phase, also when a piece panics: no helper may hold the task when this function is left.
+            // Ends the phase: no helper may hold the task when this function is left.
             struct End<'a>(&'a Team);
             impl Drop for End<'_> {
                 fn drop(&mut self) {
@@ -190,8 +206,14 @@ pub(crate) mod team {
             self.done.store(0, Ordering::Relaxed);
             let phase = (self.word.load(Ordering::Relaxed) >> 32).wrapping_add(1) & 0x7fff_ffff;
             self.word.store(phase << 32 | (count as u64) << 16, Ordering::Release);
-            let _end = End(self);
-            while self.work_on_one(self.word.load(Ordering::Acquire)) {}
+            let end = End(self);
+            while !self.has_panicked.load(Ordering::Relaxed) && self.work_on_one(self.word.load(Ordering::Acquire)) {}
+            // All pieces are counted, and what they left behind is seen.
+            drop(end);
+            if self.has_panicked.swap(false, Ordering::Relaxed) {
+                let panic = self.panic.lock().unwrap_or_else(PoisonError::into_inner).take();
+                resume_unwind(panic.expect("a piece has panicked"));
+            }
         }
 
         /// Claims a piece of the phase that `word` shows and does it; false when there is none to claim.
@@ -208,9 +230,13 @@ pub(crate) mod team {
             if self.word.compare_exchange(word, word + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                 let _done = Done(self);
                 // SAFETY: the piece is claimed, so the phase stays until `done` counts it, and its task was written before.
-                unsafe {
+                let piece = || unsafe {
                     let task = (*self.task.get()).expect("a phase has a task");
                     (*task)(claimed(word));
+                };
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(piece)) {
+                    self.panic.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(panic);
+                    self.has_panicked.store(true, Ordering::Relaxed);
                 }
             }
             true
@@ -241,7 +267,6 @@ pub(crate) mod team {
         }
         // A thread outside the pool leads itself: handing the pass over would cost more than the box of a spawned job. The jobs own the team, so that
         // one which the pool has no thread for yet is not waited for: it finds the pass over.
-        static WAITING: AtomicUsize = AtomicUsize::new(0);
         let team = Arc::new(Team::new(members));
         for _ in 1..members {
             if WAITING.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
@@ -283,7 +308,7 @@ pub(crate) mod team {
         use super::*;
         use std::sync::Barrier;
         use std::sync::mpsc::channel;
-        use std::time::Duration;
+        use std::time::{Duration, Instant};
 
         fn pool() -> rayon::ThreadPool {
             rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap()
@@ -334,8 +359,34 @@ pub(crate) mod team {
                 sender.send(()).unwrap();
             });
             let done = done.recv_timeout(Duration::from_secs(100));
+            let waiting = WAITING.load(Ordering::Relaxed);
             gates[1].wait();
             assert_eq!(done, Ok(()));
+            // Those of tests beside this one may be there, too.
+            assert!((1..=MOST_WAITING + 16).contains(&waiting), "{waiting}");
+            let ends = Instant::now() + Duration::from_secs(100);
+            while WAITING.load(Ordering::Relaxed) > 16 {
+                assert!(Instant::now() < ends, "nobody came");
+                std::thread::yield_now();
+            }
+        }
+
+        #[test]
+        fn a_panic_of_a_helper_reaches_a_caller_outside_the_pool() {
+            let caught = (0..1000).any(|_| {
+                let pass = || {
+                    fork_join(2, |workers| {
+                        workers.split(2, 1, usize::MAX, |_, _| {
+                            assert!(rayon::current_thread_index().is_none(), "the helper's own words");
+                            std::thread::sleep(Duration::from_millis(1));
+                        });
+                    });
+                };
+                let Err(panic) = catch_unwind(pass) else { return false };
+                assert_eq!(panic.downcast_ref::<&str>(), Some(&"the helper's own words"));
+                true
+            });
+            assert!(caught, "no helper came");
         }
 
         #[test]

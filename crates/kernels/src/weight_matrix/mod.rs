@@ -7,7 +7,8 @@
 //! Products with [`WeightFormat::Int8`] and [`WeightFormat::Int4`] multiply integers: a row of inputs x is rounded to multiples of max |x| / 32639,
 //! the same ones on every CPU. That changes an output by at most half of one for each weight, max |x| / 65278 · Σ_k |w_k|: where inputs are of like size, about a hundredth of
 //! what rounding the weights to int8 did. Sums over 512 (int8) or 32 inputs (int4) are exact, those of such sums are f32. A row with NaN or ±∞
-//! gives NaN; one whose largest magnitude is below 3.9e-34 counts as 0, and one of 2.6e36 or more may give ±∞.
+//! gives NaN; one whose largest magnitude is below 3.9e-34 counts as 0, and one may give ±∞ where
+//! Σ_k |q_k x_k|, q the stored integers of at most 127, is beyond 3.4e38: with n inputs from 2.6e36 / n on.
 //!
 //! With the other two formats inputs and sums are f32, with one exception:
 //!

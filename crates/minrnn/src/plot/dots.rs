@@ -57,7 +57,8 @@ pub struct DotGroup {
 }
 
 /// Draws `groups` to `name.svg` and `name.png` in `directory`, on one axis that reaches to all of `limits` and not beyond where there are
-/// any: an interval that goes on has an arrow head there; false, and nothing is drawn, where none has a value. A row that has no value in any group is left out.
+/// any: an interval that goes on has an arrow head there; false, and nothing is drawn, where none has a value. A row that has no value in any group
+/// is left out.
 ///
 /// # Errors
 /// When a file cannot be written.
@@ -235,10 +236,12 @@ impl Dots {
             let interval = |(value, reach): (f64, Option<f64>), color: RGBColor, stroke: i32| -> DrawResult<B> {
                 let [from, to] = [-1.0, 1.0].map(|sign| value + sign * reach.unwrap_or(0.0));
                 pen.line(&[(x(from), y), (x(to), y)], color, stroke)?;
-                if from < low {
+                // Not where rounding alone is beyond.
+                let trace = 1e-9 * (high - low);
+                if from < low - trace {
                     pen.arrow_head((left, y), -1.0, color, stroke)?;
                 }
-                if to > high {
+                if to > high + trace {
                     pen.arrow_head((left + width, y), 1.0, color, stroke)?;
                 }
                 Ok(())

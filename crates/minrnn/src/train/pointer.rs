@@ -116,9 +116,11 @@ pub(crate) fn named_in(path: &Path) -> Option<PathBuf> {
 /// # Errors
 /// When its counters are there and cannot be read.
 pub fn has_learned_all(checkpoint: impl AsRef<Path>) -> Result<bool> {
-    match checkpoint.as_ref().join(PROGRESS_FILE).exists() {
-        true => Ok(Progress::read(checkpoint)?.refit.is_some()),
-        false => Ok(false),
+    let counters = checkpoint.as_ref().join(PROGRESS_FILE);
+    match counters.try_exists() {
+        Ok(true) => Ok(Progress::read(checkpoint)?.refit.is_some()),
+        Ok(false) => Ok(false),
+        Err(source) => Err(minrnn_model::Error::io("read", &counters, source).into()),
     }
 }
 

@@ -295,7 +295,7 @@ impl Model {
             let left = |steps: &Steps<'_>| steps.len().saturating_sub(read);
             let sessions = sequences.iter().filter(|steps| left(steps) > 0).count();
             if sessions == 0 {
-                (0..sequences.len()).for_each(|i| state.shrink(row(i)));
+                (0..sequences.len()).for_each(|i| state.shrink(row(i), self.places()));
                 return Ok(());
             }
             let seq_len = (PASS_STEPS / sessions).max(1);
@@ -335,7 +335,7 @@ impl Model {
             workspace.wanted.extend((0..now).map(|step| (last - each * (now - 1 - step), step)));
             self.pass_inside::<true>(state, outputs, inside.part(start, now, self.config.d_model), workspace);
         }
-        state.shrink(0);
+        state.shrink(0, self.places());
         Ok(())
     }
 }

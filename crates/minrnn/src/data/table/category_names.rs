@@ -19,7 +19,7 @@ impl CategoryNames {
     }
 
     /// The names in the order of their numbers.
-    pub fn names(&self) -> &[String] {
+    pub(super) fn names(&self) -> &[String] {
         &self.names
     }
 

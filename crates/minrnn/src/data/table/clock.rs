@@ -1,4 +1,4 @@
-//! How times are written and read: the column of times.
+//! How times are written and read.
 
 use std::ops::RangeInclusive;
 

@@ -126,6 +126,7 @@ mod tests {
         let refused = known.find_all(["1", "b", "1.0"]).unwrap_err().to_string();
         assert_eq!(refused, "it names one sequence in two ways, '1' and '1.0', which are the same number; write it in one");
     }
+
     #[test]
     fn a_value_that_is_a_number_is_found_however_it_is_written() {
         fn find<const N: usize>(known: &[&str], names: [&str; N]) -> [Option<usize>; N] {

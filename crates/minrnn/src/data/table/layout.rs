@@ -14,14 +14,13 @@ use minrnn_kernels::choices;
 use minrnn_model::{Layout, UNSEEN, first_few};
 
 use super::calendar;
-use super::texts::TextsWriter;
-use super::time_cells::Times;
-
 use super::clock::Clock;
 use super::columns::{Names, Numbers, TimeColumn, Wanted, no_numbers};
 use super::formats::{self, Reader};
 use super::frame::{Frame, Locations};
 use super::leads;
+use super::texts::TextsWriter;
+use super::time_cells::Times;
 use super::values::ValuesWriter;
 use crate::{Error, Result};
 

@@ -88,7 +88,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// It in words.
-    pub fn told(self) -> &'static str {
+    pub(crate) fn told(self) -> &'static str {
         match self {
             Self::Better => "the model is better",
             Self::Worse => "the model is worse",

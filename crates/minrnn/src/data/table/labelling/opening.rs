@@ -117,8 +117,8 @@ impl Labelling {
     }
 }
 
-/// The label of each sequence of `table`, in the order in which [`read_series_from`](crate::data::table::read_series_from) has them: a class that the model of `task`
-/// knows as that calls it, and any other label as it stands there.
+/// The label of each sequence of `table`, in the order in which [`read_series_from`](crate::data::table::read_series_from) has them: a class that the
+/// model of `task` knows as that calls it, and any other label as it stands there.
 ///
 /// # Errors
 /// When the table cannot be read, a sequence has two labels, or the model labels no sequences.
