@@ -7,7 +7,7 @@ use crate::printable::printable;
 /// A cell in which line ends and other control characters are escaped, so that it stays in its line, and with them `\`, so that it is known what stood
 /// there.
 pub fn in_a_line(text: &str) -> String {
-    quoted(&printable(&text.replace('\\', "\\\\")))
+    quoted(&printable(&text.replace('\\', "\\\\"))).into_owned()
 }
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ impl Predicted {
     pub fn to_csv(&self) -> String {
         let mut table = String::new();
         let mut line = |cells: &[String]| {
-            let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
+            let cells: Vec<_> = cells.iter().map(|cell| quoted(cell)).collect();
             let _ = writeln!(table, "{}", cells.join(","));
         };
         line(&self.header);

@@ -100,7 +100,7 @@ fn header(forecaster: &Forecaster, series: &[Series]) -> String {
         cells.extend([target.clone(), own(format!("{target} forecast"))]);
     }
     cells.extend(["surprise", "anomaly"].map(|name| own(name.to_owned())));
-    cells.iter().map(|cell| quoted(cell)).collect::<Vec<String>>().join(",") + "\n"
+    cells.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(",") + "\n"
 }
 
 /// How a row is called.

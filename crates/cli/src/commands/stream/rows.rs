@@ -142,24 +142,24 @@ impl<'a> Writer<'a> {
             TableTask::Regress(regressor) => (vec![regressor.target.clone()], vec![0]),
             TableTask::Forecast(forecaster) => forecaster.value_names().into_iter().unzip(),
         };
-        let shown = |name: &String| if json { in_json(name) } else { quoted(name) };
+        let shown = |name: &String| if json { in_json(name) } else { quoted(name).into_owned() };
         Self { task, group, json, names: names.iter().map(shown).collect(), places, line: String::new() }
     }
 
     /// The names of the columns.
     fn header(&self) -> String {
         let mut cells = vec!["line".to_owned()];
-        cells.extend(self.group.map(quoted));
+        cells.extend(self.group.map(|name| quoted(name).into_owned()));
         let names = number_names(self.task);
         match self.task {
             TableTask::Classify(classifier) => {
-                cells.push(quoted(&classifier.target));
-                cells.extend(names.iter().map(|(name, _)| quoted(name)));
+                cells.push(quoted(&classifier.target).into_owned());
+                cells.extend(names.iter().map(|(name, _)| quoted(name).into_owned()));
             }
-            TableTask::Regress(_) => cells.extend(names.iter().map(|(name, _)| quoted(name))),
+            TableTask::Regress(_) => cells.extend(names.iter().map(|(name, _)| quoted(name).into_owned())),
             TableTask::Forecast(forecaster) => {
                 for ahead in 1..=forecaster.horizon {
-                    cells.extend(names.iter().map(|(name, _)| quoted(&format!("{name} +{ahead}"))));
+                    cells.extend(names.iter().map(|(name, _)| quoted(&format!("{name} +{ahead}")).into_owned()));
                 }
             }
         }
