@@ -21,7 +21,7 @@ pub fn draw(grid: &Grid, folder: &Folder) -> minrnn::Result<bool> {
             draw_lines(&title, &panels, directory, name)
         }
         Show::LossCurves => {
-            let mut panel = curves(grid, "test loss", |point| Some(point.loss));
+            let mut panel = curves(grid, &axis(grid, Metric::Loss), |point| Some(point.loss));
             panel.leave_out_the_fall();
             draw_lines(&title, &[panel], directory, name)
         }
