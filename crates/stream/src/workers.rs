@@ -207,7 +207,10 @@ pub(crate) mod team {
             let phase = (self.word.load(Ordering::Relaxed) >> 32).wrapping_add(1) & 0x7fff_ffff;
             self.word.store(phase << 32 | (count as u64) << 16, Ordering::Release);
             let end = End(self);
-            while !self.has_panicked.load(Ordering::Relaxed) && self.work_on_one(self.word.load(Ordering::Acquire)) {}
+            let mut is_left = true;
+            while is_left && !self.has_panicked.load(Ordering::Relaxed) {
+                is_left = self.work_on_one(self.word.load(Ordering::Acquire));
+            }
             // All pieces are counted, and what they left behind is seen.
             drop(end);
             if self.has_panicked.swap(false, Ordering::Relaxed) {
