@@ -14,6 +14,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 RESAMPLES = 4000
 OURS = "minrnn"
+CONSTANT = "most frequent class"
 
 
 def cells(path):
@@ -56,7 +57,8 @@ def verdict(low, high):
 
 
 def classification(sets):
-    methods = [method for method in (OURS, "nn.GRU", "1-NN DTW", "MiniRocket") if any(method in one for one in sets.values())]
+    peers = ("nn.GRU", "1-NN DTW", "MiniRocket")
+    methods = [method for method in (CONSTANT, OURS, *peers) if any(method in one for one in sets.values())]
     share = lambda cells: 100 * np.mean([np.mean(cell["right"]) for cell in cells])
     shown = lambda one, method: f"{share(one[method]):.1f}" if method in one else "–"
     lines = ["| set | n | " + " | ".join(methods) + " | seconds to train, slowest seed | ms a sequence |", "|---|---|" + "---|" * (len(methods) + 2)]
@@ -71,14 +73,14 @@ def classification(sets):
             mean = lambda method: f"**{np.mean([share(sets[name][method]) for name in names]):.1f}**" if all(method in sets[name] for name in names) else "–"
             lines.append(f"| **{kind}: {len(names)}** | | " + " | ".join(map(mean, methods)) + " | | |")
     lines += ["", "| minrnn less | sets | points on average | 95 % interval | |", "|---|---|---|---|---|"]
-    for kind, method in [(kind, method) for kind in kinds for method in methods[1:]]:
+    for kind, method in [(kind, method) for kind in kinds for method in peers]:
         with_it = [sets[name] for name in kinds[kind] if method in sets[name]]
         if with_it:
             mean, low, high = difference(with_it, method)
             lines.append(f"| {method}, {kind} sets | {len(with_it)} | {mean:+.1f} | {low:+.1f} to {high:+.1f} | {verdict(low, high)} |")
     worse = []
     for name, one in sets.items():
-        for method in methods[1:]:
+        for method in peers:
             if method not in one:
                 continue
             mean, low, high = difference([one], method)
