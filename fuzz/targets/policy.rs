@@ -1,6 +1,9 @@
 //! Policies: `config.json`, `task.json` and `model.safetensors`, with a zero byte between them.
 #![no_main]
 
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
 use burn::tensor::{Device, Tensor};
 use libfuzzer_sys::fuzz_target;
 use minrnn::Policy;
@@ -13,14 +16,24 @@ use minrnn_model::{CONFIG_FILE, FeedForwardKind, MixerKind, ModelConfig, WEIGHTS
 
 const TASK_FILE: &str = minrnn::checkpoint::TASK_FILE;
 
+/// The checkpoint of `policy`, in place of an earlier one.
+fn saved(policy: &Policy) -> PathBuf {
+    let path = folder().join("saved");
+    match std::fs::remove_dir_all(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => panic!("an earlier one goes: {error}"),
+        _ => policy.save(&path).expect("it can be written"),
+    }
+    path
+}
+
 fuzz_target!(
     init: seeds("policy", || Vec::from([MixerKind::MinGru, MixerKind::Attention].map(|mixer| {
         let base = ModelConfig { input_width: 5, n_outputs: 1, d_model: 4, n_layers: 1, n_heads: 2, max_seq_len: 8, ..Default::default() };
         let config = ModelConfig { mixer, ff: FeedForwardKind::None, ..base };
         let encoding = StepEncoding { mean: vec![0.1, -3.0], deviation: vec![1.5, 0.25], action_width: 1, return_scale: 1000.0, best_return: None };
         let model = Decision::new(&config, 1, &Device::flex()).expect("there is such a model");
-        Policy { config, encoding, model }.save(folder()).expect("it can be written");
-        let files = [CONFIG_FILE, TASK_FILE, WEIGHTS_FILE].map(|name| std::fs::read(folder().join(name)).expect("it was written"));
+        let path = saved(&Policy { config, encoding, model });
+        let files = [CONFIG_FILE, TASK_FILE, WEIGHTS_FILE].map(|name| std::fs::read(path.join(name)).expect("it was written"));
         joined(&[&files[0], &files[1], &files[2]])
     }))),
     |data: &[u8]| {
@@ -37,8 +50,7 @@ fuzz_target!(
             let (action, _) = policy.model.forward(rows, None, &StepCodes::dense(), Mode::Evaluate);
             assert_eq!(action.dims(), [1, 1, policy.encoding.action_width]);
         }
-        policy.save(folder().join("again")).expect("it can be written");
-        let again = Policy::load(folder().join("again"), &Device::flex()).expect("what was written is read");
+        let again = Policy::load(saved(&policy), &Device::flex()).expect("what was written is read");
         assert_eq!((again.config, again.encoding), (policy.config, policy.encoding));
     }
 );

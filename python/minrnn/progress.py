@@ -41,6 +41,8 @@ class Bar:
             )
             if event["understood"]:
                 self.line(event["understood"])
+            for told in event["told"]:
+                self.line(told)
         elif kind == "update":
             self.update(event)
         elif kind == "evaluation":

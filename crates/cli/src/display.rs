@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use minrnn::checkpoint::parameter_count;
+use minrnn::data::table::left_out;
+use minrnn::numbers::significant;
 use minrnn::report::REPORT_FILE;
-use minrnn::train::{
-    Data, Ending, Evaluation, Event, Expect, FINAL_BATCHES, FinalReport, Keep, Metric, Trainer, Update, counted, duration,
-};
+use minrnn::train::{Data, Ending, Evaluation, Event, Expect, FINAL_BATCHES, FinalReport, Keep, Metric, Trainer, Update, duration};
+use minrnn::words::counted;
 
 use crate::input;
 use crate::say::say;
@@ -164,7 +165,7 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
     let shown = |evaluation: &Evaluation| match evaluation.accuracy {
         Some(accuracy) if by_accuracy => format!("accuracy {:.2} %, loss {:.4}", 100.0 * accuracy, evaluation.loss),
         Some(_) => format!("loss {:.4} nats", evaluation.loss),
-        None => format!("mean squared error {:.6}", evaluation.loss),
+        None => format!("mean squared error {}", significant(evaluation.loss)),
     };
     // What can be compared with a baseline says it with its certainty, and nothing else says it again.
     if report.compared.is_empty() {
@@ -173,6 +174,9 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         }
         let kept = trainer.experiment().train.keep.name();
         writeln!(out, "{kept}: iteration {}, test {}", report.iteration, shown(&report.fixed))?;
+        if let Some(bits) = report.bits_per_byte {
+            writeln!(out, "test bits per byte {bits:.4}")?;
+        }
     }
     let run = shell::quoted(trainer.run_dir().path());
     if let Some(n_batches) = report.shortened_to {
@@ -182,6 +186,7 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
     for measure in &report.compared {
         writeln!(out, "test {}", measure.told())?;
     }
+    left_out(&report.compared).iter().try_for_each(|told| writeln!(out, "test {told}"))?;
     if let Some(confusion) = &report.confusion {
         write!(out, "{}", confusion_table(confusion))?;
     }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use minrnn::csv::quoted;
 use minrnn::data::table::{Prediction, Series, TableTask, number_names};
+use minrnn::numbers::Shortest;
 use minrnn_model::likeliest;
 use serde_json::{Map, Value};
 
@@ -29,7 +30,7 @@ impl Cell {
         match self {
             Self::Text(text) => text.clone(),
             Self::Step(step) => step.to_string(),
-            Self::Number(number) => number.to_string(),
+            Self::Number(number) => Shortest(*number).to_string(),
             Self::Share(share) => format!("{share:.6}"),
         }
     }

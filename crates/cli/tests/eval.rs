@@ -45,11 +45,16 @@ fn it_agrees_with_the_report_of_the_training() {
     assert!(report.contains(&format!("best: iteration 40, test loss {} nats\n", loss(0))), "{report}");
     assert!(report.contains(&format!("one pass over the whole test text: loss {} nats (499 predictions)", loss(1))), "{report}");
     assert_eq!((&found[0].1["predictions"], &found[2].1["predictions"]), (&(13 * 64).into(), &499.into()));
+    // Each character of this text is a byte.
+    let bits = |at: usize| found[at].1["bits_per_byte"].as_f64().unwrap();
+    (0..3).for_each(|at| assert!((bits(at) * std::f64::consts::LN_2 - found[at].1["loss"].as_f64().unwrap()).abs() < 1e-9));
+    assert!(report.contains(&format!(" nats\ntest bits per byte {:.4}\n", bits(0))), "{report}");
     // The carried state sees the whole text before each prediction.
     assert_ne!(loss(1), loss(2));
 
     let plain = eval(&[&run, "--batches", BATCHES]).ok();
     assert!(plain.stdout.starts_with(&format!("model: {}\nfixed batches: loss {} nats (", training.checkpoint("best").display(), loss(0))));
+    (0..3).for_each(|at| assert!(plain.stdout.contains(&format!(" predictions\n  bits per byte {:.4}\n", bits(at))), "{}", plain.stdout));
     // A checkpoint of the run, and the best of the report even where fewer batches chose another.
     let earlier = measures(&[&shown(&training.out.join("checkpoints/iter-30")), "--batches", BATCHES]);
     let line = format!("iteration 30: test loss {:.4} nats", earlier[0].1["loss"].as_f64().unwrap());
@@ -88,6 +93,34 @@ fn another_text_can_be_scored() {
     fs::rename(training.checkpoint("last"), &alone).unwrap();
     eval(&[&shown(&alone)]).refused(&["alone'", "lies outside its run", "--data FILE"]);
     measures(&[&shown(&alone), "--data", &shown(&other)]);
+}
+
+#[test]
+fn bits_per_byte_count_bytes_whatever_the_tokens_are() {
+    let scratch = Scratch::new();
+    // Some characters have two bytes.
+    scratch.write("text.txt", "aéb éa\n".repeat(200));
+    let other = scratch.write("other.txt", "éa\n".repeat(100));
+    for tokenizer in ["char", "byte", "bpe"] {
+        let set = format!("tokenizer={tokenizer}");
+        let settings = if tokenizer == "bpe" { vec![set.as_str(), "bpe_vocab_size=260"] } else { vec![set.as_str()] };
+        let training = scratch.training(tokenizer, &settings);
+        training.run().ok();
+        let packed = shown(&scratch.path(&format!("{tokenizer}.minrnn")));
+        Finished::of(&mut minrnn(&["pack", &shown(&training.out), "-o", &packed])).ok();
+        for model in [shown(&training.out), packed] {
+            let found = measures(&[&model, "--data", &shown(&other)]);
+            let (_, line) = found.last().unwrap();
+            let number = |key: &str| line[key].as_f64().unwrap();
+            // All tokens but the first are predicted.
+            let expected = number("loss") / std::f64::consts::LN_2 * (number("predictions") + 1.0) / 400.0;
+            assert!((number("bits_per_byte") - expected).abs() < 1e-9, "{tokenizer}: {line}");
+        }
+    }
+    // Numbers have no bytes.
+    let copying = scratch.task("copying", &["copy_length=12", "copy_tokens=2"]);
+    copying.run().ok();
+    assert!(measures(&[&shown(&copying.out), "--batches", "2"])[0].1.get("bits_per_byte").is_none());
 }
 
 #[test]

@@ -32,6 +32,22 @@ fn settings_that_need_more_than_the_limit_are_refused_with_the_largest_part_and_
 }
 
 #[test]
+fn one_long_sequence_that_makes_batches_large_is_named() {
+    let scratch = Scratch::new();
+    let lengths = [3; 60].into_iter().chain([20_000]);
+    let rows = lengths.enumerate().flat_map(|(id, length)| (0..length).map(move |t| format!("{id},{},{t}\n", ["up", "down"][id % 2])));
+    let table = scratch.write("ragged.csv", std::iter::once("id,way,x\n".to_owned()).chain(rows).collect::<String>());
+    let args = ["--task", "classify", "--data", &shown(&table), "--group", "id", "--target", "way"].map(str::to_owned).into();
+    let training = Training { args, ..scratch.task("run", &["batch_size=64"]) };
+    Finished::of(&mut training.command(&["--memory-limit", "300MiB"])).refused(&[
+        "training needs about",
+        "the memory limit is 300 MiB",
+        "the longest sequence has 20000 steps, the mean is ",
+        "up to 64 sequences of 20000 steps each; cut it, or set train.batch_size",
+    ]);
+}
+
+#[test]
 fn a_limit_can_be_a_setting_and_the_flag_comes_before_it() {
     let scratch = Scratch::new();
     let limited = scratch.training("run", &["memory_limit=10MB"]);

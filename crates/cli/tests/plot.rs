@@ -98,6 +98,14 @@ fn what_cannot_be_drawn_is_named_and_nothing_is_written() {
 }
 
 #[test]
+fn control_characters_of_a_name_reach_no_terminal() {
+    let scratch = Scratch::new();
+    let good = shown(&scratch.write("good.jsonl", log(&[2.0, 1.5])));
+    let finished = plot(&[&format!("\x1b[31mred\nand more={good}"), "-o", &shown(&scratch.path("p.svg"))]).ok();
+    assert_eq!(finished.stdout, "\\u{1b}[31mred\\nand more: best loss 1.5000 at iteration 10 of 10\n");
+}
+
+#[test]
 fn a_picture_has_the_name_that_was_asked_for_and_a_file_of_another_name_stays() {
     let scratch = Scratch::new();
     let good = shown(&scratch.write("good.jsonl", log(&[2.0, 1.5])));
@@ -106,6 +114,28 @@ fn a_picture_has_the_name_that_was_asked_for_and_a_file_of_another_name_stays() 
     assert_eq!(finished.stderr, format!("picture: {}, {}\n", asked.display(), scratch.path("a.png").display()));
     assert!(fs::read_to_string(&asked).unwrap().starts_with("<svg") && scratch.path("a.png").exists());
     assert_eq!(fs::read_to_string(older).unwrap(), "older");
+}
+
+#[test]
+fn runs_whose_losses_are_per_different_tokens_are_said_not_to_compare() {
+    let scratch = Scratch::new();
+    let run = |name: &str, experiment: &str, vocabulary: &str| {
+        let folder = scratch.path(name);
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("experiment.toml"), experiment).unwrap();
+        fs::write(folder.join("tokenizer.json"), vocabulary).unwrap();
+        fs::write(folder.join("metrics.jsonl"), log(&[2.0, 1.5])).unwrap();
+        shown(&folder)
+    };
+    let pieces = "[data]\ntokenizer = 'bpe'\n";
+    let [letters, other_letters] = ["letters", "other-letters"].map(|name| run(name, "", name));
+    let [one, same, other] = [("one", "1"), ("same", "1"), ("other", "2")].map(|(name, vocabulary)| run(name, pieces, vocabulary));
+    let output = shown(&scratch.path("picture.svg"));
+    let said = |runs: [&str; 2]| plot(&[&runs[..], &["-o", &output]].concat()).ok().stderr.contains("compare the bits per byte");
+    assert!(said([&letters, &one]) && said([&one, &other]));
+    assert!(!said([&letters, &other_letters]) && !said([&one, &same]));
+    let told = plot(&[&letters, &one, "-o", &output]).ok().stderr;
+    assert!(told.starts_with("'letters' and 'one' cut text into different tokens") && told.lines().count() == 2, "{told}");
 }
 
 #[test]

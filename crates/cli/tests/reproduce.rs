@@ -427,6 +427,65 @@ fn an_interrupted_training_goes_on_from_its_copy_alone() {
 }
 
 #[test]
+fn a_run_that_was_killed_before_its_first_copy_goes_on_with_its_checkpoint() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    let run = "xlstm-parity/mingru/seed-1";
+    let updates = || fs::read_to_string(out.join("runs").join(run).join("metrics.jsonl")).unwrap_or_default().lines().count();
+    let interrupt = |command: &mut Command, at_least: usize| {
+        let mut child = command.spawn().unwrap();
+        wait_until(&mut child, || updates() > at_least);
+        signal(&child, "INT");
+        Finished::from(child.wait_with_output().unwrap()).stopped()
+    };
+    interrupt(&mut parity(&out), 20);
+    let made = json(out.join("unfinished").join(run).join("run.json"))["iterations"].as_u64().unwrap();
+    // A kill leaves the run as it is now, without its copy.
+    fs::remove_dir_all(out.join("unfinished")).unwrap();
+    Finished::of(parity(&out).arg("--pages")).ok();
+    assert!(read(out.join("xlstm-parity.md")).contains(&format!("- minGRU, seed 1: {made} of 2000 updates")));
+    let resumed = interrupt(parity(&out).arg("--resume"), made as usize + 20);
+    assert!(resumed.stderr.contains(&format!("resumed after {made} iterations")), "{resumed:?}");
+}
+
+#[test]
+fn damaged_results_are_named_and_the_rest_is_made() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    Finished::of(&mut reproduce(&out, &["table1"])).ok();
+    let runs = out.join("runs/selective-copying");
+    let records = ["mingru-1-layer", "mingru-2-layers", "minlstm-1-layer"].map(|run| runs.join(run).join("seed-1/result.json"));
+    for (record, damaged) in records.iter().zip(["", "{\"seed\": 1,", "{\"seed\": \"one\"}"]) {
+        fs::write(record, damaged).unwrap();
+    }
+    // The page of a target that nobody asks for.
+    scratch.write("out/figure5.json", "{");
+    let removed = runs.join("minlstm-2-layers/seed-1/result.json");
+    fs::remove_file(&removed).unwrap();
+    let finished = Finished::of(&mut reproduce(&out, &["table1", "table2"]));
+    tells_of(&finished, &["expected a result of a reproduction", "remove the file to make it anew"]);
+    assert!(removed.exists() && out.join("table2.md").exists(), "{finished:?}");
+    let page = read(out.join("table1.md"));
+    assert!(page.contains("3 of 6 runs are done.") && page.contains("## Could not be run"), "{page}");
+    let index = read(out.join("README.md"));
+    assert!(index.contains("figure5.json is damaged; writing the pages of figure5 anew replaces it"), "{index}");
+    let pages = Finished::of(reproduce(&out, &["table1", "figure5"]).arg("--pages")).ok();
+    assert!(pages.stdout.contains("# Table 1") && !read(out.join("README.md")).contains("is damaged"), "{pages:?}");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_pipe_in_place_of_a_result_is_refused_and_not_waited_for() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    Finished::of(&mut reproduce(&out, &["table1"])).ok();
+    let record = out.join("runs/selective-copying/mingru-1-layer/seed-1/result.json");
+    fs::remove_file(&record).unwrap();
+    assert!(Command::new("mkfifo").arg(&record).status().unwrap().success());
+    tells_of(&Finished::of(&mut reproduce(&out, &["table1"])), &["result.json", "expected a file, found a pipe or a device"]);
+}
+
+#[test]
 fn rows_and_columns_can_be_made_alone() {
     let scratch = Scratch::new();
     let out = scratch.path("out");

@@ -129,6 +129,31 @@ fn forecasts_take_the_names_of_statsforecast_where_none_are_given() {
 }
 
 #[test]
+fn a_run_that_began_without_times_goes_on_in_the_order_of_its_file() {
+    let scratch = Scratch::new();
+    // Not in the order of its dates.
+    let row = |t: usize| format!("2024-{:02}-{:02},{}\n", 1 + t * 7 % 60 / 28, 1 + t * 7 % 60 % 28, 5 + t % 7);
+    let table = (0..60).fold("Tag,x\n".to_owned(), |table, t| table + &row(t));
+    let args = [&FORECAST[..], &["--target", "x", "--horizon", "2", "--set", "time=\"\""]].concat();
+    let (finished, run) = train(&scratch, "days.csv", &table, &args);
+    finished.ok();
+    assert_eq!(task(&run)["time"], Value::Null);
+    let score = || Finished::of(&mut minrnn(&["eval", &run])).ok().stdout;
+    let before = score();
+    // As runs say it whose times were to be found and were not seen, since not every format looked for dates among its texts.
+    let settings = std::path::Path::new(&run).join("experiment.toml");
+    let of_run = fs::read_to_string(&settings).unwrap();
+    assert!(of_run.contains("time = \"\"\n"), "{of_run}");
+    fs::write(&settings, of_run.replace("time = \"\"\n", "time = \"auto\"\n")).unwrap();
+    assert_eq!(score(), before);
+    Finished::of(&mut minrnn(&["train", "--resume", "--out", &run])).ok();
+    // Whoever begins anew has the times.
+    let (finished, run) = train(&scratch, "days.csv", &table, &[&FORECAST[..], &["--target", "x", "--horizon", "2"]].concat());
+    finished.ok();
+    assert_eq!(task(&run)["time"], "Tag");
+}
+
+#[test]
 fn typed_times_go_on_as_dates() {
     let scratch = Scratch::new();
     for (name, time, next) in [

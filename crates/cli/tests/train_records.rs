@@ -77,7 +77,13 @@ fn progress_goes_to_stderr_in_plain_lines_and_the_report_to_stdout() {
     }
     let best = training.checkpoint("best");
     let short = format!("the training was short: scored on 10 batches, not on 200; minrnn eval {out} takes them all\n");
-    for line in ["iteration 10: test loss ", "best: iteration 20, test loss ", "one pass over the whole test text: loss ", &short] {
+    for line in [
+        "iteration 10: test loss ",
+        "best: iteration 20, test loss ",
+        "\ntest bits per byte ",
+        "one pass over the whole test text: loss ",
+        &short,
+    ] {
         assert!(stdout.contains(line), "expected '{line}' in {stdout}");
     }
     let last = format!(

@@ -208,6 +208,33 @@ fn a_directory_that_is_taken_is_refused_and_left_as_it_is() {
 }
 
 #[test]
+fn folders_of_others_stay_as_they_are_also_where_they_look_like_a_start_that_was_killed() {
+    let scratch = Scratch::new();
+    let project = scratch.path("project");
+    fs::create_dir_all(project.join("data/raw")).unwrap();
+    fs::create_dir(project.join("checkpoints")).unwrap();
+    fs::write(project.join("data/raw/precious.csv"), "1,2").unwrap();
+    fs::write(project.join("data/short.txt"), "too short").unwrap();
+    fs::write(project.join("data/iter-1.tmp"), "mine").unwrap();
+    fs::write(project.join("tokenizer.json"), "{}").unwrap();
+    let text = Training { out: project.clone(), ..scratch.training("", &[]) };
+    let starts = [text.clone(), text.with(&["from=/nonexistent"]), with_data(&text, &project.join("data/short.txt"))];
+    let bare = Training { args: Vec::new(), settings: Vec::new(), ..text.clone() };
+    // Also with a lock that a version before left, or any other program.
+    for lock in [None, Some(""), Some("4711")] {
+        lock.iter().for_each(|text| fs::write(project.join("run.lock"), text).unwrap());
+        let before = snapshot(&project);
+        for training in &starts {
+            training.run().refused(&["expected a new or an empty directory for the run", "choose another one with --out"]);
+            training.resume().refused(&["project'"]);
+            assert_untouched(&project, &before);
+        }
+        bare.resume().refused(&["expected a run to resume, found other files such as '", "--out"]);
+        assert_untouched(&project, &before);
+    }
+}
+
+#[test]
 fn a_run_is_not_resumed_with_another_model_or_text() {
     let scratch = Scratch::new();
     let training = scratch.training("run", &["sampling=stream", "max_iterations=7"]);

@@ -108,6 +108,22 @@ pub fn create_checkpoint(
     })
 }
 
+/// Makes the checkpoint directory `directory`, which must not exist, of a `model` made of `config.model`, with its vocabulary where it reads text. It
+/// appears once it is complete and has been read again; [`load_model`] and the runtime read it then.
+///
+/// What no tensor's shape tells, such as `candidate`, is what `config` says.
+///
+/// # Errors
+/// When there is something at `directory`, a file cannot be written, or model, configuration and vocabulary do not belong together.
+pub fn save_model(
+    directory: impl AsRef<Path>,
+    config: &CheckpointConfig,
+    model: &SequenceModel,
+    tokenizer: Option<&Tokenizer>,
+) -> Result<()> {
+    create_checkpoint(directory, config, tensors_of(model)?, tokenizer, &Device::flex()).map(drop)
+}
+
 /// Writes the files of a checkpoint into an empty directory; `others` are names and contents of further ones.
 pub(crate) fn fill(
     directory: &Path,
@@ -166,6 +182,11 @@ pub(crate) fn named_values<M: Module>(module: &M) -> Vec<(String, Vec<usize>, Ve
     tensors
 }
 
+/// Name and tensor (as in files) of every parameter and running statistic of `module`: what a checkpoint is made of.
+pub(crate) fn tensors_of<M: Module>(module: &M) -> Result<Vec<(String, Tensor)>> {
+    named_values(module).into_iter().map(|(name, shape, values)| Ok((name, Tensor::new(shape, values)?))).collect()
+}
+
 /// Number of parameters of `module`; running statistics do not count.
 pub fn parameter_count<M: Module>(module: &M) -> usize {
     parameters::count(module)
@@ -179,13 +200,78 @@ pub fn parameter_shapes<M: Module>(module: &M) -> Vec<(String, Vec<usize>)> {
 }
 
 /// The tensors of a file as the states of this library load them.
+///
+/// # Errors
+/// When one of their values is NaN or infinite.
 pub(crate) fn state_tensors(weights: &mut Weights, prefix: &str) -> Result<BTreeMap<String, TensorData>> {
     let names: Vec<String> = weights.names().filter(|name| name.starts_with(prefix)).map(ToString::to_string).collect();
     names
         .into_iter()
         .map(|name| {
-            let (shape, data) = weights.take_any(&name)?.into_parts();
+            let shape = weights.get(&name).map(|tensor| tensor.shape().to_vec()).unwrap_or_default();
+            let data = weights.take(&name, &shape)?;
             Ok((name[prefix.len()..].to_owned(), TensorData::new(data, shape)))
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Int;
+
+    use super::*;
+    use crate::nn::Mode;
+    use crate::ops::StepCodes;
+
+    fn config(vocab_size: usize) -> CheckpointConfig {
+        CheckpointConfig::new(ModelConfig { vocab_size, d_model: 8, ..Default::default() })
+    }
+
+    fn trained(config: &CheckpointConfig) -> SequenceModel {
+        SequenceModel::new(&config.model, 1, &Device::flex().autodiff()).unwrap()
+    }
+
+    #[test]
+    fn a_saved_model_is_read_again_with_its_predictions_its_sections_and_its_vocabulary() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("model");
+        let tokenizer = Tokenizer::characters_of("abc");
+        let mut config = config(tokenizer.vocab_size());
+        config.sections.insert("data".to_owned(), "three letters".into());
+        let model = trained(&config);
+        save_model(&directory, &config, &model, Some(&tokenizer)).unwrap();
+
+        let loaded = load_model(&directory, &Device::flex()).unwrap();
+        assert_eq!(loaded.config, config);
+        assert_eq!(loaded.tokenizer.unwrap().to_json().unwrap(), tokenizer.to_json().unwrap());
+        let logits = |model: &SequenceModel| {
+            let tokens = burn::tensor::Tensor::<2, Int>::from_data([[0, 2, 1, 1]], &Device::flex());
+            model.forward(tokens, model.init_state(1), &StepCodes::dense(), Mode::Evaluate).0.into_data()
+        };
+        assert_eq!(logits(&loaded.model), logits(&model.valid()));
+    }
+
+    #[test]
+    fn a_model_is_saved_in_no_directory_that_exists() {
+        let (folder, config) = (tempfile::tempdir().unwrap(), config(5));
+        std::fs::write(folder.path().join("kept"), "").unwrap();
+        let refused = save_model(folder.path(), &config, &trained(&config), None).unwrap_err().to_string();
+        assert!(refused.contains("it already exists; name a new directory"), "{refused}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_model_that_its_configuration_or_vocabulary_does_not_fit_leaves_nothing_behind() {
+        let (folder, own) = (tempfile::tempdir().unwrap(), config(5));
+        let wider = ModelConfig { d_model: 16, ..own.model.clone() };
+        let lower = ModelConfig { n_layers: 1, ..own.model.clone() };
+        let higher = ModelConfig { n_layers: 3, ..own.model.clone() };
+        for other in [wider, lower, higher] {
+            let other = CheckpointConfig::new(other);
+            save_model(folder.path().join("model"), &other, &trained(&own), None).unwrap_err();
+        }
+        let of_more = Tokenizer::characters_of("abcdefgh");
+        save_model(folder.path().join("model"), &own, &trained(&own), Some(&of_more)).unwrap_err();
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
 }

@@ -156,6 +156,9 @@ pub enum RunProblem {
     /// Asked for a new run where other files are.
     #[error("expected a new or an empty directory for the run, found '{0}' in it")]
     HoldsFiles(String),
+    /// The first process of a training was given a directory that it only reads beside another one.
+    #[error("the first process of a training writes to it, and this one has not made or opened it; make or open the run directory")]
+    NotOpened,
     /// A checkpoint was copied away from the data that are needed.
     #[error("it lies outside its run, whose data is needed")]
     OutsideRun,

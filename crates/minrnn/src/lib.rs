@@ -5,8 +5,10 @@
 //! | I want to | start at |
 //! |---|---|
 //! | train a model from a configuration | [`train::Trainer`], [`train::Experiment`] |
+//! | train in a loop of my own, on data of my own | [`data::BatchSource`], [`train::differentiate`], [`train::Optimizer`] |
+//! | keep a model that I trained | [`checkpoint::save_model`] |
 //! | use a trained model | [`checkpoint::load_model`] |
-//! | put a cell into a network of my own | [`nn::MinGru::new`], [`nn::Mixer`] |
+//! | put a cell into a network of my own | [`ModelConfig::of_layer`](minrnn_model::ModelConfig::of_layer), [`nn::MinGru::new`], [`nn::Mixer`] |
 //! | weights of another library, or for it | [`interchange::import`], [`interchange::export`]; whole models: [`transfer`] |
 //! | write a cell of my own | [`nn::Mixer`], [`model::SequenceModel::with_mixers`] |
 //! | the recurrence alone, differentiable | [`ops::min_gru`], [`ops::linear_scan`] |
@@ -50,11 +52,13 @@ pub mod deployed;
 pub mod device;
 mod error;
 pub mod generate;
+pub mod html;
 pub mod interchange;
 pub mod memory;
 pub mod model;
 mod new_directory;
 pub mod nn;
+pub mod numbers;
 pub mod ops;
 pub mod output;
 mod parameters;
@@ -72,6 +76,7 @@ pub mod tensor_file;
 pub mod train;
 pub mod transfer;
 pub mod verify;
+pub mod words;
 
 /// The framework that models are written in, at the version that this library fits.
 pub use burn;
@@ -90,6 +95,6 @@ pub mod prelude {
     pub use crate::model::SequenceModel;
     pub use crate::nn::{Mixer, Mode};
     pub use crate::ops::StepCodes;
-    pub use crate::train::{Ending, Event, Experiment, Pointer, RunDir, Trainer};
+    pub use crate::train::{Ending, Event, Experiment, Pointer, RunDir, Told, Trainer};
     pub use crate::{Error, Result, Segments};
 }

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use burn::tensor::Device;
-use minrnn_model::{CheckpointConfig, CheckpointFiles, DIGESTS_FILE, ModelConfig, WEIGHTS_FILE, create_directories, write_atomic};
+use minrnn_model::{CheckpointConfig, CheckpointFiles, ModelConfig, Tensor};
 
-use crate::checkpoint::{LoadedModel, TASK_FILE, load_any_model, policy_of, save_weights};
+use crate::checkpoint::{LoadedModel, TASK_FILE, fill, load_any_model, named_values, policy_of};
 use crate::data::offline_rl::StepEncoding;
 use crate::model::{AnyModel, Decision};
+use crate::new_directory::make_directory;
 use crate::{Error, Result};
 
 /// A policy with all that acting needs.
@@ -22,24 +23,22 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Writes the policy into the directory `directory`, which is made where it does not exist.
+    /// Makes the checkpoint directory `directory`, which must not exist, in one that does. It appears once it is complete and the policy has been read
+    /// from it.
     ///
     /// # Errors
-    /// When a file cannot be written.
+    /// When there is something at `directory`, a file cannot be written, or configuration, encoding and model do not make a policy.
     pub fn save(&self, directory: impl AsRef<Path>) -> Result<()> {
         let directory = directory.as_ref();
-        create_directories(directory).map_err(|error| Error::io("make", directory, error))?;
-        let digests = directory.join(DIGESTS_FILE);
-        if digests.exists() {
-            // Those of a policy that is replaced.
-            std::fs::remove_file(&digests).map_err(|error| Error::io("remove", &digests, error))?;
-        }
-        CheckpointConfig::new(ModelConfig { decision: true, ..self.config.clone() }).write(directory)?;
-        save_weights(&self.model, directory.join(WEIGHTS_FILE))?;
-        let path = directory.join(TASK_FILE);
-        let text = serde_json::to_vec_pretty(&self.encoding).map_err(|error| Error::malformed(&path, error.to_string()))?;
-        write_atomic(path, &text)?;
-        Ok(CheckpointFiles::seal(directory)?)
+        let config = CheckpointConfig::new(ModelConfig { decision: true, ..self.config.clone() });
+        let text = serde_json::to_vec_pretty(&self.encoding);
+        let text = text.map_err(|error| Error::malformed(directory.join(TASK_FILE), error.to_string()))?;
+        let tensors = named_values(&self.model).into_iter().map(|(name, shape, values)| Ok((name, Tensor::new(shape, values)?)));
+        let tensors = tensors.collect::<Result<Vec<_>>>()?;
+        make_directory(directory, |unfinished| {
+            fill(unfinished, &config, tensors, None, &[(TASK_FILE, text)])?;
+            Self::load(unfinished, &Device::flex()).map(drop)
+        })
     }
 
     /// Reads the policy in the directory `directory`.
@@ -61,6 +60,7 @@ impl Policy {
 #[cfg(test)]
 mod tests {
     use burn::tensor::Tensor;
+    use minrnn_model::DIGESTS_FILE;
 
     use super::*;
     use crate::nn::Mode;
@@ -86,30 +86,50 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_of_before_the_configuration_said_so_is_one() {
+    fn nothing_is_written_over_and_nothing_written_that_cannot_be_read() {
         let (dir, policy) = (tempfile::tempdir().unwrap(), policy());
-        policy.save(dir.path()).unwrap();
-        std::fs::remove_file(dir.path().join(DIGESTS_FILE)).unwrap();
-        let path = dir.path().join(minrnn_model::CONFIG_FILE);
+        let path = dir.path().join("p");
+        policy.save(&path).unwrap();
+        let digests = std::fs::read(path.join(DIGESTS_FILE)).unwrap();
+        assert!(policy.save(&path).unwrap_err().to_string().contains("p': it already exists; name a new directory"));
+        assert_eq!(std::fs::read(path.join(DIGESTS_FILE)).unwrap(), digests);
+        let config = ModelConfig { d_model: 16, ..policy.config.clone() };
+        let encoding = StepEncoding { mean: vec![0.0], deviation: vec![1.0], ..policy.encoding.clone() };
+        let (of_config, of_encoding) = (Policy { config, ..self::policy() }, Policy { encoding, ..self::policy() });
+        for misfit in [of_config, of_encoding] {
+            let refused = misfit.save(dir.path().join("misfit")).unwrap_err();
+            assert!(refused.to_string().contains("misfit"), "{refused}");
+        }
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_policy_of_before_the_configuration_said_so_is_one() {
+        let (parent, policy) = (tempfile::tempdir().unwrap(), policy());
+        let dir = parent.path().join("p");
+        policy.save(&dir).unwrap();
+        std::fs::remove_file(dir.join(DIGESTS_FILE)).unwrap();
+        let path = dir.join(minrnn_model::CONFIG_FILE);
         let mut config: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         assert_eq!(config["model"].as_object_mut().unwrap().remove("decision"), Some(true.into()));
         std::fs::write(&path, config.to_string()).unwrap();
-        let loaded = Policy::load(dir.path(), &Device::flex()).unwrap();
+        let loaded = Policy::load(&dir, &Device::flex()).unwrap();
         assert_eq!((&loaded.config, &loaded.encoding), (&policy.config, &policy.encoding));
-        let refused = crate::checkpoint::load_model(dir.path(), &Device::flex()).unwrap_err();
+        let refused = crate::checkpoint::load_model(&dir, &Device::flex()).unwrap_err();
         assert!(refused.to_string().contains("it is a policy"), "{refused}");
     }
 
     #[test]
     fn a_policy_without_its_statistics_is_refused() {
-        let (dir, policy) = (tempfile::tempdir().unwrap(), policy());
-        policy.save(dir.path()).unwrap();
-        std::fs::write(dir.path().join(TASK_FILE), "{}").unwrap();
-        assert!(Policy::load(dir.path(), &Device::flex()).unwrap_err().to_string().contains("delete SHA256SUMS"));
-        std::fs::remove_file(dir.path().join(DIGESTS_FILE)).unwrap();
+        let (parent, policy) = (tempfile::tempdir().unwrap(), policy());
+        let dir = parent.path().join("p");
+        policy.save(&dir).unwrap();
+        std::fs::write(dir.join(TASK_FILE), "{}").unwrap();
+        assert!(Policy::load(&dir, &Device::flex()).unwrap_err().to_string().contains("delete SHA256SUMS"));
+        std::fs::remove_file(dir.join(DIGESTS_FILE)).unwrap();
         let refusal = |text: &str| {
-            std::fs::write(dir.path().join(TASK_FILE), text).unwrap();
-            Policy::load(dir.path(), &Device::flex()).unwrap_err().to_string()
+            std::fs::write(dir.join(TASK_FILE), text).unwrap();
+            Policy::load(&dir, &Device::flex()).unwrap_err().to_string()
         };
         assert!(refusal("{}").contains("means and deviations"));
         assert!(refusal(r#"{"mean": [0], "deviation": [1], "action_width": 1, "return_scale": 1}"#).contains("[4, 1]"));
@@ -119,7 +139,7 @@ mod tests {
         assert!(refusal(r#"{"mean": [0, 0], "deviation": [1, 0], "action_width": 1, "return_scale": 1}"#).contains("deviation 1 is 0"));
         let endless = format!(r#"{{"mean": [0, 0], "deviation": [1, 1], "action_width": {}, "return_scale": 1}}"#, usize::MAX);
         assert!(refusal(&endless).contains("at most 65536 in both"));
-        std::fs::remove_file(dir.path().join(TASK_FILE)).unwrap();
-        assert!(Policy::load(dir.path(), &Device::flex()).unwrap_err().to_string().contains(TASK_FILE));
+        std::fs::remove_file(dir.join(TASK_FILE)).unwrap();
+        assert!(Policy::load(&dir, &Device::flex()).unwrap_err().to_string().contains(TASK_FILE));
     }
 }

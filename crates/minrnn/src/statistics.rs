@@ -15,8 +15,51 @@ fn t_975(degrees: usize) -> f64 {
     T_975.get(degrees.wrapping_sub(1)).copied().unwrap_or_else(expanded)
 }
 
+/// How likely Student's t with that many degrees of freedom, 1 or more, is at least `t` away from 0, to either side: one less the finite sum for whole
+/// degrees of freedom (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4), exact to the rounding of a number near 1.
+fn two_sided(t: f64, degrees: usize) -> f64 {
+    let n = degrees as f64;
+    let angle = (t.abs() / n.sqrt()).atan();
+    let (sin, cos) = angle.sin_cos();
+    let is_odd = degrees % 2 == 1;
+    // cosᵏ times 2·4…(k − 1) / 1·3…k where the degrees are odd, and 1·3…(k − 1) / 2·4…k where they are even, for k below them by twos.
+    let (mut term, mut sum) = (if is_odd { cos } else { 1.0 }, 0.0);
+    let mut k = usize::from(is_odd);
+    while k + 2 <= degrees {
+        sum += term;
+        term *= cos * cos * (k + 1) as f64 / (k + 2) as f64;
+        k += 2;
+    }
+    let inside = if is_odd { (angle + sin * sum) * std::f64::consts::FRAC_2_PI } else { sin * sum };
+    (1.0 - inside).clamp(0.0, 1.0)
+}
+
+/// Which of several hypotheses are refused where one that holds is to be among the refused in at most the share `level` of all such families, however
+/// the tests depend on each other (Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979): the
+/// smallest of the m `p_values` counts where it is at most level / m, the next where it is at most level / (m − 1), and so on to the first that is not.
+pub fn holm(p_values: &[f64], level: f64) -> Vec<bool> {
+    let m = p_values.len();
+    let mut by_size: Vec<usize> = (0..m).collect();
+    // What is not a number comes last, whatever its sign.
+    let size = |at: usize| if p_values[at].is_nan() { f64::INFINITY } else { p_values[at] };
+    by_size.sort_by(|&a, &b| size(a).total_cmp(&size(b)));
+    let mut is_refused = vec![false; m];
+    for (rank, &at) in by_size.iter().enumerate() {
+        // Also false of what is not a number.
+        is_refused[at] = p_values[at] <= level / (m - rank) as f64;
+        if !is_refused[at] {
+            break;
+        }
+    }
+    is_refused
+}
+
 /// Bounds of the 95 % confidence interval of a share, of which `right` of `n` were seen (Wilson 1927): both lie between 0 and 1.
+///
+/// # Panics
+/// When `right` is above `n`.
 pub fn interval_of_share(right: u64, n: u64) -> [f64; 2] {
+    assert!(right <= n, "{right} of {n} is no share; count what is right among what was seen");
     if n == 0 {
         return [0.0, 1.0];
     }
@@ -81,6 +124,14 @@ impl Summary {
         Some(t_975(self.n.min(other.n) - 1) * (squared(self)? + squared(other)?).sqrt())
     }
 
+    /// How likely the means of `self` and `other` are at least as far apart as they are where in truth they are equal, by the same error and
+    /// degrees of freedom: 1 where they are equal, none where one is of a single value.
+    pub fn p_value_of_difference(&self, other: &Self) -> Option<f64> {
+        let squared = |summary: &Self| Some(summary.deviation?.powi(2) / summary.n as f64);
+        let (difference, error) = (self.mean - other.mean, (squared(self)? + squared(other)?).sqrt());
+        Some(if difference == 0.0 { 1.0 } else { two_sided(difference / error, self.n.min(other.n) - 1) })
+    }
+
     /// `mean ± reach` with that many decimals.
     pub fn text(&self, decimals: usize) -> String {
         match self.reach() {
@@ -124,6 +175,12 @@ mod tests {
     }
 
     #[test]
+    #[should_panic(expected = "5 of 3 is no share")]
+    fn more_than_all_is_no_share() {
+        interval_of_share(5, 3);
+    }
+
+    #[test]
     fn the_sign_test_counts_coins() {
         // Of six coins none or all: 2 / 64. Of ten at most two or at least eight: 2 (1 + 10 + 45) / 1024.
         assert!((sign_test(6, 0) - 2.0 / 64.0).abs() < 1e-12 && (sign_test(2, 8) - 112.0 / 1024.0).abs() < 1e-12);
@@ -143,5 +200,44 @@ mod tests {
         // Variances 2 and 8 of two values each: 12.706 √(1 + 4) = 28.41.
         let (a, b) = (Summary::of(&[1.0, 3.0]).unwrap(), Summary::of(&[0.0, 4.0]).unwrap());
         assert!((a.reach_of_difference(&b).unwrap() - 28.411).abs() < 1e-3);
+    }
+
+    #[test]
+    fn the_tails_of_students_t_are_those_of_its_quantiles() {
+        // The table has three decimals.
+        for (at, &quantile) in T_975.iter().enumerate() {
+            assert!((two_sided(quantile, at + 1) - 0.05).abs() < 1e-4, "{} degrees: {}", at + 1, two_sided(quantile, at + 1));
+        }
+        // Published: 0.995 quantiles of 63.657 with one degree of freedom, 9.925 with two, 5.841 with three and 4.032 with five.
+        for (degrees, quantile) in [(1, 63.657), (2, 9.925), (3, 5.841), (5, 4.032)] {
+            assert!((two_sided(quantile, degrees) - 0.01).abs() < 1e-5, "{degrees} degrees");
+        }
+        assert_eq!(two_sided(0.0, 3), 1.0);
+        assert!((1..9).all(|degrees| two_sided(f64::INFINITY, degrees) < 1e-15));
+        assert_eq!(two_sided(-2.0, 4), two_sided(2.0, 4));
+    }
+
+    #[test]
+    fn equal_means_differ_by_chance_and_means_without_scatter_do_not() {
+        let of = |values: &[f64]| Summary::of(values).unwrap();
+        let p_value = |a: &[f64], b: &[f64]| of(a).p_value_of_difference(&of(b));
+        assert_eq!(p_value(&[1.0, 3.0], &[0.0, 4.0]), Some(1.0));
+        assert_eq!(p_value(&[1.0, 1.0], &[1.0, 1.0]), Some(1.0));
+        assert!(p_value(&[1.0, 1.0], &[2.0, 2.0]).unwrap() < 1e-15);
+        assert_eq!(p_value(&[1.0], &[2.0, 3.0]), None);
+        // At the end of its 95 % interval.
+        let (a, b) = (of(&[1.0, 3.0]), of(&[0.0, 4.0]));
+        let moved = Summary { mean: b.mean + a.reach_of_difference(&b).unwrap(), ..b };
+        assert!((a.p_value_of_difference(&moved).unwrap() - 0.05).abs() < 1e-5);
+    }
+
+    #[test]
+    fn of_several_tests_each_is_held_to_what_those_before_it_leave() {
+        // 0.05 / 4, / 3, / 2: the third is above 0.025, and so the fourth is not looked at.
+        assert_eq!(holm(&[0.03, 0.01, 0.04, 0.016], 0.05), [false, true, false, true]);
+        assert_eq!(holm(&[0.02, 0.04], 0.05), [true, true]);
+        assert_eq!(holm(&[0.03, 0.04, f64::NAN], 0.05), [false; 3]);
+        assert_eq!(holm(&[0.001, -f64::NAN, 0.002], 0.05), [true, false, true]);
+        assert!(holm(&[], 0.05).is_empty());
     }
 }

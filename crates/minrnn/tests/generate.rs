@@ -456,6 +456,35 @@ fn a_session_that_is_not_finite_is_refused_under_a_right_checksum() {
 }
 
 #[test]
+fn a_state_that_is_not_finite_is_not_gone_on_from() {
+    fn refused<S: TokenSession>(session: &S) {
+        for value in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let mut tensors = session.tensors();
+            let (name, _, values) = tensors.last_mut().unwrap();
+            *values.last_mut().unwrap() = value;
+            let expected = format!("its state '{name}' holds {value}, expected finite numbers; start a new session");
+            let error = session.restore(session.batch_size(), tensors).err().unwrap();
+            assert!(error.is_wrong_input() && error.to_string() == expected, "{error}");
+        }
+        session.restore(session.batch_size(), session.tensors()).ok().unwrap();
+    }
+    for mixer in MixerKind::ALL {
+        let model = model(&config(*mixer));
+        let mut session = Session::new(&model, 2);
+        assert!(session.tensors().iter().all(|(_, _, values)| values.iter().all(|value| value.is_finite())), "{mixer}");
+        session.advance(&[prompt(3, 1), prompt(2, 2)]).unwrap();
+        refused(&session);
+    }
+    let (directory, config) = (tempfile::tempdir().unwrap(), config(MixerKind::MinGru));
+    let weights = directory.path().join("weights");
+    minrnn::checkpoint::save_weights(&model(&config), &weights).unwrap();
+    let runtime = minrnn_stream::Model::new(&config, &mut Weights::read(&weights).unwrap(), WeightFormat::F32).unwrap();
+    let mut session = RuntimeSession::new(&runtime, 2).unwrap();
+    session.advance(&[prompt(3, 1), prompt(2, 2)]).unwrap();
+    refused(&session);
+}
+
+#[test]
 fn a_model_whose_logits_are_not_numbers_is_named() {
     let mut model = model(&config(MixerKind::MinGru));
     model.embedding = model.embedding.map(|table| Embedding { weight: table.weight.map(|weight| weight * f32::NAN) });

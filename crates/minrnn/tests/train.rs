@@ -15,7 +15,7 @@ use minrnn::train::{
     Ending, Event, Experiment, GradientMap, MicroBatch, Optimizer, Pointer, RunDir, Schedule, TrainConfig, Trainer, Update,
 };
 use minrnn::{Error, Result};
-use minrnn_model::ModelConfig;
+use minrnn_model::{ModelConfig, Weights, write_safetensors};
 use scratch::{Scratch, tensors};
 
 const TINY: &str = r#"
@@ -376,6 +376,56 @@ fn a_start_that_fails_leaves_no_directory() {
     let model = ModelConfig { expansion: 0.3, ..ModelConfig::default() };
     let refused = Trainer::new(Experiment { model, ..scratch.experiment(&[]) }, RunDir::create(scratch.path("run")).unwrap());
     assert!(refused.map(drop).unwrap_err().to_string().contains("expansion") && !scratch.path("run").exists());
+}
+
+#[test]
+fn a_start_that_fails_leaves_what_a_killed_one_had_kept() {
+    let scratch = Scratch::with_text();
+    let run = scratch.path("run");
+    std::fs::create_dir_all(run.join("data")).unwrap();
+    std::fs::write(run.join("run.lock"), "a run of minrnn\n").unwrap();
+    std::fs::write(run.join("data/table.arrows"), "kept").unwrap();
+    let long = scratch.experiment(&["seq_len=4000"]);
+    Trainer::new(long, RunDir::open(&run).unwrap()).map(drop).unwrap_err();
+    assert_eq!(std::fs::read(run.join("data/table.arrows")).unwrap(), b"kept");
+    assert!(!run.join("experiment.toml").exists() && !run.join("tokenizer.json").exists());
+    // It is still known for a start.
+    Trainer::new(scratch.experiment(&[]), RunDir::open(&run).unwrap()).unwrap();
+}
+
+#[test]
+fn nobody_trains_in_a_directory_that_is_only_read_beside_another() {
+    let scratch = Scratch::with_text();
+    let first = scratch.start("run", &[]);
+    let refused = Trainer::new(scratch.experiment(&[]), RunDir::beside(scratch.path("run"))).map(drop).unwrap_err();
+    assert!(refused.to_string().contains("make or open the run directory") && refused.is_wrong_input(), "{refused}");
+    drop(first);
+    assert!(Trainer::new(scratch.experiment(&[]), RunDir::beside(scratch.path("other"))).is_err());
+    assert!(!scratch.path("other").exists());
+}
+
+#[test]
+fn a_carried_state_that_is_not_finite_is_refused_by_name() {
+    let scratch = Scratch::with_text();
+    let mut trainer = scratch.start("run", &["sampling=stream"]);
+    trainer.update().unwrap();
+    let saved = trainer.save(true).unwrap();
+    drop(trainer);
+    let file = saved.join("training.safetensors");
+    let mut found = Weights::read(&file).unwrap();
+    let names: Vec<String> = found.names().map(ToOwned::to_owned).collect();
+    let flawed = names.into_iter().map(|name| {
+        let (shape, mut values) = found.take_any(&name).unwrap().into_parts();
+        if name.starts_with("state.") {
+            values[0] = f32::NAN;
+        }
+        (name, shape, values.into())
+    });
+    write_safetensors(&file, flawed, None).unwrap();
+    std::fs::remove_file(saved.join("SHA256SUMS")).unwrap();
+    let run = RunDir::open(scratch.path("run")).unwrap();
+    let refused = Trainer::new(scratch.experiment(&["sampling=stream"]), run).map(drop).unwrap_err().to_string();
+    assert!(refused.contains("tensor 'state.") && refused.contains("holds NaN at position 0"), "{refused}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Reading small files whole, and replacing files so that a reader sees the old content or the new, never half of it.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -100,6 +100,15 @@ pub fn create_directories(path: impl AsRef<Path>) -> std::io::Result<()> {
         made => made?,
     }
     sync_directory(parent)
+}
+
+/// What something is in place of the file that was expected; none of a file.
+pub fn other_than_file(found: &Metadata) -> Option<&'static str> {
+    match found {
+        found if found.is_file() => None,
+        found if found.is_dir() => Some("a directory"),
+        _ => Some("a pipe or a device"),
+    }
 }
 
 /// The text of a small file, such as a configuration, of at most `limit` bytes.

@@ -58,8 +58,8 @@ pub use digests::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, SURPRISE_FILE, WEI
 pub use error::{Error, Result};
 #[cfg(feature = "std")]
 pub use files::{
-    WRITING, create_directories, names_of, put_in_place, read_limited, read_text, sync_directory, temporary_beside, without_temporary_name,
-    write_atomic,
+    WRITING, create_directories, names_of, other_than_file, put_in_place, read_limited, read_text, sync_directory, temporary_beside,
+    without_temporary_name, write_atomic,
 };
 pub use first_few::first_few;
 #[cfg(feature = "std")]

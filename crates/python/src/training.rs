@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 
 use minrnn::checkpoint::parameter_count;
+use minrnn::data::table::left_out;
 use minrnn::memory::rounded;
 use minrnn::train::{
     Asked, DataConfig, Ending, Event, Experiment, Request, RunDir, Told, Trainer, Update, find_data, readable, training_memory,
@@ -188,7 +189,7 @@ fn learn(experiment: Experiment, run: RunDir, stop: &AtomicBool, tell: &mut impl
     });
     let Some(report) = report? else { return Ok(None) };
     let mut found = report.to_json();
-    found["told"] = report.compared.iter().map(|measure| measure.told()).collect::<Vec<_>>().into();
+    found["told"] = report.compared.iter().map(|measure| measure.told()).chain(left_out(&report.compared)).collect::<Vec<_>>().into();
     Ok(Some(found))
 }
 
@@ -207,6 +208,7 @@ fn start(trainer: &Trainer) -> Value {
         "threads": rayon::current_num_threads(),
         "memory": rounded(trainer.memory().total()),
         "understood": trainer.data().understood(),
+        "told": trainer.told_of_course(),
     })
 }
 

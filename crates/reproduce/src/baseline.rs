@@ -89,7 +89,12 @@ pub fn baselines(
         if let Some(sha256) = options.other_text(training) {
             of["text"] = sha256.into();
         }
-        if let Some(kept) = folder::read::<Kept>(&path)?.filter(|kept| kept.of == of) {
+        let kept = match folder::read::<Kept>(&path) {
+            // What is damaged is computed again.
+            Err(error) if error.is_wrong_input() => None,
+            kept => kept?,
+        };
+        if let Some(kept) = kept.filter(|kept| kept.of == of) {
             return Ok(kept.baselines);
         }
         if training.experiment.data.task == Task::Text && options.text.is_none() && missing_text == MissingText::LeftOut {

@@ -215,6 +215,12 @@ impl Target {
         texts.and_then(|texts| texts.get(column)).map_or("", String::as_str)
     }
 
+    /// `row, column`, or the row alone where there is one column.
+    pub fn label(&self, row: usize, column: usize) -> String {
+        let (row, column) = (&self.rows[row].label, &self.columns[column].label);
+        if self.columns.len() == 1 || column.is_empty() { row.clone() } else { format!("{row}, {column}") }
+    }
+
     /// The row that `row` is compared with by relative metrics.
     pub fn counterpart(&self, row: usize) -> Option<usize> {
         let label = self.rows[row].counterpart.as_ref()?;

@@ -69,6 +69,9 @@ pub enum FolderProblem {
         /// The same as they would be now.
         wanted: String,
     },
+    /// A result in it has no settings beside it.
+    #[error("its settings are not there (experiment.toml is missing), so they may be others than those asked for; remove it")]
+    NoSettings,
     /// An older version counted a model without training among the best.
     #[error("its best checkpoint is the untrained model, which no longer counts")]
     Untrained,

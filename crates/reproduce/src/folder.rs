@@ -12,9 +12,10 @@
 //! ```
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use minrnn_model::{WRITING, create_directories, read_text, write_atomic};
+use minrnn_model::{WRITING, create_directories, other_than_file, read_text, write_atomic};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -97,12 +98,27 @@ impl Folder {
     }
 }
 
+/// Whether there is a file at `path`. It opens nothing, so it waits for nobody.
+///
+/// # Errors
+/// When there is something else, such as a pipe, or the disk refuses.
+pub fn is_file(path: &Path) -> Result<bool> {
+    match path.metadata() {
+        Ok(found) => match other_than_file(&found) {
+            Some(other) => Err(minrnn::Error::malformed(path, format!("expected a file, found {other}; remove it")).into()),
+            None => Ok(true),
+        },
+        Err(missing) if matches!(missing.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(false),
+        Err(source) => Err(minrnn::Error::io("read", path, source).into()),
+    }
+}
+
 /// What a JSON file holds; none where there is no file.
 ///
 /// # Errors
 /// When it cannot be read or holds something else.
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
-    if !path.exists() {
+    if !is_file(path)? {
         return Ok(None);
     }
     let text = read_text(path, MAX_FILE_BYTES)?;
@@ -140,6 +156,17 @@ mod tests {
         assert!(other.is_wrong_input() && other.to_string().contains("another version of minrnn (format 7, this one writes 1)"));
         fs::write(path.join(MARK), "{").unwrap();
         assert!(refusal(&path, Scale::Smoke).to_string().contains("remove the file"));
+    }
+
+    #[test]
+    fn what_is_no_file_is_no_record() {
+        let parent = tempfile::tempdir().unwrap();
+        assert!(!is_file(&parent.path().join("none")).unwrap());
+        let refusal = |path: &Path| read::<Mark>(path).err().unwrap();
+        let refused = refusal(parent.path());
+        assert!(refused.is_wrong_input() && refused.to_string().contains("expected a file, found a directory"), "{refused}");
+        #[cfg(unix)]
+        assert!(refusal(Path::new("/dev/null")).to_string().contains("found a pipe or a device"));
     }
 
     #[test]

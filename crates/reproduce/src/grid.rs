@@ -140,8 +140,7 @@ impl<'a> Grid<'a> {
 
     /// `row, column`, or the row alone where there is one column.
     pub fn label(&self, row: usize, column: usize) -> String {
-        let (row, column) = (&self.target.rows[row].label, &self.target.columns[column].label);
-        if self.target.columns.len() == 1 || column.is_empty() { row.clone() } else { format!("{row}, {column}") }
+        self.target.label(row, column)
     }
 
     /// Machines and programs that the numbers come from.

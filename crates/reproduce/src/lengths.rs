@@ -7,6 +7,8 @@ use minrnn::rng::Purpose;
 use minrnn::train::{Data, Experiment, Task, evaluate, evaluate_length};
 use serde::{Deserialize, Serialize};
 
+use crate::share::share;
+
 /// Lengths that are looked at, evenly spaced.
 const N_LENGTHS: usize = 32;
 /// Strings of each.
@@ -18,6 +20,7 @@ pub struct AtLength {
     /// Of the strings or sequences.
     pub length: usize,
     /// 0 to 1.
+    #[serde(deserialize_with = "share")]
     pub accuracy: f64,
 }
 

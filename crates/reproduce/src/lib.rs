@@ -18,6 +18,7 @@ mod outcome;
 mod plan;
 mod published;
 mod reproduction;
+mod share;
 mod training;
 mod unfinished;
 mod verdict;

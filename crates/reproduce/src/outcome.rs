@@ -7,6 +7,7 @@ use minrnn_kernels::simd::Level;
 use serde::{Deserialize, Serialize};
 
 use crate::lengths::AtLength;
+use crate::share::share_if_any;
 
 /// What a result was made on and by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -100,6 +101,7 @@ pub struct Point {
     /// The loss on the validation batches.
     pub loss: f64,
     /// 0 to 1, where the task is scored by it.
+    #[serde(default, deserialize_with = "share_if_any")]
     pub accuracy: Option<f64>,
 }
 
@@ -123,8 +125,10 @@ pub struct Outcome {
     /// Test loss.
     pub loss: f64,
     /// 0 to 1, where the task is scored by it.
+    #[serde(default, deserialize_with = "share_if_any")]
     pub accuracy: Option<f64>,
     /// The accuracy of guessing, where there is one.
+    #[serde(default, deserialize_with = "share_if_any")]
     pub chance: Option<f64>,
     /// Loss of one pass over a whole test text.
     pub full_pass_loss: Option<f64>,
@@ -262,6 +266,34 @@ pub(crate) mod tests {
         assert_eq!(go_on("b", 40, 70), named(&[("a", 0, 40), ("b", 40, 70)]));
         assert_eq!(go_on("a", 30, 90), named(&[("a", 0, 90)]));
         assert_eq!(go_on("b", 0, 10), named(&[("b", 0, 10)]));
+    }
+
+    #[test]
+    fn a_record_with_an_accuracy_that_cannot_be_is_no_record() {
+        let record = serde_json::to_value(outcome(1, 0.75)).unwrap();
+        let read = |name: &str, value: &str| {
+            let mut text = serde_json::to_string(&record).unwrap();
+            let own = format!("\"{name}\":{}", record[name]);
+            assert!(text.contains(&own), "{text}");
+            text = text.replacen(&own, &format!("\"{name}\":{value}"), 1);
+            serde_json::from_str::<Outcome>(&text)
+        };
+        assert_eq!(read("accuracy", "0.75").unwrap(), outcome(1, 0.75));
+        assert_eq!(read("accuracy", "null").unwrap().accuracy, None);
+        let refusal = |name: &str, value: &str| read(name, value).unwrap_err().to_string();
+        for (name, value) in [
+            ("accuracy", "1.5"),
+            ("accuracy", "-0.25"),
+            ("chance", "2"),
+            ("curve", "[{\"iteration\":0,\"loss\":1,\"accuracy\":75}]"),
+            ("lengths", "[{\"length\":8,\"accuracy\":75}]"),
+        ] {
+            assert!(refusal(name, value).contains("an accuracy must be between 0 and 1, found "), "{name}: {}", refusal(name, value));
+        }
+        // JSON has no NaN and no infinity, and what is too large for a number is refused.
+        for value in ["1e999", "null", "\"0.25\""] {
+            refusal("loss", value);
+        }
     }
 
     #[test]

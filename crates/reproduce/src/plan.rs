@@ -63,7 +63,8 @@ pub fn plan(target: &Target, scale: Scale) -> Result<Vec<Cell>> {
     for (row_at, row) in target.rows.iter().enumerate() {
         for (column_at, column) in target.columns.iter().enumerate() {
             let problem = |problem| Error::Target { target: format!("{}: {}, {}", target.name, row.label, column.label), problem };
-            let job = job(target, scale, row, column).map_err(problem)?;
+            let description = format!("{}; {}", target.title, target.label(row_at, column_at));
+            let job = job(target, scale, row, column, description).map_err(problem)?;
             let seeds = row.seeds_at(scale).or(column.seeds_at(scale)).unwrap_or(target.effort(scale).seeds);
             cells.push(Cell { row: row_at, column: column_at, seeds, job });
         }
@@ -71,7 +72,7 @@ pub fn plan(target: &Target, scale: Scale) -> Result<Vec<Cell>> {
     Ok(cells)
 }
 
-fn job(target: &Target, scale: Scale, row: &Line, column: &Line) -> Result<Job, String> {
+fn job(target: &Target, scale: Scale, row: &Line, column: &Line, description: String) -> Result<Job, String> {
     if target.work == Work::Quote {
         return Ok(Job::Quote(String::new()));
     }
@@ -91,7 +92,8 @@ fn job(target: &Target, scale: Scale, row: &Line, column: &Line) -> Result<Job, 
         Work::Train => Job::Train(Box::new(Training {
             id,
             base: base.clone(),
-            experiment: experiment()?,
+            // What the file of the base says holds for its own sizes.
+            experiment: Experiment { description, ..experiment()? },
             longer: target.effort(scale).longer.clone(),
         })),
         Work::CountParameters => Job::CountParameters(Box::new(experiment()?)),
@@ -168,8 +170,9 @@ mod tests {
         let target: Target = toml::from_str(text).unwrap();
         let cells = plan(&target, Scale::Smoke).unwrap();
         let [Cell { job: Job::Train(training), .. }, Cell { job: Job::Quote(why), .. }] = &cells[..] else { panic!("{cells:?}") };
-        let Experiment { model, train, .. } = &training.experiment;
+        let Experiment { model, train, description, .. } = &training.experiment;
         assert_eq!((model.d_model, model.n_layers, train.lr, training.id.as_str()), (8, 2, 0.125, "t/r-a"));
+        assert_eq!(description, "T; R, A");
         assert_eq!(why, "no time");
         let [Cell { job: Job::Train(training), .. }, Cell { job: Job::Train(_), .. }] = &plan(&target, Scale::Cpu).unwrap()[..] else {
             panic!()

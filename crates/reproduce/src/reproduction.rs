@@ -288,7 +288,11 @@ impl Reproduction {
                     let run = |seed| Ok((seed, training::look_up(&self.folder, training, seed, &options, host)?));
                     Filled::Trained(self.seeds(cell).map(run).collect::<Result<_>>()?)
                 }
-                Job::Bench(bench) => Filled::Timed(folder::read(&self.folder.measurement(&bench.id))?.map(Box::new)),
+                Job::Bench(bench) => match folder::read(&self.folder.measurement(&bench.id)) {
+                    // What is damaged stands for itself, as of a training.
+                    Err(error) if error.is_wrong_input() => Filled::Untimed(host.sentence(&error)),
+                    line => Filled::Timed(line?.map(Box::new)),
+                },
                 Job::CountParameters(experiment) => Filled::Counted(count_parameters(experiment).map_err(Error::from)?),
                 Job::Quote(why) => Filled::Quoted(why.clone()),
             });

@@ -1,6 +1,8 @@
 //! One training of a cell: begun, gone on with where it stopped, or left alone where it is over.
 
 mod attempt;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +13,7 @@ use minrnn::RunProblem;
 use minrnn::data::{shakespeare, text_sha256};
 use minrnn::device::DeviceChoice;
 use minrnn::memory::Size;
-use minrnn::train::{EXPERIMENT_FILE, Experiment, RunDir, Task, find_data};
+use minrnn::train::{EXPERIMENT_FILE, Experiment, Pointer, RunDir, Task, checkpoint, find_data};
 use minrnn_model::{hex, sync_directory, write_atomic};
 use serde::Deserialize;
 
@@ -38,7 +40,7 @@ pub struct Options {
     pub memory_limit: Option<Size>,
     /// Try again what failed.
     pub retry_failed: bool,
-    /// Make anew what has other settings, or whose best checkpoint is the untrained model; the old run goes.
+    /// Make anew what has other settings, or none beside its result, or whose best checkpoint is the untrained model; the old run goes.
     pub replace: bool,
     /// Only go on with what has begun.
     pub resume_only: bool,
@@ -152,26 +154,26 @@ pub fn with_data(training: &Training, seed: u64, options: &Options, host: &mut d
     Ok(experiment)
 }
 
-/// What is known of a training without doing anything.
+/// What is known of a training without doing anything. One whose files are damaged is refused with the reason and stands for itself.
 ///
 /// # Errors
-/// When its files cannot be read.
+/// When the disk refuses to read its files.
 pub fn look_up(folder: &Folder, training: &Training, seed: u64, options: &Options, host: &dyn Host) -> Result<Run> {
+    match known(folder, training, seed, options, host) {
+        Err(error) if error.is_wrong_input() => Ok(Run::Refused(host.sentence(&error))),
+        run => run,
+    }
+}
+
+fn known(folder: &Folder, training: &Training, seed: u64, options: &Options, host: &dyn Host) -> Result<Run> {
     let directory = folder.training(&training.id, seed);
     let outcome: Option<Outcome> = folder::read(&directory.join(RESULT))?;
     let failure: Option<Failure> = folder::read(&directory.join(FAILED))?;
     let experiment = experiment(training, seed, options);
     if outcome.is_none() && failure.is_none() {
-        let copy = Copy::at(folder.unfinished(&training.id, seed));
-        let Some(begun) = copy.read()? else { return Ok(Run::Open) };
-        return Ok(match misfit(copy.path(), &experiment)? {
-            Some(_) if options.replace => Run::Open,
-            Some(misfit) => Run::Refused(host.sentence(&misfit)),
-            None => Run::Begun(Box::new(begun)),
-        });
+        return begun(&Copy::at(folder.unfinished(&training.id, seed)), &directory, &experiment, options, host);
     }
-    let other_settings = differences(&directory, &experiment)?.map(|(found, wanted)| FolderProblem::OtherSettings { found, wanted });
-    let problem = match (other_settings.or(other_text(&directory, training, options)?), &outcome) {
+    let problem = match (other_settings(&directory, &experiment)?.or(other_text(&directory, training, options)?), &outcome) {
         (Some(problem), _) => Some(problem),
         (None, Some(outcome)) if outcome.best_iteration == 0 => Some(FolderProblem::Untrained),
         _ => None,
@@ -185,6 +187,26 @@ pub fn look_up(folder: &Folder, training: &Training, seed: u64, options: &Option
         (None, Some(failure), _) => Run::Failed(failure.sentence),
         (None, None, _) => Run::Open,
     })
+}
+
+/// How far a run is that is not over, by its copy or, where there is none or one that goes, by its own checkpoint.
+fn begun(copy: &Copy, directory: &Path, experiment: &Experiment, options: &Options, host: &dyn Host) -> Result<Run> {
+    if let Some(begun) = copy.read()? {
+        match misfit(copy.path(), experiment)? {
+            None => return Ok(Run::Begun(Box::new(begun))),
+            // It goes before the run is made.
+            Some(_) if options.replace => {}
+            Some(misfit) => return Ok(Run::Refused(host.sentence(&misfit))),
+        }
+    }
+    match misfit(directory, experiment)? {
+        Some(_) if options.replace => return Ok(Run::Open),
+        Some(misfit) if checkpoint(directory, Pointer::Last)?.is_some() => return Ok(Run::Refused(host.sentence(&misfit))),
+        _ => {}
+    }
+    // Another process may put a newer checkpoint in place of the one that is being read.
+    let here = Begun::of_run(directory, experiment).or_else(|_| Begun::of_run(directory, experiment))?;
+    Ok(here.map_or(Run::Open, |begun| Run::Begun(Box::new(begun))))
 }
 
 /// Removes the copy of a run that is over, which a kill at its end may have left.
@@ -239,8 +261,11 @@ fn remove(directory: &Path, word: &str) -> Result<()> {
     let aside = aside(directory, word);
     remove_aside(&aside)?;
     if directory.exists() {
-        // Nobody may be at it.
-        drop(RunDir::open(directory)?);
+        // Nobody may be at it, and nobody can be at a record that lies alone.
+        match RunDir::open(directory) {
+            Ok(_) | Err(minrnn::Error::Run { problem: RunProblem::NotARun(_), .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
         let parent = directory.parent().unwrap_or(directory);
         let io = |source| minrnn::Error::io("remove the run", directory, source);
         fs::rename(directory, &aside).and_then(|()| sync_directory(parent)).map_err(io)?;
@@ -269,8 +294,7 @@ fn shed(directory: &Path, settings: &str) -> Result<()> {
 
 /// What is wrong where `directory` holds a run of other settings than `experiment`.
 fn misfit(directory: &Path, experiment: &Experiment) -> Result<Option<Error>> {
-    let problem = |(found, wanted)| Error::folder(directory, FolderProblem::OtherSettings { found, wanted });
-    Ok(differences(directory, experiment)?.map(problem))
+    Ok(other_settings(directory, experiment)?.map(|problem| Error::folder(directory, problem)))
 }
 
 /// That the run in `directory`, which is over, learned another text than `training` is to learn.
@@ -290,11 +314,11 @@ fn other_text(directory: &Path, training: &Training, options: &Options) -> Resul
     Ok((learned != wanted).then(|| FolderProblem::OtherSettings { found: named(learned), wanted: named(wanted) }))
 }
 
-/// The settings of the run in `directory` that are not those of `experiment`, and what they would be now.
-fn differences(directory: &Path, experiment: &Experiment) -> Result<Option<(String, String)>> {
+/// The settings of the run in `directory` that are not those of `experiment`, and what they would be now; or that nobody knows those of its result.
+fn other_settings(directory: &Path, experiment: &Experiment) -> Result<Option<FolderProblem>> {
     let path = directory.join(EXPERIMENT_FILE);
-    if !path.exists() {
-        return Ok(None);
+    if !folder::is_file(&path)? {
+        return Ok(directory.join(RESULT).exists().then_some(FolderProblem::NoSettings));
     }
     let stored = essence(Experiment::load_file(&path, &[])?);
     let wanted = essence(experiment.clone());
@@ -304,7 +328,7 @@ fn differences(directory: &Path, experiment: &Experiment) -> Result<Option<(Stri
     let (stored, wanted) = (settings(&stored)?, settings(&wanted)?);
     let of_stored = stored.difference(&wanted).cloned().collect::<Vec<_>>();
     let of_wanted = wanted.difference(&stored).cloned().collect::<Vec<_>>();
-    Ok(Some((of_stored.join(", "), of_wanted.join(", "))))
+    Ok(Some(FolderProblem::OtherSettings { found: of_stored.join(", "), wanted: of_wanted.join(", ") }))
 }
 
 /// The lines of an experiment's file.

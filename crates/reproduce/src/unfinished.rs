@@ -55,6 +55,36 @@ pub struct Begun {
 }
 
 impl Begun {
+    /// A run of `experiment` that stands at `progress` and has the log in `run`, up to the last evaluation that `progress` knows of.
+    fn at(progress: &Progress, run: &Path, experiment: &Experiment, by_accuracy: bool) -> Result<Self> {
+        let records = read_metrics(run.join(METRICS_FILE))?;
+        let mut curve: Vec<Point> = records.iter().filter_map(|record| Point::of(record, by_accuracy)).collect();
+        curve.retain(|point| progress.evaluated_at.is_some_and(|last| point.iteration <= last));
+        Ok(Self {
+            iterations: progress.iteration,
+            of: experiment.train.max_iterations,
+            best_iteration: progress.kept().first().copied(),
+            seconds: progress.seconds,
+            left_out_bytes: None,
+            stretches: Vec::new(),
+            curve,
+        })
+    }
+
+    /// How far the run of `experiment` in the directory `run` is by its own last checkpoint, which need not be copied yet; none where it has made
+    /// no update that is saved. Where its updates were made is known of a copy alone.
+    ///
+    /// # Errors
+    /// When the checkpoint or the log is damaged.
+    pub(crate) fn of_run(run: &Path, experiment: &Experiment) -> Result<Option<Self>> {
+        let Some(last) = checkpoint(run, Pointer::Last)? else { return Ok(None) };
+        let progress = Progress::read(&last)?;
+        if progress.iteration == 0 {
+            return Ok(None);
+        }
+        Self::at(&progress, run, experiment, experiment.data.task.is_scored_by_accuracy()).map(Some)
+    }
+
     /// The best evaluation so far.
     pub fn best(&self) -> Option<&Point> {
         self.curve.iter().find(|point| Some(point.iteration) == self.best_iteration)
@@ -232,18 +262,8 @@ impl<'a> Follower<'a> {
         before: Option<Begun>,
         origin: Origin,
     ) -> Result<Self> {
-        let log = run.join(METRICS_FILE);
-        let records = if log.exists() { read_metrics(&log)? } else { Vec::new() };
-        let mut begun = Begun {
-            iterations: progress.iteration,
-            of: experiment.train.max_iterations,
-            best_iteration: progress.kept().first().copied(),
-            seconds: progress.seconds,
-            left_out_bytes: None,
-            stretches: before.map_or_else(Vec::new, |before| before.stretches),
-            curve: records.iter().filter_map(|record| Point::of(record, by_accuracy)).collect(),
-        };
-        begun.curve.retain(|point| progress.evaluated_at.is_some_and(|last| point.iteration <= last));
+        let stretches = before.map_or_else(Vec::new, |before| before.stretches);
+        let mut begun = Begun { stretches, ..Begun::at(progress, run, experiment, by_accuracy)? };
         Stretch::go_on(&mut begun.stretches, origin, progress.iteration);
         let can_move = experiment.data.task != minrnn::train::Task::Text;
         let experiment = without_paths(experiment)?;

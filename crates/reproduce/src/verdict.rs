@@ -1,5 +1,6 @@
 //! What a result says of a published one: of a number, and of the order of the rows.
 
+use minrnn::statistics::holm;
 use serde::Serialize;
 
 use crate::{Filled, Grid, Metric, Published, Scale, Summary, Work};
@@ -43,18 +44,42 @@ impl Verdict {
     }
 }
 
+/// Of this share of tables whose rows are equal in truth, chance alone breaks the order of a pair at the most.
+const BROKEN_BY_CHANCE: f64 = 0.05;
+
 /// Pairs of rows in the same column whose published numbers differ, by what ours say of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Order {
-    /// Ours differ in the same direction, beyond the 95 % interval of their difference.
+    /// Ours differ in the same direction, beyond the 95 % interval of their difference. As all pairs must keep the order of a table, their number
+    /// needs no correction.
     pub kept: usize,
-    /// In the other.
+    /// Ours differ in the other direction, and so far that chance breaks a pair in at most 5 % of tables: by [`holm`]'s correction for all pairs
+    /// that have two seeds of each, as one pair is enough to break the order of a table.
     pub broken: usize,
-    /// The interval holds 0, or there is one seed, or none yet.
+    /// Neither, or there is one seed, or none yet.
     pub undecided: usize,
 }
 
+/// What ours say of a pair.
+struct Pair {
+    /// How likely such a difference is where both are equal in truth.
+    p_value: f64,
+    /// Whether its direction is the published one.
+    is_as_published: bool,
+    /// Whether it lies beyond its own 95 % interval.
+    is_clear: bool,
+}
+
 impl Order {
+    /// Of pairs, each where there are two seeds of both.
+    fn of(pairs: &[Option<Pair>]) -> Self {
+        let known: Vec<&Pair> = pairs.iter().flatten().collect();
+        let is_beyond_chance = holm(&known.iter().map(|pair| pair.p_value).collect::<Vec<_>>(), BROKEN_BY_CHANCE);
+        let kept = known.iter().filter(|pair| pair.is_as_published && pair.is_clear).count();
+        let broken = known.iter().zip(is_beyond_chance).filter(|(pair, is_beyond)| *is_beyond && !pair.is_as_published).count();
+        Self { kept, broken, undecided: pairs.len() - kept - broken }
+    }
+
     /// All pairs.
     pub fn pairs(&self) -> usize {
         self.kept + self.broken + self.undecided
@@ -94,7 +119,7 @@ impl Grid<'_> {
         if self.scale == Scale::Smoke || self.target.work != Work::Train || metric.widest().is_none() {
             return None;
         }
-        let mut order = Order::default();
+        let mut pairs = Vec::new();
         for column in 0..self.target.columns.len() {
             let known = |row: usize| Some((row, self.published(metric, row, column).with_tolerance()?));
             let is_run = |row: &usize| matches!(self.cells[*row][column], Filled::Trained(_));
@@ -104,25 +129,27 @@ impl Grid<'_> {
                     if (value_a - value_b).abs() <= tolerance_a + tolerance_b + 1e-9 {
                         continue;
                     }
-                    let difference = || {
+                    let pair = || {
                         let (ours, others) = (self.summary(metric, a, column)?, self.summary(metric, b, column)?);
                         let difference = ours.mean - others.mean;
-                        (difference.abs() > ours.reach_of_difference(&others)?).then_some(difference)
+                        Some(Pair {
+                            p_value: ours.p_value_of_difference(&others)?,
+                            is_as_published: (difference > 0.0) == (value_a > value_b),
+                            is_clear: difference.abs() > ours.reach_of_difference(&others)?,
+                        })
                     };
-                    match difference() {
-                        Some(found) if (found > 0.0) == (value_a > value_b) => order.kept += 1,
-                        Some(_) => order.broken += 1,
-                        None => order.undecided += 1,
-                    }
+                    pairs.push(pair());
                 }
             }
         }
-        (order.pairs() > 0).then_some(order)
+        (!pairs.is_empty()).then(|| Order::of(&pairs))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use minrnn::rng::{Purpose, key};
+
     use super::*;
     use crate::outcome::tests::outcome;
     use crate::{Run, Scale, Target};
@@ -147,12 +174,20 @@ mod tests {
 
     /// Rows A, B, C, published 0.9, 0.5, 0.5, with these accuracies of ours.
     fn order(ours: [&[f64]; 3]) -> Order {
-        let rows = [("A", "0.90"), ("B", "0.50"), ("C", "0.50")];
-        let rows = rows.map(|(label, published)| format!("[[rows]]\nlabel = \"{label}\"\npublished.accuracy = [\"{published}\"]\n"));
+        order_of(&[("0.90", ours[0]), ("0.50", ours[1]), ("0.50", ours[2])])
+    }
+
+    /// Rows with what was published and these accuracies of ours.
+    fn order_of(rows: &[(&str, &[f64])]) -> Order {
+        let ours = rows.iter().map(|(_, values)| values);
+        let rows: Vec<String> = (0..)
+            .zip(rows)
+            .map(|(at, (published, _)): (i32, _)| format!("[[rows]]\nlabel = \"{at}\"\npublished.accuracy = [\"{published}\"]\n"))
+            .collect();
         let head = "name = \"t\"\ntitle = \"A table\"\nsource = \"A paper\"\nmetrics = [\"accuracy\"]\n[[columns]]\nlabel = \"\"\n";
         let target: Target = toml::from_str(&(head.to_owned() + &rows.concat())).unwrap();
         let runs = |values: &[f64]| values.iter().map(|&value| (1, Run::Done(Box::new(outcome(1, value))))).collect();
-        let cells = ours.map(|values| vec![Filled::Trained(runs(values))]).to_vec();
+        let cells = ours.map(|values| vec![Filled::Trained(runs(values))]).collect();
         let grid = Grid { cells, ..Grid::empty(&target, Scale::Cpu, String::new()) };
         grid.order(Metric::Accuracy).unwrap()
     }
@@ -166,5 +201,27 @@ mod tests {
         assert_eq!(order([high, &[0.3], &[]]), Order { kept: 0, broken: 0, undecided: 2 });
         let verdicts = [[high, low, low], [low, high, low], [high, low, &[]]].map(|ours| order(ours).verdict());
         assert_eq!(verdicts, ["kept", "broken", "undecided"]);
+    }
+
+    #[test]
+    fn chance_alone_breaks_the_order_of_few_tables_however_many_pairs_they_have() {
+        // Ten rows are 45 pairs.
+        const TABLES: u64 = 400;
+        let published: Vec<String> = (0..10).map(|row| format!("0.{}0", 9 - row)).collect();
+        let uniform = |at: u64| key(7, Purpose::Bench, at) as f64 / 2f64.powi(64);
+        // Twelve uniform numbers are a normal one of deviation 1.
+        let normal = |at: u64| (0..12).map(|part| uniform(12 * at + part)).sum::<f64>() - 6.0;
+        let (mut broken, mut uncorrected) = (0, 0);
+        for table in 0..TABLES {
+            let values: Vec<Vec<f64>> =
+                (0..10).map(|row| (0..5).map(|seed| 0.5 + 0.01 * normal((table * 10 + row) * 5 + seed)).collect()).collect();
+            let rows: Vec<(&str, &[f64])> = published.iter().map(String::as_str).zip(values.iter().map(Vec::as_slice)).collect();
+            broken += u64::from(order_of(&rows).verdict() == "broken");
+            let all: Vec<Summary> = values.iter().map(|values| Summary::of(values).unwrap()).collect();
+            let breaks = |a: usize, b: usize| all[b].mean - all[a].mean > all[a].reach_of_difference(&all[b]).unwrap();
+            uncorrected += u64::from((0..10).any(|a| (a + 1..10).any(|b| breaks(a, b))));
+        }
+        assert!(broken * 20 <= TABLES, "{broken} of {TABLES} tables");
+        assert!(uncorrected * 20 > TABLES, "the correction has something to correct: {uncorrected} of {TABLES} tables");
     }
 }

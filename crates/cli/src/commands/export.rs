@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use minrnn::interchange::Format;
-use minrnn::train::counted;
+use minrnn::memory::of_file;
 use minrnn::transfer::{Exported, export_model};
+use minrnn::words::counted;
 use minrnn_onnx::OPSET;
 
 use crate::exit::ExitCode;
@@ -45,9 +46,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn graph(args: &Args) -> anyhow::Result<ExitCode> {
     let WrittenGraph { path, bytes, session_bytes: session } = write_graph(&args.run, &args.output)?;
     let shown = args.output.display();
-    let size = bytes as f64 / 1e6;
+    let size = of_file(bytes as u64);
     print(format_args!(
-        "{shown}: one step of {} as a graph of opset {OPSET}, {size:.2} MB, {session} bytes of state for a session; its metadata say what is kept \
+        "{shown}: one step of {} as a graph of opset {OPSET}, {size}, {session} bytes of state for a session; its metadata say what is kept \
          before the first step\n",
         path.display()
     ))?;

@@ -13,7 +13,7 @@ use minrnn::deployed::Deployed;
 use minrnn::generate::{ModelIdentity, RuntimeSession, Session, TextGenerator, TokenSession};
 use minrnn::memory::{Sizes, inference};
 use minrnn::output::{expect_harmless, expect_writable};
-use minrnn::train::counted;
+use minrnn::words::counted;
 use minrnn_model::{read_limited, read_text};
 use minrnn_stream::{Model, Sampling};
 

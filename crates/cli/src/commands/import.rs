@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use minrnn::checkpoint::{load_table_task, parameter_count};
-use minrnn::train::counted;
 use minrnn::transfer::{Import, Imported};
+use minrnn::words::counted;
 
 use crate::exit::ExitCode;
 use crate::formats::imported_format;

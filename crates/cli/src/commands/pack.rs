@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use minrnn::Error;
 use minrnn::deployed::{Packed, pack};
-use minrnn::train::plural;
+use minrnn::memory::of_file;
+use minrnn::words::plural;
 use minrnn_model::WeightFormat;
 
 use crate::exit::ExitCode;
@@ -36,10 +37,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         if !of_format.is_empty() {
             let bytes: usize = of_format.iter().map(|tensor| tensor.bytes).sum();
             let n = of_format.len();
-            text += &format!("  {n:>3} {} as {format}: {:.2} MB\n", plural(&n, "tensor"), bytes as f64 / 1e6);
+            text += &format!("  {n:>3} {} as {format}: {}\n", plural(&n, "tensor"), of_file(bytes as u64));
         }
     }
-    text += &format!("  the whole file: {:.2} MB\n", bytes as f64 / 1e6);
+    text += &format!("  the whole file: {}\n", of_file(bytes));
     text += &format!("  one more session: {}\n", session_size(&deployed.model, deployed.table.as_ref()));
     let output = shell::quoted(&args.output);
     text += &match (&deployed.tokenizer, &deployed.table) {

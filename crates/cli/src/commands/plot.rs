@@ -3,13 +3,18 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use minrnn::checkpoint::TOKENIZER_FILE;
+use minrnn::data::Tokenizer;
+use minrnn::numbers::significant;
 use minrnn::output::expect_harmless;
 use minrnn::plot::{Panel, Series, line_picture};
-use minrnn::train::{EXPERIMENT_FILE, Experiment, METRICS_FILE, Record, read_metrics};
+use minrnn::train::{EXPERIMENT_FILE, Experiment, METRICS_FILE, Record, Task, read_metrics};
+use minrnn_model::{TokenizerKind, other_than_file, read_text};
 
 use crate::exit::ExitCode;
 use crate::failure::WrongInput;
 use crate::output::print;
+use crate::printable::printable;
 use crate::say::say;
 
 /// More lines would share colours.
@@ -44,6 +49,8 @@ struct Run {
     name: String,
     /// What its loss is, with the unit; none of a log that lies alone.
     loss: Option<&'static str>,
+    /// What its text is cut into, where it reads one.
+    tokens: Option<Tokens>,
     points: Vec<(f64, f64)>,
 }
 
@@ -83,6 +90,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     for run in &runs {
         print(format_args!("{}\n", best_line(run, args.accuracy)))?;
     }
+    tell_of_different_tokens(&runs);
     say(format_args!("picture: {}, {}", args.output.display(), png.display()));
     Ok(ExitCode::SUCCESS)
 }
@@ -100,6 +108,23 @@ fn loss_of_all(runs: &[Run]) -> Result<Option<&'static str>, WrongInput> {
     }
 }
 
+/// What a text is cut into: the kind of its tokens, and the vocabulary where that decides how long they are.
+#[derive(PartialEq)]
+struct Tokens(TokenizerKind, Option<String>);
+
+/// Says where the measures of `runs` are means over different tokens, so that one may be above another and no worse.
+fn tell_of_different_tokens(runs: &[Run]) {
+    let mut known = runs.iter().filter_map(|run| Some((run.name.as_str(), run.tokens.as_ref()?)));
+    let Some((first, tokens)) = known.next() else { return };
+    if let Some((second, _)) = known.find(|(_, other)| *other != tokens) {
+        let [first, second] = [first, second].map(printable);
+        say(format_args!(
+            "'{first}' and '{second}' cut text into different tokens, and loss and accuracy are means over these: the picture does not tell which is better; \
+             compare the bits per byte that train and eval print"
+        ));
+    }
+}
+
 /// The place among `runs` of the line that a published number belongs to, and the number with its iteration.
 fn published(text: &str, runs: &[Run], accuracy: bool) -> Result<(usize, (f64, f64)), WrongInput> {
     let sentence = || WrongInput(format!("--published '{text}': expected NAME=ITERATION:VALUE, such as minGRU=575:1.548, both finite"));
@@ -109,7 +134,7 @@ fn published(text: &str, runs: &[Run], accuracy: bool) -> Result<(usize, (f64, f
     let (iteration, value) = (number(iteration)?, number(value)?);
     let line = runs.iter().position(|run| run.name == name).ok_or_else(|| {
         let names = runs.iter().map(|run| run.name.as_str());
-        WrongInput(format!("--published '{text}': there is no line '{name}'{}", minrnn::train::suggestion(name, names)))
+        WrongInput(format!("--published '{text}': there is no line '{name}'{}", minrnn::words::suggestion(name, names)))
     })?;
     let (what, largest) = if accuracy { ("accuracy", 1.0) } else { ("loss", LARGEST_LOSS) };
     for (what, found, most) in [("iteration", iteration, MOST_ITERATIONS), (what, value, largest)] {
@@ -145,19 +170,27 @@ fn metrics_of(path: &Path) -> PathBuf {
 fn expect_file(metrics: &Path) -> anyhow::Result<()> {
     let shown = metrics.display();
     let sentence = match metrics.metadata() {
-        Ok(found) if found.is_file() => return Ok(()),
-        Ok(found) => format!("'{shown}' is {}; {RUNS}", if found.is_dir() { "a directory" } else { "a pipe or a device" }),
+        Ok(found) => match other_than_file(&found) {
+            Some(other) => format!("'{shown}' is {other}; {RUNS}"),
+            None => return Ok(()),
+        },
         Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => format!("there is no '{shown}'; {RUNS}"),
         Err(error) => return Err(minrnn::Error::io("read", metrics, error).into()),
     };
     Err(WrongInput(sentence).into())
 }
 
-/// What the loss is of the run whose log that is.
-fn loss_of(metrics: &Path) -> Option<&'static str> {
+/// The experiment of the run whose log that is.
+fn experiment_of(metrics: &Path) -> Option<Experiment> {
     let is_of_run = metrics.file_name().is_some_and(|name| name == METRICS_FILE);
-    let experiment = is_of_run.then(|| Experiment::load_file(metrics.with_file_name(EXPERIMENT_FILE), &[]))?;
-    experiment.ok().map(|experiment| experiment.loss())
+    is_of_run.then(|| Experiment::load_file(metrics.with_file_name(EXPERIMENT_FILE), &[]))?.ok()
+}
+
+/// What the text of that run is cut into; none where it reads none.
+fn tokens_of(experiment: &Experiment, metrics: &Path) -> Option<Tokens> {
+    let kind = experiment.data.text.tokenizer;
+    let vocabulary = || read_text(metrics.with_file_name(TOKENIZER_FILE), Tokenizer::MAX_FILE_LEN).ok();
+    (experiment.data.task == Task::Text).then(|| Tokens(kind, if kind == TokenizerKind::Bpe { vocabulary() } else { None }))
 }
 
 fn read(text: &str, accuracy: bool) -> anyhow::Result<Run> {
@@ -194,7 +227,10 @@ fn read(text: &str, accuracy: bool) -> anyhow::Result<Run> {
         );
         return Err(WrongInput(sentence).into());
     }
-    Ok(Run { name: name.map_or_else(|| own_name(path), str::to_owned), loss: loss_of(&metrics), points })
+    let experiment = experiment_of(&metrics);
+    let tokens = experiment.as_ref().and_then(|experiment| tokens_of(experiment, &metrics));
+    let loss = experiment.map(|experiment| experiment.loss());
+    Ok(Run { name: name.map_or_else(|| own_name(path), str::to_owned), loss, tokens, points })
 }
 
 /// The name of a run's folder.
@@ -212,7 +248,7 @@ fn best_line(run: &Run, accuracy: bool) -> String {
     let value = match run.loss.unwrap_or("loss") {
         _ if accuracy => format!("accuracy {:.2} %", 100.0 * value),
         loss if loss.starts_with("loss") => format!("loss {value:.4}"),
-        other => format!("{other} {value:.6}"),
+        other => format!("{other} {}", significant(*value)),
     };
-    format!("{}: best {value} at iteration {iteration} of {last}", run.name)
+    format!("{}: best {value} at iteration {iteration} of {last}", printable(&run.name))
 }

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use minrnn::output::expect_outside_runs;
-use minrnn::train::{MAX_THREADS, counted, duration, readable};
+use minrnn::train::{MAX_THREADS, duration, readable};
+use minrnn::words::counted;
 use minrnn_bench::machine;
 use minrnn_reproduce::{
     Cell, Folder, Line, Options, OwnText, Reproduction, Scale, Target, Wanted, all, find, markdown, names, plan, write_index,
@@ -77,7 +78,7 @@ pub struct Args {
     /// Retry runs that diverged (NaN)
     #[arg(long)]
     retry_failed: bool,
-    /// Redo runs that were made with other settings, or whose best checkpoint is the untrained model; the old runs are deleted
+    /// Redo runs that were made with other settings, or have none beside their result, or whose best checkpoint is the untrained model; the old runs are deleted
     #[arg(long)]
     replace: bool,
     /// Keep the checkpoints of finished runs
@@ -144,7 +145,7 @@ fn find_targets(names_given: &[String]) -> anyhow::Result<Vec<Target>> {
             name => match find(name)? {
                 Some(target) => vec![target],
                 None => {
-                    let suggestion = minrnn::train::suggestion(name, names());
+                    let suggestion = minrnn::words::suggestion(name, names());
                     return Err(WrongInput(format!("there is no table or figure '{name}'{suggestion}")).into());
                 }
             },
@@ -164,7 +165,7 @@ fn expect_labels<'a>(kind: &str, wanted: &[String], lines: impl Iterator<Item = 
     let Some(label) = wanted.iter().find(|label| !known.clone().any(|name| name == *label)) else { return Ok(()) };
     let named = known.filter(|name| !name.is_empty());
     let told = match named.clone().next() {
-        Some(_) => minrnn::train::suggestion(label, named),
+        Some(_) => minrnn::words::suggestion(label, named),
         None => format!(": what is asked for has no {kind}s to choose from; leave --{kind} out"),
     };
     Err(WrongInput(format!("there is no {kind} '{label}'{told}")).into())

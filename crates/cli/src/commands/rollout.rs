@@ -9,7 +9,7 @@ use minrnn::deployed::{Deployed, DeployedPolicy};
 use minrnn::output::{expect_harmless, expect_replaceable, expect_writable};
 use minrnn::rng::Purpose;
 use minrnn::rollout::{Actor, Memory, Rollout, normalized_score};
-use minrnn::train::counted;
+use minrnn::words::counted;
 use minrnn_reproduce::Summary;
 
 use crate::exit::ExitCode;

@@ -149,6 +149,7 @@ fn train(experiment: Experiment, run: RunDir, group: Group) -> anyhow::Result<Ex
         if let Some(understood) = trainer.data().understood() {
             say(understood);
         }
+        trainer.told_of_course().iter().for_each(say);
     }
     // Of several processes one shows what all do.
     let mut display = group.is_first().then(|| Display::new(&trainer));

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use minrnn::train::counted;
 use minrnn::verify::{Case, Comparison, Direction, Sizes, Tolerance};
+use minrnn::words::counted;
 use serde_json::json;
 
 use crate::device::DeviceArg;

@@ -9,7 +9,9 @@
 //! * a table of numbers to classify or to forecast: [`table`];
 //! * one that training knows by name: [`SequenceTask`];
 //! * recorded episodes for a policy: [`offline_rl`];
-//! * anything else: implement [`BatchSource`] (training) and [`EvaluationSet`] (scoring).
+//! * anything else: implement [`BatchSource`] for a training loop of your own ([`differentiate`](crate::train::differentiate)), and
+//!   [`EvaluationSet`] for scoring ([`evaluate`](crate::train::evaluate)), or wrap the former in [`FixedBatches`].
+//!   [`Trainer`](crate::train::Trainer) trains on what an experiment names.
 //!
 //! Legend: `B` batch_size, `T` seq_len, `N` tokens in a part of the text, `V` vocab_size.
 

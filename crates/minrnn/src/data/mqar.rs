@@ -55,10 +55,13 @@ impl Default for Mqar {
 }
 
 impl Mqar {
+    /// The most steps of a sequence.
+    const MAX_LENGTH: usize = 1 << 24;
+
     /// Checks that such sequences exist.
     ///
     /// # Errors
-    /// [`Error::Config`] when there are too few steps or tokens for the pairs.
+    /// [`Error::Config`] when there are too few steps or tokens for the pairs, or more steps than 2²⁴.
     pub fn validate(&self) -> Result<()> {
         let &Self { vocab_size, length, n_pairs, power, .. } = self;
         if n_pairs == 0 || !length.is_multiple_of(2) || length / 4 < n_pairs {
@@ -66,6 +69,9 @@ impl Mqar {
                 "mqar needs at least one pair and an even length of at least 4 steps for each, found mqar_pairs = {n_pairs} and mqar_length = \
                  {length}"
             )));
+        }
+        if length > Self::MAX_LENGTH {
+            return Err(Error::Config(format!("mqar_length must be at most {}, found {length}", Self::MAX_LENGTH)));
         }
         // Key 0 is the blank, so there is one key less than there are values.
         if vocab_size / 2 <= n_pairs || vocab_size > i32::MAX as usize {
@@ -303,6 +309,10 @@ mod tests {
         let refused = |task: Mqar| MqarBatches::new(task, 1, 0, Purpose::TrainData).unwrap_err().to_string();
         for (length, n_pairs) in [(64, 0), (63, 4), (64, 17)] {
             assert!(refused(Mqar { length, n_pairs, ..Mqar::default() }).contains(&format!("mqar_pairs = {n_pairs} and mqar_length")));
+        }
+        for length in [(1 << 24) + 2, (usize::MAX >> 1) - 1, usize::MAX - 1] {
+            let expected = format!("mqar_length must be at most 16777216, found {length}");
+            assert_eq!(refused(Mqar { length, ..Mqar::default() }), expected);
         }
         assert!(refused(Mqar { vocab_size: 9, ..Mqar::default() }).contains("at least 10 tokens"));
         assert!(refused(Mqar { power: f64::NAN, ..Mqar::default() }).contains("mqar_power"));

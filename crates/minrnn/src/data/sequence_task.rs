@@ -29,6 +29,8 @@ pub struct Extent {
     pub steps: usize,
     /// Steps of a sequence on average, rounded up.
     pub length: usize,
+    /// Steps of the longest sequence that can be learned from, also by a second round from all data.
+    pub longest: usize,
     /// True where windows of at most `train.seq_len` steps are learned from instead of whole sequences.
     pub in_windows: bool,
     /// Updates that the smallest data need.

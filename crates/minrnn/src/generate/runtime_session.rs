@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use minrnn_stream::{Model, State, Workspace};
 
 use super::state_forms;
-use super::token_session::{Logits, StateTensor, TokenSession, expect_rows, expect_step};
+use super::token_session::{Logits, StateTensor, TokenSession, expect_finite, expect_rows, expect_step};
 use crate::{Error, Result};
 
 /// The name of the state in a saved session.
@@ -97,6 +97,7 @@ impl TokenSession for RuntimeSession<'_> {
     }
 
     fn restore(&self, batch_size: usize, tensors: Vec<StateTensor>) -> Result<Self> {
+        expect_finite(tensors.iter().map(|(name, _, values)| (name.as_str(), values.as_slice())))?;
         if tensors.iter().all(|(name, ..)| name != STATE) {
             // One that the training model has read.
             let state = state_forms::to_runtime(self.model, batch_size, tensors)?;

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::identity::ModelIdentity;
 use super::session::Session;
-use super::token_session::TokenSession;
+use super::token_session::{TokenSession, expect_finite};
 use crate::checkpoint::state_tensors;
 use crate::model::SequenceModel;
 use crate::nn::Mixer;
@@ -138,7 +138,8 @@ pub(super) fn read<S: TokenSession>(path: &Path, like: &S, identity: &ModelIdent
             format!("it claims {rows} rows of at least {of_one_row} values, but holds {found} values; the saved session is damaged");
         return Err(Error::malformed(path, problem));
     }
-    expect_finite(&weights).map_err(|problem| Error::malformed(path, problem))?;
+    let parts = weights.names().filter_map(|name| Some((name.trim_start_matches(PREFIX), weights.get(name)?.data())));
+    expect_finite(parts).map_err(|error| error.in_file(path))?;
     let tensors = state_tensors(&mut weights, PREFIX)?;
     weights.expect_empty()?;
     let values = |data: TensorData| (data.shape().to_vec(), data.try_to_vec().expect("states are f32"));
@@ -148,14 +149,6 @@ pub(super) fn read<S: TokenSession>(path: &Path, like: &S, identity: &ModelIdent
     });
     let session = like.restore(saved.batch_size, tensors.collect()).map_err(|error| Error::malformed(path, error.to_string()))?;
     Ok((session, saved.text.map(Cow::into_owned)))
-}
-
-/// Refuses numbers that no state of a working model holds.
-fn expect_finite(weights: &Weights) -> Result<(), String> {
-    let flawed = weights.names().find_map(|name| Some((name, weights.get(name)?.data().iter().find(|value| !value.is_finite())?)));
-    flawed.map_or(Ok(()), |(name, value)| {
-        Err(format!("its state '{}' holds {value}, expected finite numbers; start a new session", name.trim_start_matches(PREFIX)))
-    })
 }
 
 /// The first part of a saved state that is another one in a session like `like`, in words; nothing where all are alike.

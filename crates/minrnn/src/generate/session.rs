@@ -2,7 +2,7 @@
 
 use burn::tensor::{Int, Tensor, TensorData};
 
-use super::token_session::{Logits, StateTensor, TokenSession, expect_rows, expect_step};
+use super::token_session::{Logits, StateTensor, TokenSession, expect_finite, expect_rows, expect_step};
 use crate::model::{BackboneState, SequenceModel};
 use crate::nn::{AnyMixer, Mixer, State, StateZip};
 use crate::ops::StepCodes;
@@ -165,6 +165,7 @@ impl<M: Mixer> TokenSession for Session<'_, M> {
     }
 
     fn restore(&self, batch_size: usize, tensors: Vec<StateTensor>) -> Result<Self> {
+        expect_finite(tensors.iter().map(|(name, _, values)| (name.as_str(), values.as_slice())))?;
         let tensors = tensors.into_iter().map(|(name, shape, values)| (name, TensorData::new(values, shape))).collect();
         Ok(Self { model: self.model, state: self.model.init_state(batch_size).load(&tensors)?, batch_size })
     }

@@ -35,6 +35,17 @@ impl Logits {
 /// Name, shape and values of a part of a state; its first dimension is the batch.
 pub type StateTensor = (String, Vec<usize>, Vec<f32>);
 
+/// Refuses numbers that no state of a working model holds, in parts with their names.
+///
+/// # Errors
+/// When one is NaN or infinite.
+pub(super) fn expect_finite<'a>(parts: impl IntoIterator<Item = (&'a str, &'a [f32])>) -> Result<()> {
+    let flawed = parts.into_iter().find_map(|(name, values)| Some((name, values.iter().find(|value| !value.is_finite())?)));
+    flawed.map_or(Ok(()), |(name, value)| {
+        Err(Error::Data(format!("its state '{name}' holds {value}, expected finite numbers; start a new session")))
+    })
+}
+
 /// A batch of sequences and the state a model carries for each. Cloning forks it.
 pub trait TokenSession: Clone {
     /// Number of sequences.
@@ -70,7 +81,7 @@ pub trait TokenSession: Clone {
     /// A session of the same model with `batch_size` rows and the state that [`tensors`](TokenSession::tensors) gave.
     ///
     /// # Errors
-    /// When a part is missing or has another shape.
+    /// When a part is missing, has another shape, or holds a number that is not finite.
     fn restore(&self, batch_size: usize, tensors: Vec<StateTensor>) -> Result<Self>;
 }
 

@@ -15,7 +15,7 @@ use minrnn_stream::PASS_STEPS;
 
 pub use activations::Sizes;
 pub use room::{Room, Source};
-pub use size::{Size, rounded};
+pub use size::{Size, of_file, rounded};
 pub use tape::{Long, Tape};
 
 use crate::model::Pass;

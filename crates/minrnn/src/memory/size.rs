@@ -92,11 +92,27 @@ pub fn rounded(bytes: u128) -> String {
     format!("{value:.digits$} {}", units[unit])
 }
 
+/// The bytes of a file, in decimal units: `812 bytes`, `14.2 kB`, `26.90 MB`.
+pub fn of_file(bytes: u64) -> String {
+    match bytes {
+        ..1000 => format!("{bytes} bytes"),
+        // What would be rounded to 1000.0 kB is a megabyte.
+        1000..999_950 => format!("{:.1} kB", bytes as f64 / 1e3),
+        _ => format!("{:.2} MB", bytes as f64 / 1e6),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_file_of_any_size_has_a_size_that_is_not_nothing() {
+        let told = [0, 999, 1000, 14_160, 999_949, 999_950, 26_900_000].map(of_file);
+        assert_eq!(told, ["0 bytes", "999 bytes", "1.0 kB", "14.2 kB", "999.9 kB", "1.00 MB", "26.90 MB"]);
+    }
 
     #[test]
     fn sizes_are_read_as_people_write_them() {

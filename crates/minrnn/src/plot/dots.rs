@@ -185,14 +185,16 @@ impl Dots {
         if !published && !without_model {
             return Ok(());
         }
-        let has_spread = self.has(|dot| dot.ours.is_some_and(|(_, reach)| reach.is_some()));
-        let name = if has_spread { "ours, 95 % interval" } else { "ours" };
-        if has_spread {
-            pen.line(&[(x - 9.0, y), (x + 9.0, y)], COLORS[0], 2)?;
+        if self.has(|dot| dot.ours.is_some()) {
+            let has_spread = self.has(|dot| dot.ours.is_some_and(|(_, reach)| reach.is_some()));
+            let name = if has_spread { "ours, 95 % interval" } else { "ours" };
+            if has_spread {
+                pen.line(&[(x - 9.0, y), (x + 9.0, y)], COLORS[0], 2)?;
+            }
+            pen.circle((x, y))?;
+            pen.words(name, (x + 15.0, y), 13, LEFT)?;
+            x += 15.0 + LETTER * name.chars().count() as f64 + 30.0;
         }
-        pen.circle((x, y))?;
-        pen.words(name, (x + 15.0, y), 13, LEFT)?;
-        x += 15.0 + LETTER * name.chars().count() as f64 + 30.0;
         if published {
             pen.diamond((x, y))?;
             pen.words("published", (x + 14.0, y), 13, LEFT)?;
@@ -291,6 +293,10 @@ mod tests {
         assert!(draw_dots("Ours", "loss", &[group(&[dot("minGRU", Some((0.1, None)), None)])], &[], directory.path(), "table2").unwrap());
         let drawn = svg(directory.path(), "table2");
         assert!(drawn.contains("minGRU") && !drawn.contains("published"));
+        // Nothing is named that is not there.
+        assert!(draw_dots("Theirs", "loss", &[group(&[dot("S4", None, Some((0.1, None)))])], &[], directory.path(), "table2").unwrap());
+        let drawn = svg(directory.path(), "table2");
+        assert!(drawn.contains("published") && !drawn.contains("ours"), "{drawn}");
         assert!(!draw_dots("", "", &[group(&dots[2..])], &[], directory.path(), "none").unwrap());
         assert!(!draw_dots("", "", &[], &[], directory.path(), "none").unwrap());
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);

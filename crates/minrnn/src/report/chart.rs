@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use super::escaped;
+use crate::html::escaped;
 use crate::plot::{label, linear};
 
 /// Most points of a line; a picture has no more pixels.

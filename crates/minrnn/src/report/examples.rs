@@ -1,8 +1,9 @@
 //! Single sequences: those whose class or number was missed most, and forecasts beside what came.
 
 use super::chart::{Chart, range};
-use super::escaped;
 use crate::data::table::Example;
+use crate::html::escaped;
+use crate::numbers::{Shortest, significant};
 
 /// Sequences of either kind that are shown.
 const MOST: usize = 12;
@@ -16,7 +17,7 @@ pub(super) fn labelled(examples: &[Example]) -> String {
             Some(sequence(name, column, values, &words))
         }
         Example::Measured { name, number, predicted, column, values } => {
-            let words = format!("<b>{}</b> is {number}, predicted {predicted:.6}", escaped(name));
+            let words = format!("<b>{}</b> is {}, predicted {}", escaped(name), Shortest(*number), significant(*predicted));
             Some(sequence(name, column, values, &words))
         }
         Example::Forecast { .. } => None,

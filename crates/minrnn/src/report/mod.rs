@@ -13,7 +13,8 @@ use minrnn_model::write_atomic;
 use crate::Result;
 use crate::checkpoint::parameter_count;
 use crate::counted::counted;
-use crate::data::table::{Cases, Confusion, Example, Measure, MeasureKind};
+use crate::data::table::{Cases, Confusion, Example, Measure, MeasureKind, left_out};
+use crate::html::escaped;
 use crate::train::{FinalReport, METRICS_FILE, Record, Trainer, duration, read_metrics};
 
 /// The page of a run, in its directory.
@@ -48,6 +49,7 @@ pub fn write_report(trainer: &Trainer, found: &FinalReport) -> Result<()> {
     notes.extend(trainer.told_of_start().map(|told| format!("{told}.")));
     notes.extend(found.temperature.map(|by| format!("Probabilities are calibrated on what was held out: logits divided by {by:.2}.")));
     notes.extend(found.spreads.iter().flat_map(|spreads| trainer.data().told_spreads(spreads)).map(|told| format!("The {told}.")));
+    notes.extend(left_out(&found.compared).into_iter().map(|told| format!("The {told}.")));
     let measures = match &found.compared[..] {
         [] => vec![loss_alone(trainer, found)],
         compared => compared.to_vec(),
@@ -137,9 +139,4 @@ fn section(heading: &str, content: String) -> String {
 
 fn paragraphs(lines: &[String]) -> String {
     lines.iter().map(|line| format!("<p class=\"note\">{}</p>\n", escaped(line))).collect()
-}
-
-/// `text` with what HTML would read as its own.
-pub(crate) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::escaped;
 use crate::data::table::{Confusion, Measure, Verdict};
+use crate::html::escaped;
 
 /// Classes beyond which a table of them is no help.
 const MOST_CLASSES: usize = 40;

@@ -1,6 +1,7 @@
 //! How long a table is learned from, and in how large batches, by how much there is of it.
 
 use super::train_config::TrainConfig;
+use crate::counted::counted;
 use crate::data::Extent;
 
 /// Sequences of a batch of short ones, and of one of long ones.
@@ -8,6 +9,8 @@ pub(super) const MOST_ROWS: usize = 32;
 const LEAST_ROWS: usize = 8;
 /// Steps beyond which a batch has fewer sequences.
 const MOST_STEPS: usize = 24_000;
+/// How many times as long as the mean the longest sequence may be before a batch has fewer sequences for its sake.
+const RAGGED: usize = 8;
 /// How often every sequence is learned from where there are many.
 const PASSES: u64 = 10;
 /// Updates of windows for each square root of a step: a single short series is soon known by heart, and thousands are not.
@@ -20,8 +23,11 @@ impl TrainConfig {
     pub(super) fn fit_to(&mut self, data: Extent) {
         let length = data.length.clamp(1, self.longest_window(data));
         if self.batch_size == 0 {
-            let room = (MOST_STEPS / length).clamp(LEAST_ROWS, MOST_ROWS);
-            self.batch_size = 1 << room.ilog2();
+            self.batch_size = rows(length);
+            if !data.in_windows {
+                let room = most_padded(length) / data.longest.max(1);
+                self.batch_size = self.batch_size.min(1 << room.max(1).ilog2());
+            }
         }
         if self.max_iterations == 0 {
             let of_update = (self.batch_size * self.accumulation * length) as u64;
@@ -31,6 +37,21 @@ impl TrainConfig {
             };
             self.max_iterations = wanted.clamp(data.least_updates, MOST_UPDATES.max(data.least_updates));
         }
+    }
+
+    /// What one sequence makes of the batches it is in, as a sentence, where it is so much longer than others of `data` that it decides what they take.
+    pub(super) fn told_of_longest(&self, data: Extent) -> Option<String> {
+        let (mean, longest) = (data.length, data.longest);
+        let rows = self.batch_size.max(rows(mean.max(1)));
+        if data.in_windows || longest <= RAGGED * mean || rows * longest <= RAGGED * MOST_STEPS {
+            return None;
+        }
+        let rows = self.batch_size;
+        let remedy = if rows > 1 { "cut it, or set train.batch_size" } else { "cut it where that is too much" };
+        Some(format!(
+            "the longest sequence has {longest} steps, the mean is {mean}: batches are padded to it, up to {} of {longest} steps each; {remedy}",
+            counted(rows, "sequence")
+        ))
     }
 
     fn longest_window(&self, data: Extent) -> usize {
@@ -43,22 +64,39 @@ impl TrainConfig {
     }
 }
 
+/// Sequences of a batch whose mean is `length` steps: a power of two.
+fn rows(length: usize) -> usize {
+    let room = (MOST_STEPS / length).clamp(LEAST_ROWS, MOST_ROWS);
+    1 << room.ilog2()
+}
+
+/// Steps, padding included, that a batch of such sequences may have.
+fn most_padded(length: usize) -> usize {
+    RAGGED * MOST_STEPS.max(rows(length) * length)
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
+    fn open() -> TrainConfig {
+        TrainConfig { batch_size: 0, max_iterations: 0, seq_len: 128, ..TrainConfig::default() }
+    }
+
     fn fitted(data: Extent) -> (usize, u64) {
-        let mut train = TrainConfig { batch_size: 0, max_iterations: 0, seq_len: 128, ..TrainConfig::default() };
+        let mut train = open();
         train.fit_to(data);
         (train.batch_size, train.max_iterations)
     }
 
     #[test]
     fn long_sequences_come_in_small_batches_and_many_are_learned_from_for_longer() {
-        let whole = |n: usize, length: usize| Extent { steps: n * length, length, in_windows: false, least_updates: 600 };
+        let whole = |n: usize, length: usize| Extent { steps: n * length, length, longest: length, in_windows: false, least_updates: 600 };
         assert_eq!([50, 750, 751, 1500, 1501, 100_000].map(|length| fitted(whole(40, length)).0), [32, 32, 16, 16, 8, 8]);
         assert_eq!([1, 40, 1920, 4000, 1 << 30].map(|n| fitted(whole(n, 50)).1), [600, 600, 600, 1250, 20_000]);
-        let windows = |n: usize, length: usize| Extent { steps: n * length, length, in_windows: true, least_updates: 100 };
+        let windows = |n: usize, length: usize| Extent { steps: n * length, length, longest: length, in_windows: true, least_updates: 100 };
         assert_eq!(
             [10, 2000, 1_000_000, 1 << 40].map(|length| fitted(windows(1, length))),
             [(32, 100), (32, 160), (32, 3600), (32, 20_000)]
@@ -67,9 +105,57 @@ mod tests {
 
     #[test]
     fn what_is_set_stays() {
-        let data = Extent { steps: 1 << 40, length: 1 << 20, in_windows: false, least_updates: 600 };
+        let data = Extent { steps: 1 << 40, length: 1 << 20, longest: 1 << 20, in_windows: false, least_updates: 600 };
         let mut train = TrainConfig { batch_size: 3, max_iterations: 7, ..TrainConfig::default() };
         train.fit_to(data);
         assert_eq!((train.batch_size, train.max_iterations), (3, 7));
+    }
+
+    #[test]
+    fn one_sequence_that_is_much_longer_than_all_others_makes_batches_smaller_and_is_told() {
+        let of = |length: usize, longest: usize, in_windows: bool| {
+            let data = Extent { steps: 61 * length, length, longest, in_windows, least_updates: 600 };
+            let mut train = open();
+            train.fit_to(data);
+            (train.batch_size, train.told_of_longest(data))
+        };
+        let (rows, told) = of(685, 40_000, false);
+        assert_eq!(rows, 4);
+        assert_eq!(
+            told.unwrap(),
+            "the longest sequence has 40000 steps, the mean is 685: batches are padded to it, up to 4 sequences of 40000 steps each; cut it, or \
+             set train.batch_size"
+        );
+        // One that has a batch to itself, and as many sequences of a batch as were asked for.
+        let (rows, told) = of(685, 400_000, false);
+        assert!(rows == 1 && told.unwrap().ends_with("up to 1 sequence of 400000 steps each; cut it where that is too much"));
+        let asked = TrainConfig { batch_size: 64, ..TrainConfig::default() };
+        assert!(
+            asked
+                .told_of_longest(Extent { steps: 61 * 685, length: 685, longest: 40_000, in_windows: false, least_updates: 600 })
+                .is_some()
+        );
+        // Short ones take little room however different they are, and windows are no longer than is set.
+        assert_eq!(of(30, 6000, false), (32, None));
+        assert_eq!(of(685, 40_000, true), (32, None));
+    }
+
+    proptest! {
+        #[test]
+        fn sequences_within_eight_times_the_mean_have_the_batches_of_equal_ones(length in 1..50_000usize, share in 0.0..1.0f64) {
+            let data = Extent { steps: 100 * length, length, longest: length, in_windows: false, least_updates: 600 };
+            let of_more = Extent { longest: length + (share * (7 * length) as f64) as usize, ..data };
+            let (mut equal, mut ragged) = (open(), open());
+            equal.fit_to(data);
+            ragged.fit_to(of_more);
+            prop_assert_eq!((&equal, ragged.told_of_longest(of_more)), (&ragged, None));
+        }
+
+        #[test]
+        fn a_padded_batch_has_a_bound(length in 1..50_000usize, longest in 1..1_000_000usize) {
+            let mut train = open();
+            train.fit_to(Extent { steps: 100 * length, length, longest, in_windows: false, least_updates: 600 });
+            prop_assert!(train.batch_size == 1 || train.batch_size * longest <= most_padded(length), "{}", train.batch_size);
+        }
     }
 }

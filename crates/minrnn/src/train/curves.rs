@@ -12,6 +12,8 @@ use crate::plot::{COLORS, DrawResult, GRID, INK, Picture, axis_label, range_of, 
 
 /// Pixels of the SVG.
 const SIZE: (u32, u32) = (960, 600);
+/// The largest loss, and the negative of the smallest, that is drawn as it is: sums and differences of such numbers are finite.
+const MAX_LOSS: f64 = 1e300;
 /// Points per line; more than the picture has pixels only make the file large.
 const MAX_POINTS: usize = 600;
 
@@ -59,10 +61,11 @@ impl Curves {
     fn new(records: &[Record], labels: CurveLabels<'_>) -> Option<Self> {
         let (mut train, mut test) = ([Points::new(), Points::new()], Points::new());
         let round = |iteration: u64| usize::from(labels.refit_at.is_some_and(|at| iteration > at));
+        let point = |iteration: u64, loss: f64| (iteration as f64, loss.clamp(-MAX_LOSS, MAX_LOSS));
         for record in records {
             match *record {
-                Record::Train { iteration, loss, .. } if loss.is_finite() => train[round(iteration)].push((iteration as f64, loss)),
-                Record::Eval { iteration, test_loss, .. } if test_loss.is_finite() => test.push((iteration as f64, test_loss)),
+                Record::Train { iteration, loss, .. } if loss.is_finite() => train[round(iteration)].push(point(iteration, loss)),
+                Record::Eval { iteration, test_loss, .. } if test_loss.is_finite() => test.push(point(iteration, test_loss)),
                 _ => {}
             }
         }
@@ -240,6 +243,9 @@ mod tests {
         assert!(drawn(&[eval(0, 0.0), eval(1, 0.0)]));
         assert!(drawn(&[train(1, 1e30), train(2, 1e-30), eval(2, f64::NAN)]));
         assert!(drawn(&[train(u64::MAX, -1.0)]));
+        assert!(drawn(&[train(1, 1e308), train(2, -1e308)]));
+        assert!(drawn(&[eval(0, f64::MIN), train(1, f64::MAX), eval(u64::MAX, f64::MAX), eval(u64::MAX, f64::MIN_POSITIVE)]));
+        assert!(drawn(&[train(u64::MAX, f64::MAX), train(u64::MAX - 1, f64::MAX)]));
     }
 
     #[test]

@@ -5,7 +5,9 @@
 //! * [`Request`]: an experiment and its data as a person asks for them.
 //! * [`Schedule`]: the learning rate of an iteration.
 //! * [`RunDir`]: the directory of a run and its checkpoints; [`find_checkpoint`] for those who only read.
+//! * [`differentiate`], [`Optimizer`]: what a loop of one's own is made of, with batches of one's own ([`MicroBatch`]).
 //! * [`evaluate`]: loss and accuracy of a model; [`evaluate_by_frequency`] and [`evaluate_length`] take them apart.
+//! * [`TextSize`]: a loss per token as bits per byte.
 //! * [`training_memory`]: how much memory a training will need.
 //! * [`Group`]: the processes of a training on several machines; [`Ranks`] connects them.
 //! * [`MetricsLog`], [`EventsFile`], [`draw_curves`]: the numbers of a run as lines, for TensorBoard, and as a picture.
@@ -13,6 +15,7 @@
 mod alike;
 mod amount;
 mod average;
+mod bits_per_byte;
 mod by_frequency;
 mod by_length;
 mod check;
@@ -50,8 +53,7 @@ mod train_config;
 mod trainer;
 mod untrained;
 
-pub use crate::counted::{counted, plural};
-pub use crate::suggestion::suggestion;
+pub use bits_per_byte::TextSize;
 pub use by_frequency::{FrequencyScore, evaluate_by_frequency, token_counts};
 pub use by_length::{LengthScore, evaluate_length};
 pub use config::{Expect, Experiment, MAX_EXPERIMENT_BYTES, Metric};

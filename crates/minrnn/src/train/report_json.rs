@@ -14,6 +14,7 @@ impl FinalReport {
             "scored": self.scored.to_string_lossy(),
             "iteration": self.iteration,
             "loss": self.fixed.loss,
+            "bits_per_byte": self.bits_per_byte,
             "accuracy": self.fixed.accuracy,
             "predictions": self.fixed.n_scored,
             "shortened_to": self.shortened_to,

@@ -1,6 +1,8 @@
 //! The run directory: one process at a time, a run that can be resumed or none, and checkpoints that are complete or absent.
 //!
-//! The experiment is written before anything else but the lock: a directory without it holds no run yet, and one with it can be resumed.
+//! The experiment is written before anything else of the run but the lock and tables that are kept for it: a directory without it holds no run
+//! yet, and one with it can be resumed. The lock says whether the directory was free when a run was started in it. Only then, or with a run, is
+//! what lies beside it the run's own; anything else is refused and stays as it is.
 //!
 //! A checkpoint is written as `checkpoints/iter-N.tmp/`, its digests last, synced, and renamed to `checkpoints/iter-N/`; only then the
 //! one-line files `checkpoints/last` and `checkpoints/best`, which hold such a name, are replaced; only then older ones are renamed to
@@ -9,7 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use minrnn_model::{CheckpointFiles, WRITING, create_directories, sync_directory, write_atomic};
@@ -21,45 +23,67 @@ use crate::{Error, Result, RunProblem};
 /// The resolved experiment in a run directory.
 pub const EXPERIMENT_FILE: &str = "experiment.toml";
 const LOCK: &str = "run.lock";
+/// What the lock's file holds where the directory was free when a run was started in it.
+const STARTED: &[u8] = b"a run of minrnn\n";
 /// How the names of directories end that are being written or removed.
 const UNFINISHED: &str = ".tmp";
 const REMOVED: &str = ".old.tmp";
 
 /// A run directory that this process alone writes to, until the value is dropped, or that it reads [`beside`](RunDir::beside) the one that does.
 ///
-/// A new one that is dropped before the run [began](Self::begin) or saved a checkpoint is taken away again.
+/// What it made is taken away again when it is dropped before the run [began](Self::begin) or saved a checkpoint; what was there before stays.
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
-    new: New,
+    new: Option<New>,
     // Held for its lock, which ends with the process, however it ends; none where another process of the same training has it.
-    _lock: Option<File>,
+    lock: Option<File>,
 }
 
-/// What was made for a run that has not begun.
+/// A run that has not begun.
+#[derive(Debug)]
+struct New {
+    /// What a start that was killed had made before.
+    before: Vec<String>,
+    /// Whether the directory itself was made for it.
+    with_directory: bool,
+}
+
+/// What the file of a lock says of the directory it lies in.
 #[derive(Debug, PartialEq)]
-enum New {
+enum Mark {
+    /// A run was started in it when it was free.
+    Started,
+    /// Nothing.
     Nothing,
-    Content,
-    Directory,
+    /// It is another program's.
+    Foreign,
 }
 
 impl RunDir {
     /// Makes the directory of a new run, with its parents.
     ///
     /// # Errors
-    /// When it already holds a run or other files, another process uses it, or it cannot be made.
+    /// When it already holds a run or other files, which then stay as they are, another process uses it, or it cannot be made.
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let is_made = !path.exists();
         create_directories(path).map_err(|source| Error::io("create the run directory", path, source))?;
+        let expect_free = || match (holds_no_run(path)?, foreign(path)?.into_iter().next()) {
+            (true, None) => Ok(()),
+            (true, Some(name)) => Err(Error::run(path, RunProblem::HoldsFiles(name))),
+            (false, _) => Err(Error::run(path, RunProblem::HoldsRun)),
+        };
         if !path.join(LOCK).exists() {
             // Before the lock is made: a directory that is refused stays as it is.
-            expect_free(path)?;
+            expect_free()?;
         }
         let mut run = Self::locked(path)?;
-        expect_free(path)?;
-        run.new = if is_made { New::Directory } else { New::Content };
+        expect_free()?;
+        if run.mark() == Mark::Foreign {
+            return Err(Error::run(path, RunProblem::HoldsFiles(LOCK.to_owned())));
+        }
+        run.start(New { before: Vec::new(), with_directory: is_made })?;
         run.clean()?;
         Ok(run)
     }
@@ -67,29 +91,40 @@ impl RunDir {
     /// Takes over the directory of an existing run to continue it, and removes what an interrupted write left behind.
     ///
     /// # Errors
-    /// When there is no such directory, it holds other files and no run, another process uses it, or it cannot be written.
+    /// When there is no such directory, it holds no run and files that no start of one made, another process uses it, or it cannot be written.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         if !path.is_dir() {
             return Err(Error::run(path, RunProblem::Missing));
         }
-        let names: Vec<String> = entries(path)?.into_iter().filter(|name| !name.starts_with(WRITING)).collect();
-        if let Some(name) = names.first()
-            && !names.iter().any(|name| [LOCK, EXPERIMENT_FILE, CHECKPOINTS].contains(&name.as_str()))
-        {
-            return Err(Error::run(path, RunProblem::NotARun(name.clone())));
+        let expect_own = |mark: Mark| {
+            let found = match mark {
+                Mark::Started => None,
+                Mark::Nothing => foreign(path)?.into_iter().next(),
+                Mark::Foreign => Some(LOCK.to_owned()),
+            };
+            match found {
+                Some(name) if holds_no_run(path)? => Err(Error::run(path, RunProblem::NotARun(name))),
+                _ => Ok(()),
+            }
+        };
+        if !path.join(LOCK).exists() {
+            // Before the lock is made, as for a new run.
+            expect_own(Mark::Nothing)?;
         }
         let mut run = Self::locked(path)?;
+        expect_own(run.mark())?;
         if holds_no_run(path)? {
-            run.new = New::Content;
+            run.start(New { before: foreign(path)?, with_directory: false })?;
         }
         run.clean()?;
         Ok(run)
     }
 
-    /// The directory of a run that another process of the same training has made or opened, and alone writes to.
+    /// The directory of a run that another process of the same training has made or opened, and alone writes to. The first process of a training
+    /// is refused with it.
     pub fn beside(path: impl AsRef<Path>) -> Self {
-        Self { path: path.as_ref().to_owned(), new: New::Nothing, _lock: None }
+        Self { path: path.as_ref().to_owned(), new: None, lock: None }
     }
 
     /// Writes the experiment of a run that has none yet, before anything else of the run: from then on whoever kills this process leaves a
@@ -108,7 +143,7 @@ impl RunDir {
     /// When it cannot be written.
     pub fn begin(&mut self, experiment: &str) -> Result<()> {
         write_atomic(self.file(EXPERIMENT_FILE), experiment.as_bytes())?;
-        self.new = New::Nothing;
+        self.new = None;
         Ok(())
     }
 
@@ -197,12 +232,38 @@ impl RunDir {
     fn locked(path: &Path) -> Result<Self> {
         let file = path.join(LOCK);
         let io = |source| Error::io("open the lock file", &file, source);
-        let lock = OpenOptions::new().create(true).truncate(false).write(true).open(&file).map_err(io)?;
+        let lock = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(&file).map_err(io)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), new: New::Nothing, _lock: Some(lock) }),
+            Ok(()) => Ok(Self { path: path.to_owned(), new: None, lock: Some(lock) }),
             Err(TryLockError::WouldBlock) => Err(Error::run(path, RunProblem::InUse)),
             Err(TryLockError::Error(source)) => Err(Error::io("lock", &file, source)),
         }
+    }
+
+    /// Whether this process alone writes to the directory.
+    pub(super) fn is_locked(&self) -> bool {
+        self.lock.is_some()
+    }
+
+    /// What the lock's file, which has just been opened, says.
+    fn mark(&self) -> Mark {
+        let mut found = Vec::new();
+        let read = self.lock.as_ref().map(|lock| lock.take(STARTED.len() as u64 + 1).read_to_end(&mut found));
+        match read {
+            Some(Ok(_)) if found == STARTED => Mark::Started,
+            // What a kill or a power failure leaves of it is cut or zeros.
+            Some(Ok(n)) if n <= STARTED.len() && found.iter().zip(STARTED).all(|(found, own)| [*own, 0].contains(found)) => Mark::Nothing,
+            _ => Mark::Foreign,
+        }
+    }
+
+    /// Notes in the lock that the directory was free, where it is, and that what is made from now on goes where the run does not begin.
+    fn start(&mut self, new: New) -> Result<()> {
+        let is_free = new.before.is_empty();
+        self.new = Some(new);
+        let Some(lock) = self.lock.as_mut().filter(|_| is_free) else { return Ok(()) };
+        let written = lock.rewind().and_then(|()| lock.write_all(STARTED)).and_then(|()| lock.sync_all());
+        written.map_err(|source| Error::io("write the lock file", self.path.join(LOCK), source))
     }
 
     /// Removes what an interrupted write or removal left behind.
@@ -212,10 +273,11 @@ impl RunDir {
         let complete = complete.into_iter().filter(|name| iteration_of(name).is_some()).map(|name| checkpoints.join(name));
         // A complete checkpoint may be given a file more.
         let parents: Vec<PathBuf> = [self.path.clone(), checkpoints.clone(), self.file(DATA_FOLDER)].into_iter().chain(complete).collect();
+        let of_checkpoint = |name: &str| name.split_once('.').is_some_and(|(stem, _)| iteration_of(stem).is_some());
         for parent in parents.iter().filter(|parent| parent.is_dir()) {
             for name in entries(parent)? {
-                let of_checkpoint = |name: &str| name.split_once('.').is_some_and(|(stem, _)| iteration_of(stem).is_some());
-                let is_unfinished = name.starts_with(WRITING) || name.ends_with(UNFINISHED) && of_checkpoint(&name);
+                let is_checkpoint = *parent == checkpoints && name.ends_with(UNFINISHED) && of_checkpoint(&name);
+                let is_unfinished = name.starts_with(WRITING) || is_checkpoint;
                 let left = parent.join(&name);
                 let removed = match is_unfinished {
                     true if left.is_dir() => fs::remove_dir_all(&left),
@@ -278,17 +340,27 @@ impl RunDir {
 
 impl Drop for RunDir {
     fn drop(&mut self) {
+        let Some(New { before, with_directory }) = &self.new else { return };
+        let is_made = |name: &str| !before.iter().any(|other| other == name);
         let checkpoints = self.file(CHECKPOINTS);
         // A directory with checkpoints in it does not go.
-        if self.new == New::Nothing || checkpoints.exists() && fs::remove_dir(&checkpoints).is_err() {
+        if checkpoints.exists() && !entries(&checkpoints).is_ok_and(|names| names.is_empty()) {
             return;
         }
-        let _ = fs::remove_dir_all(self.file(DATA_FOLDER));
-        // The experiment behind all that it makes a run of, the lock behind all that it protects.
-        for made in [TOKENIZER_FILE, EXPERIMENT_FILE, LOCK] {
-            let _ = fs::remove_file(self.file(made));
+        if is_made(CHECKPOINTS) {
+            let _ = fs::remove_dir(&checkpoints);
         }
-        if self.new == New::Directory {
+        if is_made(DATA_FOLDER) {
+            let _ = fs::remove_dir_all(self.file(DATA_FOLDER));
+        }
+        // The experiment behind all that it makes a run of, the lock behind all that it protects, or that is known by it.
+        for name in [TOKENIZER_FILE, EXPERIMENT_FILE].into_iter().filter(|name| is_made(name)) {
+            let _ = fs::remove_file(self.file(name));
+        }
+        if before.is_empty() {
+            let _ = fs::remove_file(self.file(LOCK));
+        }
+        if *with_directory {
             let _ = fs::remove_dir(&self.path);
         }
     }
@@ -307,29 +379,13 @@ pub fn run_of(checkpoint: impl AsRef<Path>) -> Result<PathBuf> {
 /// Whether nothing of a run is there: neither its experiment nor a checkpoint.
 fn holds_no_run(path: &Path) -> Result<bool> {
     let checkpoints = path.join(CHECKPOINTS);
-    Ok(!path.join(EXPERIMENT_FILE).exists()
-        && (!checkpoints.is_dir() || entries(&checkpoints)?.iter().all(|name| name.starts_with(WRITING) || name.ends_with(UNFINISHED))))
+    let is_own = |name: &String| iteration_of(name).is_some() || Pointer::ALL.iter().any(|pointer| name == pointer.file_name());
+    Ok(!path.join(EXPERIMENT_FILE).exists() && (!checkpoints.is_dir() || !entries(&checkpoints)?.iter().any(is_own)))
 }
 
-/// Refuses a directory with a run or other files in it.
-fn expect_free(path: &Path) -> Result<()> {
-    let names = entries(path)?;
-    // Versions before wrote the experiment last: a start that was killed left its data, beside an empty folder for checkpoints.
-    let killed_start: &[&str] = match names.iter().any(|name| name == CHECKPOINTS) && holds_no_run(path)? {
-        true => &[CHECKPOINTS, DATA_FOLDER, TOKENIZER_FILE],
-        false => &[],
-    };
-    let others: Vec<String> = names.into_iter().filter(|name| !killed_start.contains(&name.as_str())).collect();
-    if others.iter().any(|name| name == EXPERIMENT_FILE || name == CHECKPOINTS) {
-        return Err(Error::run(path, RunProblem::HoldsRun));
-    }
-    for name in others {
-        // What a start that was killed at once leaves behind.
-        if name != LOCK && !name.starts_with(WRITING) {
-            return Err(Error::run(path, RunProblem::HoldsFiles(name)));
-        }
-    }
-    Ok(())
+/// Names in the directory of what a start that is killed at once does not leave behind.
+fn foreign(path: &Path) -> Result<Vec<String>> {
+    Ok(entries(path)?.into_iter().filter(|name| name != LOCK && !name.starts_with(WRITING)).collect())
 }
 
 fn create_synced(directory: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
@@ -530,23 +586,103 @@ mod tests {
         assert_eq!(entries(&path).unwrap(), [EXPERIMENT_FILE, LOCK]);
     }
 
+    /// All below `directory`, by path; of files their content.
+    fn snapshot(directory: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+        let mut found = BTreeMap::new();
+        for name in entries(directory).unwrap() {
+            let path = directory.join(name);
+            if path.is_dir() {
+                found.extend(snapshot(&path));
+            }
+            found.insert(path.clone(), fs::read(&path).ok());
+        }
+        found
+    }
+
+    /// A folder of somebody's own, which looks as one in which a run was started.
+    fn project(path: &Path) {
+        fs::create_dir_all(path.join("data/raw")).unwrap();
+        fs::create_dir_all(path.join(CHECKPOINTS)).unwrap();
+        fs::write(path.join("data/raw/precious.csv"), "1,2").unwrap();
+        fs::write(path.join("data/iter-1.tmp"), "mine").unwrap();
+        fs::write(path.join("checkpoints/model.pt"), "mine").unwrap();
+        fs::write(path.join(TOKENIZER_FILE), "{}").unwrap();
+    }
+
     #[test]
-    fn the_rest_of_a_start_that_was_killed_before_its_experiment_gives_way() {
+    fn files_of_others_are_refused_and_stay_whatever_their_names_are() {
+        for names in [&[DATA_FOLDER][..], &[TOKENIZER_FILE], &[CHECKPOINTS], &[DATA_FOLDER, CHECKPOINTS, TOKENIZER_FILE]] {
+            for lock in [None, Some("")] {
+                let (_parent, path) = place();
+                project(&path);
+                for other in [DATA_FOLDER, CHECKPOINTS].into_iter().filter(|name| !names.contains(name)) {
+                    fs::remove_dir_all(path.join(other)).unwrap();
+                }
+                if !names.contains(&TOKENIZER_FILE) {
+                    fs::remove_file(path.join(TOKENIZER_FILE)).unwrap();
+                }
+                lock.iter().for_each(|text| fs::write(path.join(LOCK), text).unwrap());
+                let before = snapshot(&path);
+                let refused = RunDir::create(&path).unwrap_err().to_string();
+                assert!(refused.contains("expected a new or an empty directory for the run, found '"), "{names:?}: {refused}");
+                let refused = RunDir::open(&path).unwrap_err().to_string();
+                assert!(refused.contains("expected a run to resume, found other files such as '"), "{names:?}: {refused}");
+                assert!(snapshot(&path) == before, "{names:?}, lock {lock:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_lock_file_of_others_is_refused_and_stays() {
         let (_parent, path) = place();
-        let left = || {
-            fs::create_dir_all(path.join("data")).unwrap();
-            fs::create_dir_all(path.join(CHECKPOINTS)).unwrap();
-            fs::write(path.join("data/text.tokens"), "x").unwrap();
-            fs::write(path.join(TOKENIZER_FILE), "x").unwrap();
-            fs::write(path.join(LOCK), "").unwrap();
-        };
-        left();
-        RunDir::create(&path).unwrap().begin("x").unwrap();
+        fs::create_dir_all(&path).unwrap();
+        for text in ["4711\n", "a run of minrnn\nand more", "a run of somebody"] {
+            fs::write(path.join(LOCK), text).unwrap();
+            assert!(RunDir::create(&path).unwrap_err().to_string().contains("found 'run.lock' in it"), "{text}");
+            assert!(RunDir::open(&path).unwrap_err().to_string().contains("found other files such as 'run.lock'"), "{text}");
+            assert_eq!(fs::read_to_string(path.join(LOCK)).unwrap(), text);
+        }
+        // What a kill or a power failure leaves of our own.
+        for text in ["", "a run of", "a run\0\0\0", "\0\0\0\0"] {
+            fs::write(path.join(LOCK), text).unwrap();
+            let run = RunDir::create(&path).unwrap();
+            assert_eq!(fs::read(path.join(LOCK)).unwrap(), STARTED, "{text:?}");
+            drop(run);
+            assert!(entries(&path).unwrap().is_empty(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_killed_start_left_before_its_experiment_is_gone_on_with_and_stays_where_that_fails() {
+        let (_parent, path) = place();
+        fs::create_dir_all(path.join(DATA_FOLDER)).unwrap();
+        fs::write(path.join("data/table.arrows"), "x").unwrap();
+        fs::write(path.join(LOCK), STARTED).unwrap();
+        let before = snapshot(&path);
+        assert!(RunDir::create(&path).unwrap_err().to_string().contains("found 'data' in it"));
+        let run = RunDir::open(&path).unwrap();
+        run.announce("x").unwrap();
+        fs::write(run.file(TOKENIZER_FILE), "x").unwrap();
+        drop(run);
+        assert!(snapshot(&path) == before);
+        RunDir::open(&path).unwrap().begin("x").unwrap();
         assert!(RunDir::create(&path).unwrap_err().to_string().contains("already holds a run"));
-        fs::remove_dir_all(&path).unwrap();
-        left();
-        fs::create_dir(path.join("checkpoints/iter-10")).unwrap();
-        assert!(RunDir::create(&path).unwrap_err().to_string().contains("already holds a run"));
+    }
+
+    #[test]
+    fn only_what_has_the_name_of_an_unfinished_write_is_cleared_away() {
+        let (_parent, path) = place();
+        let run = RunDir::create(&path).unwrap();
+        save(&run, 10, true);
+        drop(run);
+        fs::create_dir(path.join(DATA_FOLDER)).unwrap();
+        for name in ["iter-5.tmp", "data/iter-5.tmp", "checkpoints/iter-5.tmp", "checkpoints/notes.tmp", "data/.writing-x"] {
+            fs::write(path.join(name), "").unwrap();
+        }
+        let run = RunDir::open(&path).unwrap();
+        assert_eq!(entries(&path).unwrap(), [CHECKPOINTS, DATA_FOLDER, "iter-5.tmp", LOCK]);
+        assert_eq!(entries(&run.file(DATA_FOLDER)).unwrap(), ["iter-5.tmp"]);
+        assert_eq!(names(&run), ["best", "iter-10", "last", "notes.tmp"]);
     }
 
     #[test]
@@ -599,6 +735,9 @@ mod tests {
         let (parent, path) = place();
         RunDir::create(&path).unwrap().begin("").unwrap();
         assert!(RunDir::create(&path).unwrap_err().to_string().contains("already holds a run"));
+        let (_other, without_experiment) = place();
+        fs::create_dir_all(without_experiment.join("checkpoints/iter-10")).unwrap();
+        assert!(RunDir::create(&without_experiment).unwrap_err().to_string().contains("already holds a run"));
         fs::write(parent.path().join("thesis.txt"), "").unwrap();
         assert!(RunDir::create(parent.path()).unwrap_err().to_string().contains("found 'runs' in it"));
         assert!(RunDir::open(parent.path().join("none")).unwrap_err().to_string().contains("no run directory to resume"));

@@ -1,6 +1,8 @@
 //! The learning rate as a function of the iteration.
 
+use super::settings::short;
 use super::train_config::{ScheduleKind, TrainConfig};
+use crate::counted::counted;
 
 /// Linear warm-up, then a constant or half a cosine: with s the iteration from 0, W the warm-up and S the horizon,
 ///
@@ -29,6 +31,21 @@ impl Schedule {
         Self { warmup: config.warmup.min(updates / 2), horizon: updates, ..Self::new(config) }
     }
 
+    /// That a training of `iterations` ends before the warm-up does, as a sentence, where it does.
+    pub(super) fn told_of_warmup(&self, iterations: u64) -> Option<String> {
+        let Self { warmup, lr, .. } = *self;
+        if warmup <= iterations {
+            return None;
+        }
+        let highest = self.lr(iterations.saturating_sub(1));
+        Some(format!(
+            "the learning rate rises for {} (train.warmup), and this training has {iterations}: it comes to {highest:.2e}, never to lr = {}; set \
+             train.warmup below train.max_iterations",
+            counted(warmup, "iteration"),
+            short(lr)
+        ))
+    }
+
     /// The learning rate of the update at `iteration`, counted from 0.
     pub fn lr(&self, iteration: u64) -> f64 {
         if iteration < self.warmup {
@@ -55,6 +72,17 @@ mod tests {
         let mut config = TrainConfig { lr: 1e-3, min_lr: 1e-4, warmup: 100, max_iterations: 5000, ..Default::default() };
         change(&mut config);
         Schedule::new(&config)
+    }
+
+    #[test]
+    fn a_training_that_ends_before_its_warm_up_is_told_how_far_the_rate_comes() {
+        let warmed_up = schedule(|config| (config.lr, config.warmup, config.max_iterations) = (2e-3, 50, 30));
+        assert_eq!(
+            warmed_up.told_of_warmup(30).unwrap(),
+            "the learning rate rises for 50 iterations (train.warmup), and this training has 30: it comes to 1.18e-3, never to lr = 0.002; set \
+             train.warmup below train.max_iterations"
+        );
+        assert_eq!([50, 51, 5000].map(|iterations| warmed_up.told_of_warmup(iterations)), [None, None, None]);
     }
 
     #[test]

@@ -1,16 +1,18 @@
 //! From the `[data]` section of an experiment to batches: what is trained on and what is scored.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use minrnn_model::{CheckpointFiles, ModelConfig, create_directories, hex, read_text, write_atomic};
+use minrnn_model::{CheckpointFiles, Forecaster, Layout, ModelConfig, create_directories, hex, read_text, write_atomic};
 
+use super::bits_per_byte::TextSize;
 use super::config::Experiment;
-use super::data_config::WindowSampling;
+use super::data_config::{Task, WindowSampling};
 use super::evaluate::Evaluation;
 use super::pointer::{Pointer, checkpoint};
 use super::start::Start;
 use crate::checkpoint::{TOKENIZER_FILE, load_table_task};
-use crate::data::table::{Comparison, Forecasting, Labelling, Spreads, TableTask};
+use crate::data::table::{Comparison, Forecasting, Labelling, Spreads, TableTask, TimeColumn};
 use crate::data::{
     BatchSource, EvaluationSet, Extent, FixedBatches, FullPass, IoKind, RandomWindows, SequenceTask, StatefulStream, TextData, TextPart,
     TokenFile, Tokenizer, encode_text, expect_lasting, text_sha256, train_tokenizer,
@@ -134,11 +136,13 @@ impl Data {
     /// # Errors
     /// When the experiment is about something else, or its table cannot be read.
     pub fn learned_forecasts(experiment: &Experiment, run: &Path) -> Result<Option<Forecasting>> {
+        let begun = begun_forecaster(experiment, run);
+        let experiment = begun.as_ref().map_or(Cow::Borrowed(experiment), |begun| in_order_of(begun, experiment));
         let (data, train) = (&experiment.data, &experiment.train);
         let Some(path) = data.path.as_deref() else { return Ok(None) };
         let others = [&data.table.validation, &data.table.test].into_iter().flatten().map(PathBuf::as_path);
         let is_there = std::iter::once(path).chain(others).all(Path::is_file);
-        if !is_there || read_text(run.join(TABLE_FILE), MAX_DIGESTS).ok() != file_digest(experiment)? {
+        if !is_there || read_text(run.join(TABLE_FILE), MAX_DIGESTS).ok() != file_digest(&experiment)? {
             return Ok(None);
         }
         Forecasting::open(path, &data.forecasting(train)?).map(Some)
@@ -190,6 +194,17 @@ impl Data {
         match self {
             Self::Text { tokenizer, .. } => Some(tokenizer),
             Self::Task(_) => None,
+        }
+    }
+
+    /// How long the test part of a text is.
+    ///
+    /// # Errors
+    /// When the tokens cannot be read. `Ok(None)` for tasks without text.
+    pub fn test_size(&self) -> Result<Option<TextSize>> {
+        match self {
+            Self::Text { text, tokenizer } => TextSize::of_part(text.test(), tokenizer).map(Some),
+            Self::Task(_) => Ok(None),
         }
     }
 
@@ -355,28 +370,41 @@ fn sequence_task(experiment: &Experiment, run: &Path) -> Result<Option<Box<dyn S
     data.task.spec().open.map(|open| open(data, train, run)).transpose()
 }
 
-/// The same of a run that has begun: with the season that its model was given where none is asked for, though the times may tell another one by now.
+/// The same of a run that has begun: in the order and with the season that its model was given where none is asked for, though the table may tell others
+/// by now.
 fn begun_task(experiment: &Experiment, run: &Path) -> Result<Option<Box<dyn SequenceTask>>> {
-    let task = sequence_task(experiment, run)?;
+    let Some(begun) = begun_forecaster(experiment, run) else { return sequence_task(experiment, run) };
+    let mut experiment = in_order_of(&begun, experiment);
+    let task = sequence_task(&experiment, run)?;
     let found = task.as_ref().and_then(|task| task.table_task());
     let (Some(TableTask::Forecast(found)), 0) = (found, experiment.data.forecast.season) else { return Ok(task) };
-    let Some(begun) = begun_season(run) else { return Ok(task) };
     // 0 would ask the times again, and 1 is the last value too.
-    let [begun, found] = [begun, found.season].map(|season| season.max(1));
+    let [begun, found] = [begun.season, found.season].map(|season| season.max(1));
     if begun == found {
         return Ok(task);
     }
-    let mut experiment = experiment.clone();
-    experiment.data.forecast.season = begun;
+    experiment.to_mut().data.forecast.season = begun;
     sequence_task(&experiment, run)
 }
 
-/// The season of the run's last checkpoint. One that is damaged tells none: whoever needs it will say so, and others of the run can be used.
-fn begun_season(run: &Path) -> Option<usize> {
+/// `experiment` with rows in the order of its file, where `begun` found no times in it: dates that are texts were not always seen in every format.
+fn in_order_of<'a>(begun: &Forecaster, experiment: &'a Experiment) -> Cow<'a, Experiment> {
+    let mut experiment = Cow::Borrowed(experiment);
+    if begun.time.is_none() && begun.layout == Layout::Long && TimeColumn::of_setting(&experiment.data.table.time) == TimeColumn::Found {
+        experiment.to_mut().data.table.time = String::new();
+    }
+    experiment
+}
+
+/// What the model of the run's last checkpoint forecasts. One that is damaged tells nothing: whoever needs it will say so, and others of the run can be used.
+fn begun_forecaster(experiment: &Experiment, run: &Path) -> Option<Forecaster> {
+    if experiment.data.task != Task::Forecast {
+        return None;
+    }
     let last = checkpoint(run, Pointer::Last).ok()??;
     let config = CheckpointFiles::open(&last).ok()?.config().ok()?;
     match load_table_task(&last, &config.model).ok()?? {
-        TableTask::Forecast(begun) => Some(begun.season),
+        TableTask::Forecast(begun) => Some(begun),
         _ => None,
     }
 }

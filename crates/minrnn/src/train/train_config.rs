@@ -76,7 +76,8 @@ impl Keep {
 pub struct TrainConfig {
     /// Steps per window T of a text, or of a sequence that is forecast; other tasks read whole sequences. Default 256.
     pub seq_len: usize,
-    /// Sequences per micro-batch B; of tables 0 stands for 32, and down to 8 where they are long. Default 64.
+    /// Sequences per micro-batch B; of tables 0 stands for 32, down to 8 where they are long, and fewer where one is much longer than
+    /// all others. Default 64.
     pub batch_size: usize,
     /// Micro-batches averaged into one update. Default 1.
     pub accumulation: usize,
@@ -84,7 +85,7 @@ pub struct TrainConfig {
     pub max_iterations: u64,
     /// The highest learning rate. Default 1e-3.
     pub lr: f64,
-    /// The learning rate at the end of the cosine. Default 1e-4.
+    /// The learning rate at the end of the cosine; where `lr` alone is set, at most that. Default 1e-4.
     pub min_lr: f64,
     /// Iterations over which the learning rate rises to `lr`. Default 100.
     pub warmup: u64,

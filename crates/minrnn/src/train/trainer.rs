@@ -34,7 +34,7 @@ use crate::model::{AnyModel, SequenceModelState};
 use crate::nn::Mode;
 use crate::ops::with_precision;
 use crate::rng::{Purpose, substream};
-use crate::{Error, Result};
+use crate::{Error, Result, RunProblem};
 pub use final_report::{FinalReport, final_batches};
 
 /// What happened in one update.
@@ -119,10 +119,13 @@ impl Trainer {
     /// others read [`beside`](RunDir::beside) it. Each takes its share of the micro-steps of every update, and all have the same weights.
     ///
     /// # Errors
-    /// On every process, as [`new`](Self::new) on any of them, when the processes would not compute the same, or when the micro-steps cannot be
-    /// shared out among them.
+    /// On every process, as [`new`](Self::new) on any of them, when the first one has neither made nor opened its run directory, when the processes
+    /// would not compute the same, or when the micro-steps cannot be shared out among them.
     pub fn among(experiment: Experiment, run: RunDir, group: Group) -> Result<Self> {
         let last = group.tell(|| {
+            if !run.is_locked() {
+                return Err(Error::run(run.path(), RunProblem::NotOpened));
+            }
             experiment.validate()?;
             // Seen before anything is trained: with these damaged nothing could be saved.
             Pointer::ALL.iter().try_for_each(|&pointer| read_pointer(run.path(), pointer).map(|_| ()))?;
@@ -158,7 +161,11 @@ impl Trainer {
         }
         experiment.expect_room_for(data.longest())?;
         let memory = training_memory_of(&experiment, &experiment.model, data.longest())?;
-        memory.expect_room(experiment.train.memory_limit)?;
+        let told_of_longest = || data.extent().and_then(|extent| experiment.train.told_of_longest(extent));
+        memory.expect_room(experiment.train.memory_limit).map_err(|error| match (error, told_of_longest()) {
+            (Error::Memory(sentence), Some(longest)) => Error::Memory(format!("{sentence}; {longest}")),
+            (error, _) => error,
+        })?;
         let device = experiment.train.device.open()?.autodiff();
         let model = first_model(&experiment, &data, run.path(), &device)?;
         let mut trainer = Self {
@@ -214,6 +221,13 @@ impl Trainer {
     /// The memory that the training needs.
     pub fn memory(&self) -> &Estimate {
         &self.memory
+    }
+
+    /// What whoever starts the training should know of how it will go, in sentences: a sequence that decides how large batches are, and a learning
+    /// rate that is never reached.
+    pub fn told_of_course(&self) -> Vec<String> {
+        let of_longest = self.data.extent().and_then(|extent| self.experiment.train.told_of_longest(extent));
+        of_longest.into_iter().chain(self.schedule.told_of_warmup(self.experiment.train.max_iterations)).collect()
     }
 
     /// Counters of the run.
@@ -369,7 +383,8 @@ impl Trainer {
         goal > 0.0 && self.data.is_scored_by_accuracy() && best.is_some_and(|accuracy| accuracy >= goal - 1e-12)
     }
 
-    /// One update: `accumulation` micro-steps, their mean gradient clipped, one step of the optimiser.
+    /// One update: `accumulation` micro-steps, their mean gradient clipped, one step of the optimiser. It knows no end: whoever makes more updates than
+    /// `max_iterations` has to raise that to open the run again.
     ///
     /// # Errors
     /// When the loss or a gradient is not finite (parameters and moments are as before then) or data cannot be read.

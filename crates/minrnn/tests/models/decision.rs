@@ -250,8 +250,9 @@ fn a_deployed_policy_plays_the_same_episodes() {
     for mixer in MixerKind::ALL {
         let policy = Policy { config: config(*mixer), encoding: encoding.clone(), model: policy(*mixer, &Device::flex()) };
         let directory = tempfile::tempdir().unwrap();
-        policy.save(directory.path()).unwrap();
-        let deployed = Deployed::load(directory.path()).unwrap();
+        let saved = directory.path().join("policy");
+        policy.save(&saved).unwrap();
+        let deployed = Deployed::load(&saved).unwrap();
         let windows = [LeftPadding::Seen, LeftPadding::Cut].map(|padding| Memory::Window { context: 7, padding });
         for memory in [Memory::Carried, windows[0], windows[1]] {
             let rollout = Rollout { target_return: 60.0, memory, seed: 3 };

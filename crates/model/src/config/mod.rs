@@ -179,6 +179,22 @@ impl Default for ModelConfig {
 }
 
 impl ModelConfig {
+    /// The configuration of a layer of width D = `d_model` in a network of one's own, which no model is around.
+    ///
+    /// It is as valid as that of a whole model: `mixer` names the cell, and its own keys are set beside it. All others keep their defaults, but for what a
+    /// single layer sees nothing of: one number is read, one is predicted, and there is one block. Where several such layers are stacked, `n_layers`
+    /// says how many, which some initial values and `forget_floor` depend on.
+    ///
+    /// ```
+    /// # use minrnn_model::{MixerKind, ModelConfig};
+    /// let layer = ModelConfig { mixer: MixerKind::MinLstm, expansion: 1.0, ..ModelConfig::of_layer(16) }.checked()?;
+    /// assert_eq!(layer.d_inner(), 16);
+    /// # Ok::<(), minrnn_model::Error>(())
+    /// ```
+    pub fn of_layer(d_model: usize) -> Self {
+        Self { input_width: 1, n_outputs: 1, d_model, n_layers: 1, ..Self::default() }
+    }
+
     /// The time-mixing layer of block `layer`.
     pub fn mixer_at(&self, layer: usize) -> MixerKind {
         if self.mixers.is_empty() { self.mixer } else { self.mixers[layer % self.mixers.len()] }
@@ -338,6 +354,15 @@ mod tests {
         assert_eq!(valid().d_inner().unwrap(), 256);
         assert_eq!(valid().d_ff().unwrap(), 512);
         assert!(ModelConfig::default().validate().unwrap_err().to_string().contains("vocab_size"));
+    }
+
+    #[test]
+    fn a_layer_of_any_mixer_needs_no_vocabulary() {
+        for &mixer in MixerKind::ALL {
+            let layer = ModelConfig { mixer, ..ModelConfig::of_layer(64) }.checked().unwrap();
+            assert_eq!((layer.d_model, layer.d_inner()), (64, 128), "{mixer}");
+        }
+        assert!(ModelConfig::of_layer(0).validate().unwrap_err().to_string().contains("d_model must be between 1 and"));
     }
 
     #[test]

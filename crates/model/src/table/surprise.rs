@@ -1,7 +1,9 @@
 //! How surprising a number is under a forecast of its quantiles.
 //!
 //! ```text
-//! q[i]      the quantile of level τ[i], i = 0 … m, rising
+//! q[i]      the quantile of level τ[i], i = 0 … m, in order, and g = 10⁻³ apart at least:
+//!           ← max(q[i], q[i − 1] + g)                          above the one in the middle, from it on
+//!           ← min(q[i], q[i + 1] − g)                          below it
 //! z[i]      = (τ[i + 1] − τ[i]) / (q[i + 1] − q[i])            the density between two quantiles
 //! p(y)      = z[i]                                             q[i] ≤ y < q[i + 1]
 //!           = z[0] · exp(−(q[0] − y) · z[0] / τ[0])            y < q[0]
@@ -11,7 +13,8 @@
 //!
 //! The distribution function is linear between the quantiles, and behind the outermost the density falls exponentially from the value that it
 //! has beside them, so that τ[0] and 1 − τ[m] lie there: a density (Quiñonero-Candela et al. 2006, "Evaluating Predictive Uncertainty Challenge";
-//! Cannon 2011). Numbers are taken as the model sees them, so that series of any size compare.
+//! Cannon 2011). Numbers are taken as the model sees them, in deviations of what it was trained on, so that series of any size compare; g is in
+//! these too.
 
 use alloc::vec::Vec;
 

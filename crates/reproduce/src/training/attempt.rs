@@ -52,10 +52,7 @@ pub(super) fn carry_out(
     let mut follower =
         Follower::new(&attempt.copy, &attempt.directory, trainer.experiment(), trainer.progress(), by_accuracy, before, origin.clone())?;
     match train(&mut trainer, &mut follower, host, stop)? {
-        Ending::Stopped => {
-            follower.copy_run()?;
-            Ok(attempt.copy.read()?.map_or(Run::Open, |begun| Run::Begun(Box::new(begun))))
-        }
+        Ending::Stopped => attempt.left_open(follower),
         ending => {
             host.notice(Notice::Ended(ending, &trainer));
             attempt.conclude(trainer, follower, ending, origin, stop)
@@ -99,13 +96,19 @@ impl Attempt<'_> {
     fn prepare(&self, experiment: &Experiment) -> Result<Prepared> {
         let Self { training, options, directory, copy } = self;
         let other_text = other_text(directory, training, options)?.map(|problem| Error::folder(directory, problem));
-        let other = misfit(directory, experiment)?.or(other_text);
-        let other_copy = misfit(copy.path(), experiment)?;
-        if let Some(misfit) = other.or(other_copy) {
-            if !options.replace {
-                return Err(misfit);
-            }
+        let (other, other_copy) = (misfit(directory, experiment)?, misfit(copy.path(), experiment)?);
+        // A copy does not say what text it learned, so it goes with the run that does.
+        let goes = other.is_some() || other_text.is_some();
+        let copy_goes = other_copy.is_some() || other_text.is_some();
+        if let Some(misfit) = other.or(other_text).or(other_copy)
+            && !options.replace
+        {
+            return Err(misfit);
+        }
+        if copy_goes {
             copy.remove()?;
+        }
+        if goes {
             remove(directory, "replaced")?;
         }
         training_memory(experiment)?.expect_room(experiment.train.memory_limit)?;
@@ -127,16 +130,22 @@ impl Attempt<'_> {
         Ok(Prepared::Over(Box::new(outcome)))
     }
 
+    /// Copies a run that was stopped, so that it goes on from there, and says how far it is.
+    fn left_open(&self, mut follower: Follower) -> Result<Run> {
+        follower.copy_run()?;
+        Ok(self.copy.read()?.map_or(Run::Open, |begun| Run::Begun(Box::new(begun))))
+    }
+
     /// Scores what was trained, and keeps that in place of what going on took; the run stays open where `stop` is raised meanwhile.
     fn conclude(&self, trainer: Trainer, mut follower: Follower, ending: Ending, origin: Origin, stop: &AtomicBool) -> Result<Run> {
         let Self { training, options, directory, copy } = self;
-        let Some(report) = trainer.final_report(stop)? else { return Ok(Run::Open) };
+        let Some(report) = trainer.final_report(stop)? else { return self.left_open(follower) };
         let log = read_metrics(directory.join(METRICS_FILE))?;
         let experiment = trainer.experiment();
-        let Some(lengths) = by_length(experiment, &report.checkpoint, stop)? else { return Ok(Run::Open) };
+        let Some(lengths) = by_length(experiment, &report.checkpoint, stop)? else { return self.left_open(follower) };
         let is_solved = ending == Ending::Solved;
         let Some(longer) = longer(experiment, &report.checkpoint, if is_solved { &training.longer } else { &[] }, stop)? else {
-            return Ok(Run::Open);
+            return self.left_open(follower);
         };
         let stretches = match follower.all_stretches(trainer.progress().iteration) {
             [_] => Vec::new(),

@@ -1,8 +1,10 @@
 //! A target's results as a table of one line for each row, column and metric.
 
+use std::collections::BTreeSet;
+
 use minrnn::csv::quoted;
 
-use crate::{Filled, Grid, Run};
+use crate::{Filled, Grid, Outcome, Run};
 
 const HEADING: [&str; 21] = [
     "target",
@@ -78,13 +80,13 @@ pub fn csv(grid: &Grid) -> String {
     text
 }
 
+/// The commits of all machines and programs that a cell was made by, each once.
 fn commit(cell: &Filled) -> String {
     match cell {
         Filled::Timed(Some(line)) => line.commit.clone(),
         cell => {
-            let mut commits: Vec<&str> = cell.outcomes().map(|outcome| outcome.origin.commit.as_str()).collect();
-            commits.dedup();
-            commits.join(" ")
+            let commits: BTreeSet<&str> = cell.outcomes().flat_map(Outcome::origins).map(|origin| origin.commit.as_str()).collect();
+            commits.into_iter().collect::<Vec<_>>().join(" ")
         }
     }
 }
@@ -111,6 +113,8 @@ fn line(fields: &[String]) -> String {
 mod tests {
     use super::super::tests::{grid, target};
     use super::*;
+    use crate::outcome::tests::outcome;
+    use crate::{Origin, Stretch};
 
     #[test]
     fn every_row_column_and_metric_has_a_line() {
@@ -123,5 +127,18 @@ mod tests {
         assert!(text.contains("RWKV-5,one,accuracy-percent,50.0,50,,,,,,0,,,,,,,49.5 ± 1.0,there is no code of it here\n"), "{text}");
         assert!(text.contains("t,cpu,always the same answer,one,accuracy-percent,,,,7.14285714285714"), "{text}");
         assert_eq!(text.matches("t,cpu,").count(), 13);
+    }
+
+    #[test]
+    fn the_commits_of_all_stretches_and_seeds_stand_there_once() {
+        let made = |seed, commits: &[&str]| {
+            let outcome = outcome(seed, 0.9);
+            let mut origins = commits.iter().map(|&commit| Origin { commit: commit.to_owned(), ..outcome.origin.clone() });
+            let origin = origins.next_back().unwrap();
+            let stretches = origins.map(|origin| Stretch { origin, from: 0, to: 10 }).collect();
+            (seed, Run::Done(Box::new(Outcome { origin, stretches, ..outcome })))
+        };
+        let cell = Filled::Trained(vec![made(1, &["b", "a"]), made(2, &["c"]), made(3, &["a"])]);
+        assert_eq!(commit(&cell), "a b c");
     }
 }

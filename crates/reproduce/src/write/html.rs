@@ -1,31 +1,38 @@
 //! `index.html` of the results folder: every page on one, for a browser.
 
+use std::path::Path;
+
+use minrnn::html::escaped;
 use minrnn_model::{read_text, write_atomic};
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
-use crate::folder::Folder;
-use crate::{Error, Result, Scale, catalog};
+use crate::folder::{Folder, is_file};
+use crate::{Result, Scale, catalog};
 
 /// Far more than a page has.
 const MAX_PAGE: u64 = 1 << 24;
 
 const STYLE: &str = include_str!("style.css");
 
-/// Writes every target's page that lies in `folder`, one below the other.
+/// Writes every target's page that lies in `folder`, one below the other; in place of a damaged one it says so.
 ///
 /// # Errors
-/// When a page cannot be read or the file not be written.
+/// When the disk refuses.
 pub fn write_html(folder: &Folder, scale: Scale) -> Result<()> {
     let title = format!("Results of minrnn reproduce at scale {}", scale.name());
     let (mut list, mut sections) = (String::new(), String::new());
     for target in catalog::all()? {
-        let path = folder.file(&target.name, "md");
-        if !path.exists() {
-            continue;
-        }
-        let page = read_text(&path, MAX_PAGE).map_err(|error| Error::Library(error.into()))?;
-        list += &format!("<a href=\"#{}\">{}</a>\n", target.name, escaped(&target.title));
-        sections += &format!("<section id=\"{}\">\n{}</section>\n", target.name, rendered(&page));
+        let name = &target.name;
+        let content = match page(&folder.file(name, "md")) {
+            Ok(Some(page)) => rendered(&page),
+            Ok(None) => continue,
+            Err(error) if error.is_wrong_input() => {
+                format!("<p>{name}.md is damaged; writing the pages of {name} anew replaces it.</p>\n")
+            }
+            Err(error) => return Err(error),
+        };
+        list += &format!("<a href=\"#{name}\">{}</a>\n", escaped(&target.title));
+        sections += &format!("<section id=\"{name}\">\n{content}</section>\n");
     }
     let style = STYLE.trim();
     let text = format!(
@@ -33,6 +40,11 @@ pub fn write_html(folder: &Folder, scale: Scale) -> Result<()> {
          <title>{title}</title>\n<style>\n{style}\n</style>\n</head>\n<body>\n<h1>{title}</h1>\n<nav>\n{list}</nav>\n{sections}</body>\n</html>\n"
     );
     Ok(write_atomic(folder.file("index", "html"), text.as_bytes())?)
+}
+
+/// The page at `path`; none where there is no file.
+fn page(path: &Path) -> Result<Option<String>> {
+    Ok(if is_file(path)? { Some(read_text(path, MAX_PAGE)?) } else { None })
 }
 
 /// A page as HTML, its headings a level lower and its tables in boxes of their own, which scroll.
@@ -57,10 +69,6 @@ fn rendered(page: &str) -> String {
 
 fn lower(level: HeadingLevel) -> HeadingLevel {
     HeadingLevel::try_from(level as usize + 1).unwrap_or(HeadingLevel::H6)
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

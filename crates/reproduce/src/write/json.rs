@@ -21,7 +21,7 @@ pub fn json(grid: &Grid) -> Value {
         "command": grid.command,
         "origins": grid.origins(),
         "settings": target.effort(grid.scale).settings,
-        "notes": target.notes,
+        "notes": target.notes.iter().chain(&target.effort(grid.scale).notes).collect::<Vec<_>>(),
         "baselines": grid.baselines,
         "orders": orders,
         "runs": { "done": grid.progress().0, "of": grid.progress().1 },
@@ -92,5 +92,6 @@ mod tests {
         assert_eq!(value["cells"][1]["runs"][0]["failed"], "the loss\nis not finite");
         assert_eq!(value["cells"][2]["quoted"], "there is no code of it here");
         assert_eq!(value["origins"][0]["commit"], "abc1234");
+        assert_eq!(value["notes"], json!(["A note.", "A note of this scale."]));
     }
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use minrnn::memory::rounded;
-use minrnn::train::{counted, duration, plural};
+use minrnn::train::duration;
+use minrnn::words::{counted, plural};
 
 use crate::unfinished::Begun;
 use crate::{End, Filled, Grid, Metric, Origin, Outcome, Run, Scale, Summary, Verdict, Work};
@@ -148,7 +149,9 @@ fn order(grid: &Grid, metric: Metric) -> String {
     let Some(order) = grid.order(metric) else { return String::new() };
     format!(
         "\n**Published order: {}.** Of the {} pairs of rows in a column whose published numbers differ, ours keep the order of {}, break that \
-         of {}, and leave {} undecided (the 95 % interval of the difference holds 0, or there are not two seeds of each).\n",
+         of {}, and leave {} undecided. Kept: they differ in the same direction, beyond the 95 % interval of their difference. Broken: in the other \
+         direction, by more than chance alone would in 5 % of such tables (Holm's correction for the number of pairs). Undecided: neither, or there \
+         are not two seeds of each.\n",
         order.verdict(),
         order.pairs(),
         order.kept,

@@ -61,6 +61,7 @@ pub(crate) mod tests {
             [cpu]
             seeds = 2
             settings = ["d_model=8"]
+            notes = ["A note of this scale."]
             [[columns]]
             label = "one"
             [[columns]]

@@ -188,7 +188,7 @@ fn curves(grid: &Grid, y_label: &str, value: impl Fn(&Point) -> Option<f64>) -> 
             } else {
                 Vec::new()
             },
-            published: if outcomes.is_empty() { Vec::new() } else { published(row) },
+            published: published(row),
         }
     };
     Panel {
@@ -236,6 +236,23 @@ mod tests {
         second.lengths.pop();
         assert_eq!(by_length(&[&first, &second]), [(8.0, 1.0, 1.0, 1.0)]);
         assert!(by_length(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_published_loss_is_drawn_where_nothing_was_run_too() {
+        let text = "name = \"t\"\ntitle = \"A figure\"\nsource = \"A paper\"\nmetrics = [\"loss\", \"best-iteration\"]\n\
+                    show = \"loss-curves\"\n[[columns]]\nlabel = \"\"\n[[rows]]\nlabel = \"Mamba\"\npublished.loss = [\"1.575\"]\n\
+                    published.best-iteration = [\"400\"]\n";
+        let target: crate::Target = toml::from_str(text).unwrap();
+        let cells = vec![vec![Filled::Trained(vec![(1, crate::Run::Open)])]];
+        let grid = Grid { cells, ..Grid::empty(&target, crate::Scale::Cpu, String::new()) };
+        let panel = curves(&grid, "loss", |point| Some(point.loss));
+        assert!(panel.series[0].points.is_empty());
+        assert_eq!(panel.series[0].published, [(400.0, 1.575)]);
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = Folder::open(scratch.path(), crate::Scale::Cpu).unwrap();
+        assert!(draw(&grid, &folder).unwrap());
+        assert!(std::fs::read_to_string(folder.file("t", "svg")).unwrap().contains("Mamba"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::io::{Write, stdout};
 
 use anyhow::Context;
-use minrnn::train::counted;
+use minrnn::words::counted;
 use minrnn_bench::{Line, SCAN};
 
 /// Prints lines as they come.

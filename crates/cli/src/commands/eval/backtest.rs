@@ -7,7 +7,8 @@ use anyhow::Context;
 use minrnn::data::expect_lasting;
 use minrnn::data::table::{Backtest, Forecaster, MeasureKind, Origin, Origins, TableTask, read_series};
 use minrnn::deployed::{self, Deployed};
-use minrnn::train::{Data, Experiment, counted, find_scored, has_learned_all, run_of};
+use minrnn::train::{Data, Experiment, find_scored, has_learned_all, run_of};
+use minrnn::words::counted;
 use minrnn_model::CheckpointFiles;
 use serde_json::json;
 

@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context;
 use minrnn::data::TextData;
 use minrnn::model::SequenceModel;
-use minrnn::train::{Evaluation, Experiment, FrequencyScore, counted, evaluate_by_frequency, full_pass, token_counts};
+use minrnn::train::{Evaluation, Experiment, FrequencyScore, evaluate_by_frequency, full_pass, token_counts};
+use minrnn::words::counted;
 
 use crate::exit::ExitCode;
 use crate::failure::NO_STDOUT;

@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context;
 use minrnn::data::FormalTask;
 use minrnn::model::SequenceModel;
-use minrnn::train::{Experiment, LengthScore, Task, counted, evaluate_length};
+use minrnn::train::{Experiment, LengthScore, Task, evaluate_length};
+use minrnn::words::counted;
 
 use crate::exit::ExitCode;
 use crate::failure::{NO_STDOUT, WrongInput};

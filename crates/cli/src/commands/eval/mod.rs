@@ -11,16 +11,18 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use minrnn::checkpoint::{LoadedModel, load_any_model, load_table_task};
-use minrnn::data::table::{Comparison, TableTask, read_series};
+use minrnn::data::table::{Comparison, TableTask, left_out, read_series};
 use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, SequenceTask, TextPart, Tokenizer, expect_lasting};
 use minrnn::deployed::{self, Deployed, InsideFiles, InsideInputs, Score};
 use minrnn::model::AnyModel;
+use minrnn::numbers::significant;
 use minrnn::predict::predict;
 use minrnn::rng::Purpose;
 use minrnn::train::{
-    Data, Evaluation, Experiment, FINAL_BATCHES, Group, compare, counted, evaluation_memory, find_checkpoint, find_scored, full_pass,
+    Data, Evaluation, Experiment, FINAL_BATCHES, Group, TextSize, compare, evaluation_memory, find_checkpoint, find_scored, full_pass,
     run_of,
 };
+use minrnn::words::counted;
 use minrnn_model::ModelConfig;
 
 use crate::device::DeviceArg;
@@ -135,7 +137,7 @@ fn score(args: &Args, group: &Group, stop: &AtomicBool) -> anyhow::Result<ExitCo
     if group.agree_all(Ok(found.is_none()))?.contains(&true) {
         return Ok(stopped());
     }
-    let Some(Sets { sets, mut comparison, told }) = found else { return Ok(stopped()) };
+    let Some(Sets { sets, size, mut comparison, told }) = found else { return Ok(stopped()) };
     if group.is_first() {
         print_model(checkpoint, args.json)?;
         if let Some(data) = &args.data {
@@ -148,7 +150,7 @@ fn score(args: &Args, group: &Group, stop: &AtomicBool) -> anyhow::Result<ExitCo
         let checked = loaded.expect_finite(args, name, &evaluation, stop);
         ranks::agree(group, checked)?;
         if group.is_first() {
-            print(name, &evaluation, args.json).context(NO_STDOUT)?;
+            print(name, &evaluation, size, args.json).context(NO_STDOUT)?;
         }
     }
     if let Some(comparison) = comparison.filter(|_| group.is_first()) {
@@ -183,6 +185,8 @@ struct Loaded {
 /// What is scored.
 struct Sets {
     sets: Vec<(&'static str, Box<dyn EvaluationSet>)>,
+    /// Of a text.
+    size: Option<TextSize>,
     comparison: Option<Box<dyn Comparison>>,
     /// What is said of the table before it is scored.
     told: Vec<String>,
@@ -213,10 +217,10 @@ impl Loaded {
         let of_task = |name, data: &Data, told| -> anyhow::Result<Option<Sets>> {
             self.expect_room(args, data.longest())?;
             let set = data.fixed_batches(&self.experiment, args.batches(), Purpose::TestData)?;
-            Ok(Some(Sets { sets: vec![(name, set)], comparison: data.comparison(Purpose::TestData), told }))
+            Ok(Some(Sets { sets: vec![(name, set)], size: None, comparison: data.comparison(Purpose::TestData), told }))
         };
-        let without_measures = |sets| Sets { sets, comparison: None, told: Vec::new() };
-        let of_text = |part| text_sets(part, &self.experiment, args.batches());
+        let without_measures = |sets| Sets { sets, size: None, comparison: None, told: Vec::new() };
+        let of_text = |part, tokenizer| text_sets(part, tokenizer, &self.experiment, args.batches());
         let data = args.data.as_deref().map(input::path);
         match (data, self.tokenizer.clone()) {
             (Some(path), _) if let Some(task) = self.table_task.clone() => {
@@ -228,8 +232,8 @@ impl Loaded {
             (Some(path), Some(tokenizer)) => {
                 let (shown, tokens) = (format!("'{}'", path.display()), folder.to_owned());
                 let read = move || Data::test_text(&path, tokenizer, &tokens);
-                let Some((part, _)) = interrupt::unless_stopped(stop, read).transpose()? else { return Ok(None) };
-                tokens::expect_two(part.len()).and_then(|()| of_text(part)).map(Some).context(shown)
+                let Some((part, tokenizer)) = interrupt::unless_stopped(stop, read).transpose()? else { return Ok(None) };
+                tokens::expect_two(part.len()).and_then(|()| of_text(part, &tokenizer)).map(Some).context(shown)
             }
             (Some(path), None) if self.experiment.data.task.reads_a_folder() => {
                 let mut experiment = self.experiment.clone();
@@ -244,7 +248,7 @@ impl Loaded {
                 Err(WrongInput(sentence.to_owned()).into())
             }
             (None, _) => match Data::open(&self.experiment, &run_of(&self.checkpoint)?)? {
-                Data::Text { text, .. } => of_text(text.test().clone()).map(Some),
+                Data::Text { text, tokenizer } => of_text(text.test().clone(), &tokenizer).map(Some),
                 data @ Data::Task(_) => of_task(if data.has_parts() { "test part" } else { "fixed batches" }, &data, Vec::new()),
             },
         }
@@ -368,7 +372,7 @@ fn score_packed_table(
     expect_finite("all of the table", &evaluation)?;
     print_model(&args.run, args.json)?;
     told(&*data).iter().for_each(say);
-    print("all of the table", &evaluation, args.json).context(NO_STDOUT)?;
+    print("all of the table", &evaluation, None, args.json).context(NO_STDOUT)?;
     if let Some(comparison) = &comparison {
         print_comparison(&**comparison, args.json).context(NO_STDOUT)?;
     }
@@ -408,7 +412,8 @@ fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let Some(Score { evaluation, agreement }) = deployed::score(model, other, &tokens, stop)? else { return Ok(stopped()) };
     expect_finite("the text", &evaluation)?;
     print_model(&args.run, args.json)?;
-    print("full pass, state carried", &evaluation, args.json).context(NO_STDOUT)?;
+    let size = TextSize::of_tokens(&tokens, tokenizer)?;
+    print("full pass, state carried", &evaluation, Some(size), args.json).context(NO_STDOUT)?;
     match (agreement, &args.against) {
         (Some(share), Some(other)) if args.json => {
             writeln!(io::stdout(), "{}", serde_json::json!({"measure": "agreement", "against": other, "share": share}))
@@ -423,18 +428,18 @@ fn score_packed(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
 }
 
 /// Random windows, one pass with windows that start anew, and one that carries the state; that one alone where the text is shorter than a window.
-fn text_sets(part: TextPart, experiment: &Experiment, batches: u64) -> anyhow::Result<Sets> {
-    let (train, found) = (&experiment.train, part.len());
+fn text_sets(part: TextPart, tokenizer: &Tokenizer, experiment: &Experiment, batches: u64) -> anyhow::Result<Sets> {
+    let (train, found, size) = (&experiment.train, part.len(), Some(TextSize::of_part(&part, tokenizer)?));
     let carried = ("full pass, state carried", full_pass(part.clone(), experiment, true)?);
     if found <= train.seq_len as u64 {
         let (carries, needed) = ("only the pass that carries the state is scored", train.seq_len + 1);
         let told = format!("the text has {found} tokens, fewer than the {needed} of a window (seq_len = {}): {carries}", train.seq_len);
-        return Ok(Sets { sets: vec![carried], comparison: None, told: vec![told] });
+        return Ok(Sets { sets: vec![carried], size, comparison: None, told: vec![told] });
     }
     let windows = RandomWindows::new(part.clone(), train.batch_size, train.seq_len, train.scoring_seed(), Purpose::TestData)?;
     let fixed = ("fixed batches", Box::new(FixedBatches::new(windows, batches)) as Box<dyn EvaluationSet>);
     let sets = vec![fixed, ("full pass", full_pass(part, experiment, false)?), carried];
-    Ok(Sets { sets, comparison: None, told: Vec::new() })
+    Ok(Sets { sets, size, comparison: None, told: Vec::new() })
 }
 
 /// The line that says what is scored; JSON does without.
@@ -445,32 +450,42 @@ fn print_model(path: &Path, json: bool) -> anyhow::Result<()> {
     writeln!(io::stdout(), "model: {}", path.display()).context(NO_STDOUT)
 }
 
-fn print(name: &str, evaluation: &Evaluation, json: bool) -> io::Result<()> {
+/// Prints what was measured; the loss of a text of `size` also in bits per byte.
+fn print(name: &str, evaluation: &Evaluation, size: Option<TextSize>, json: bool) -> io::Result<()> {
     let Evaluation { loss, accuracy, n_scored } = evaluation;
+    let bits_per_byte = size.map(|size| size.bits_per_byte(*loss));
     let mut out = io::stdout().lock();
     if json {
-        writeln!(out, "{}", serde_json::json!({"measure": name, "loss": loss, "accuracy": accuracy, "predictions": n_scored}))
-    } else {
-        let told = counted(*n_scored, "prediction");
-        match accuracy {
-            Some(accuracy) => writeln!(
-                out,
-                "{name}: loss {loss:.4} nats ({:.4} bits), accuracy {:.2} %, {told}",
-                loss / std::f64::consts::LN_2,
-                100.0 * accuracy
-            ),
-            None => writeln!(out, "{name}: loss {loss:.6}, {told}"),
+        let mut line = serde_json::json!({"measure": name, "loss": loss, "accuracy": accuracy, "predictions": n_scored});
+        if let Some(bits) = bits_per_byte {
+            line["bits_per_byte"] = bits.into();
         }
+        return writeln!(out, "{line}");
     }
+    let told = counted(*n_scored, "prediction");
+    match accuracy {
+        Some(accuracy) => writeln!(
+            out,
+            "{name}: loss {loss:.4} nats ({:.4} bits), accuracy {:.2} %, {told}",
+            loss / std::f64::consts::LN_2,
+            100.0 * accuracy
+        )?,
+        None => writeln!(out, "{name}: loss {}, {told}", significant(*loss))?,
+    }
+    bits_per_byte.map_or(Ok(()), |bits| writeln!(out, "  bits per byte {bits:.4}"))
 }
 
 fn print_comparison(comparison: &dyn Comparison, json: bool) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    for measure in comparison.measures() {
+    let measures = comparison.measures();
+    for measure in &measures {
         match json {
             true => writeln!(out, "{}", measure.to_json())?,
             false => writeln!(out, "{}", measure.told())?,
         }
+    }
+    if !json {
+        left_out(&measures).iter().try_for_each(|told| writeln!(out, "{told}"))?;
     }
     let Some(confusion) = comparison.confusion() else { return Ok(()) };
     if !json {

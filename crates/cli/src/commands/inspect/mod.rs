@@ -14,9 +14,11 @@ use minrnn::data::Tokenizer;
 use minrnn::data::offline_rl::StepEncoding;
 use minrnn::deployed::Deployed;
 use minrnn::generate::expect_undamaged;
+use minrnn::numbers::{Shortest, significant};
 use minrnn::subject::{Subject, bytes_of, is_packed, training_of};
 use minrnn::tensor_file::read_tensors;
-use minrnn::train::{MAX_PROGRESS_BYTES, PROGRESS_FILE, Pointer, checkpoint, counted, find_checkpoint};
+use minrnn::train::{MAX_PROGRESS_BYTES, PROGRESS_FILE, Pointer, checkpoint, find_checkpoint};
+use minrnn::words::counted;
 use minrnn_model::{CheckpointFiles, Classifier, Forecaster, Missing, ModelConfig, Regressor, TableTask};
 use serde_json::{Map, Value};
 
@@ -184,12 +186,28 @@ fn progress(directory: &Path) -> anyhow::Result<Option<Map<String, Value>>> {
 }
 
 fn fields(object: &Map<String, Value>) -> Vec<(String, String)> {
-    let text = |value: &Value| match value {
+    object.iter().map(|(key, value)| (printable(key), in_words(value))).collect()
+}
+
+/// A value as it stands in a line: of objects their keys and values, and of other numbers than whole ones the digits that matter.
+fn in_words(value: &Value) -> String {
+    match value {
         Value::String(text) => printable(text),
         Value::Null => "none".to_owned(),
-        other => other.to_string(),
-    };
-    object.iter().map(|(key, value)| (printable(key), text(value))).collect()
+        Value::Bool(_) => value.to_string(),
+        Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
+            Some(x) => significant(x).parse().map_or_else(|_| value.to_string(), |rounded| Shortest(rounded).to_string()),
+            None => value.to_string(),
+        },
+        Value::Array(values) if values.is_empty() => "none".to_owned(),
+        Value::Array(values) if values.iter().all(Value::is_object) => joined(values.iter().map(in_words), "; "),
+        Value::Array(values) => format!("[{}]", joined(values.iter().map(in_words), ", ")),
+        Value::Object(object) => joined(fields(object).into_iter().map(|(key, value)| format!("{key} {value}")), ", "),
+    }
+}
+
+fn joined(words: impl Iterator<Item = String>, between: &str) -> String {
+    words.collect::<Vec<_>>().join(between)
 }
 
 fn sizes(shapes: Vec<(String, Vec<usize>)>) -> Vec<(String, String)> {
@@ -214,4 +232,30 @@ fn grouped(n: u128) -> String {
         space.then_some(' ').into_iter().chain([digit])
     });
     spaced.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_run_has_come_to_stands_in_words() {
+        let progress = serde_json::json!({
+            "best": [{"iteration": 40, "loss": 0.703_312_3, "score": 0.25}, {"iteration": 20, "score": 1e-9}], "evaluated_at": null, "none_yet": [],
+            "seconds": 1.814_207_082, "spreads": {"factors": [[1.25, 1.0], [0.5, 2.0]], "median": 1}, "tokens": 28_800
+        });
+        let Value::Object(progress) = progress else { unreachable!("it is an object") };
+        let told: Vec<String> = fields(&progress).into_iter().map(|(key, value)| format!("{key}: {value}")).collect();
+        assert_eq!(
+            told,
+            [
+                "best: iteration 40, loss 0.70331, score 0.25; iteration 20, score 1e-9",
+                "evaluated_at: none",
+                "none_yet: none",
+                "seconds: 1.8142",
+                "spreads: factors [[1.25, 1], [0.5, 2]], median 1",
+                "tokens: 28800"
+            ]
+        );
+    }
 }

@@ -1,6 +1,7 @@
 //! What `minrnn reproduce` can be asked for.
 
-use minrnn::train::{counted, duration};
+use minrnn::train::duration;
+use minrnn::words::counted;
 use minrnn_reproduce::{Job, Scale, Target, all, plan};
 
 /// Every target with the number of its runs and the time they take at each scale.

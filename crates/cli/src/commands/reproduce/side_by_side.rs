@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
-use minrnn::train::{Ending, Event, counted, duration};
+use minrnn::train::{Ending, Event, duration};
+use minrnn::words::counted;
 use minrnn_reproduce::Notice;
 
 use crate::say::say;

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use minrnn::csv::quoted;
 use minrnn::data::table::{ForecastRow, ForecastRows, Forecaster, Series};
 use minrnn::deployed::{Deployed, score_rows};
+use minrnn::numbers::Shortest;
 use minrnn_model::Calibration;
 
 use super::tally::{Tally, mark};
@@ -57,7 +58,7 @@ pub fn score(args: &Args, deployed: &Deployed, forecaster: &Forecaster, stop: &A
             None => _ = write!(line, "{}", step + 1),
         }
         for (target, value) in row.values.iter().enumerate() {
-            let number = |x: f64| if x.is_nan() { String::new() } else { x.to_string() };
+            let number = |x: f64| if x.is_nan() { String::new() } else { Shortest(x).to_string() };
             let expected = row.expected.as_ref().map_or(String::new(), |expected| number(expected[target]));
             let _ = write!(line, ",{},{expected}", number(*value));
         }

@@ -1,6 +1,6 @@
 //! What was marked.
 
-use minrnn::train::counted;
+use minrnn::words::counted;
 
 use crate::say::say;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use minrnn::data::{FOREIGN_LEN, Tokenizer, TokenizerKind, foreign};
 use minrnn::deployed::{Deployed, HeldOut, RowUnit, Surprise, TextRow, TextRows, held_out_text};
-use minrnn::train::counted;
+use minrnn::words::counted;
 use minrnn_model::Calibration;
 
 use super::tally::{Tally, mark};

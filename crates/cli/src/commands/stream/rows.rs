@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use minrnn::csv::quoted;
 use minrnn::data::table::{Row, Rows, TableTask, number_names};
 use minrnn::deployed::{Deployed, Groups};
+use minrnn::numbers::Shortest;
 use minrnn::{Error, expect_output};
 use minrnn_model::likeliest;
 
@@ -190,7 +191,7 @@ impl<'a> Writer<'a> {
             numbers.iter().for_each(|share| _ = write!(text, ",{share:.6}"));
         } else {
             for step in numbers.chunks_exact(self.task.numbers_per_step()) {
-                self.places.iter().for_each(|&place| _ = write!(text, ",{}", step[place]));
+                self.places.iter().for_each(|&place| _ = write!(text, ",{}", Shortest(step[place])));
             }
         }
     }
@@ -206,13 +207,13 @@ impl<'a> Writer<'a> {
             let each = names.iter().zip(numbers).enumerate();
             each.for_each(|(at, (name, share))| _ = write!(text, "{}{name}:{share:.6}", if at > 0 { "," } else { "" }));
         } else if let TableTask::Regress(_) = self.task {
-            let _ = write!(text, ",\"predicted\":{{{}:{}", names[0], numbers[0]);
+            let _ = write!(text, ",\"predicted\":{{{}:{}", names[0], Shortest(numbers[0]));
         } else {
             text.push_str(",\"forecast\":{");
             for (column, name) in names.iter().enumerate() {
                 let _ = write!(text, "{}{name}:[", if column > 0 { "," } else { "" });
                 let ahead = numbers.iter().skip(self.places[column]).step_by(self.task.numbers_per_step()).enumerate();
-                ahead.for_each(|(at, number)| _ = write!(text, "{}{number}", if at > 0 { "," } else { "" }));
+                ahead.for_each(|(at, &number)| _ = write!(text, "{}{}", if at > 0 { "," } else { "" }, Shortest(number)));
                 text.push(']');
             }
         }

@@ -1,6 +1,7 @@
 //! Columns as they are filled, cell by cell.
 
 use std::fmt;
+use std::sync::Arc;
 
 use minrnn_model::{MAX_CATEGORIES, UNSEEN};
 
@@ -91,6 +92,15 @@ impl Cell<'_> {
         Self::Real(if scale < 0 { digits * unit } else { digits / unit })
     }
 
+    /// Whether it is a date, and no number, by its type or as a text.
+    pub fn is_date(&self) -> bool {
+        match self {
+            Self::Any(text) | Self::Text(text) => Clock::is_date(text),
+            Self::Time(_) | Self::Nanoseconds(_) => true,
+            Self::Missing | Self::Whole(_) | Self::Real(_) | Self::Bool(_) => false,
+        }
+    }
+
     /// As a name, without blanks around it; empty where nothing stands.
     pub fn name(&self) -> std::borrow::Cow<'_, str> {
         match self {
@@ -120,14 +130,25 @@ pub(super) enum Kind {
     Known(CategoryNames),
 }
 
+/// Columns that are listed to be chosen from, at most.
+const LISTED: usize = 32;
+
+/// What to do about one of the columns `all`, which are read because none was asked for, that holds no numbers: they are listed as they can be asked for,
+/// where they are few and no name has a comma in it.
+pub(super) fn how_to_choose(all: &[String]) -> Arc<str> {
+    let is_listed = all.len() <= LISTED && !all.iter().any(|name| name.contains(','));
+    let list = if is_listed { format!(": columns = {}", all.join(",")) } else { String::new() };
+    format!("; name the columns to read in columns, where some may hold names, at most {MAX_CATEGORIES} different ones{list}").into()
+}
+
 /// Reads cells of one column as numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CellReader {
     name: String,
     may_miss: bool,
     kind: Kind,
-    /// Whether it is read because no column was asked for.
-    is_unasked: bool,
+    /// Where it is read because no column was asked for, what to do about one that holds no numbers.
+    unasked: Option<Arc<str>>,
     /// Cells that held names.
     n_names: u64,
     /// Where the first name stood, as far as it may be a missing number.
@@ -139,12 +160,12 @@ pub(super) struct CellReader {
 impl CellReader {
     /// Of the column `name`, where numbers may be missing.
     pub fn new(name: String, may_miss: bool, kind: Kind) -> Self {
-        Self { name, may_miss, kind, is_unasked: false, n_names: 0, missing_at: None, unseen: None }
+        Self { name, may_miss, kind, unasked: None, n_names: 0, missing_at: None, unseen: None }
     }
 
-    /// The same of one that is read because no column was asked for, if it `is_unasked`.
-    pub fn unasked(self, is_unasked: bool) -> Self {
-        Self { is_unasked, ..self }
+    /// The same of one that is read because no column was asked for, with what is [told](how_to_choose) of such a one.
+    pub fn unasked(self, unasked: Option<Arc<str>>) -> Self {
+        Self { unasked, ..self }
     }
 
     /// The names that are not among those of the training, where the column holds such.
@@ -178,7 +199,7 @@ impl CellReader {
                         let how = if has_comma {
                             "; write a point before decimals, and nothing between thousands".to_owned()
                         } else {
-                            self.how_to_leave_out()
+                            self.how_to_leave_out().to_owned()
                         };
                         Err(Error::Data(self.strange(place, "a finite number", text).to_string() + &how))
                     }
@@ -289,11 +310,8 @@ impl CellReader {
     }
 
     /// What to do about a column that nobody asked for and that holds no numbers.
-    fn how_to_leave_out(&self) -> String {
-        if !self.is_unasked {
-            return String::new();
-        }
-        format!("; name the columns to read in columns, where some may hold names, at most {MAX_CATEGORIES} different ones")
+    fn how_to_leave_out(&self) -> &str {
+        self.unasked.as_deref().unwrap_or_default()
     }
 }
 

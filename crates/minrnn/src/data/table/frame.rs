@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::cells::{CellReader, Kind, NumberColumn, Place};
+use super::cells::{CellReader, Kind, NumberColumn, Place, how_to_choose};
 use super::columns::{Numbers, Positions, Wanted};
 use super::text_cells::TextColumn;
 use super::texts::Texts;
@@ -128,10 +128,10 @@ impl Filling {
         let names: Vec<String> = positions.numbers.iter().map(|&at| header[at].clone()).collect();
         let kinds: HashMap<&String, Kind> = wanted.categories.iter().map(|names| (&names.column, names.kind())).collect();
         let n_columns = positions.numbers.len() + positions.texts.len() + usize::from(positions.time.is_some());
-        let is_unasked = wanted.numbers == Numbers::AllOthers;
+        let unasked = (wanted.numbers == Numbers::AllOthers).then(|| how_to_choose(&names));
         let reader = |name: &String| {
             let kind = kinds.get(name).cloned().unwrap_or(Kind::Numbers);
-            NumberColumn::new(CellReader::new(name.clone(), wanted.may_miss, kind).unasked(is_unasked), n_columns)
+            NumberColumn::new(CellReader::new(name.clone(), wanted.may_miss, kind).unasked(unasked.clone()), n_columns)
         };
         let numbers = names.iter().map(reader).collect();
         let texts = positions.texts.iter().map(|&at| TextColumn::new(header[at].clone(), n_columns)).collect();

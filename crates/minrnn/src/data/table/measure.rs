@@ -4,6 +4,7 @@ use super::Spreads;
 use super::confusion::Confusion;
 use super::example::Example;
 use crate::data::Batch;
+use crate::numbers::significant;
 use crate::statistics::{Summary, interval_of_share, sign_test};
 
 /// What a model reaches, and what can be had without one.
@@ -211,11 +212,16 @@ impl Measure {
     }
 }
 
-/// Five digits that matter.
-fn significant(x: f64) -> String {
-    let before_point = if x == 0.0 { 1.0 } else { x.abs().log10().floor() + 1.0 };
-    let decimals = (5.0 - before_point).clamp(0.0, 12.0) as usize;
-    format!("{x:.decimals$}")
+/// Which columns of `measures`, those of forecasts, have no percentage error, and why, a sentence for each.
+pub fn left_out(measures: &[Measure]) -> Vec<String> {
+    let targets =
+        |kind: MeasureKind| measures.iter().filter(move |measure| measure.kind == kind).filter_map(|measure| measure.target.as_ref());
+    let lacks = |target: &&String| targets(MeasureKind::SymmetricPercentageError).all(|other| other != *target);
+    // No other task has this error.
+    let left_out = targets(MeasureKind::RootSquaredError).filter(lacks);
+    left_out
+        .map(|target| format!("symmetric mean absolute percentage error of {target} is left out, as a scored value is 0 or less"))
+        .collect()
 }
 
 /// Collects what a model predicts on an evaluation set.
@@ -292,6 +298,16 @@ mod tests {
             assert_eq!(measure.told(), told);
             assert!(told.starts_with(&measure.name()) && measure.to_json()["measure"] == measure.name());
         }
+    }
+
+    #[test]
+    fn a_forecast_without_a_percentage_error_says_why() {
+        let of = |kind, target: &str| Measure::of_errors(kind, target, Cases::Sequences, &[[1.0, 2.0]], "last value");
+        let (root, percentage) = (MeasureKind::RootSquaredError, MeasureKind::SymmetricPercentageError);
+        let told = "symmetric mean absolute percentage error of y is left out, as a scored value is 0 or less";
+        assert_eq!(left_out(&[of(root, "x"), of(percentage, "x"), of(root, "y")]), [told]);
+        assert!(left_out(&[of(root, "x"), of(percentage, "x")]).is_empty());
+        assert!(left_out(&[of(MeasureKind::AbsoluteError, "x")]).is_empty());
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub use self::frame::Frame;
 pub use self::label::Label;
 pub use self::labelling::{ClassWeights, Labelling, LabellingConfig, read_labels};
 pub use self::layout::LayoutChoice;
-pub use self::measure::{Baseline, Cases, Comparison, Measure, MeasureKind, Verdict};
+pub use self::measure::{Baseline, Cases, Comparison, Measure, MeasureKind, Verdict, left_out};
 pub use self::notes::notes;
 pub use self::number_names::number_names;
 pub use self::paces::gaps;
@@ -155,11 +155,10 @@ impl<'a> Opened<'a> {
         self.reader.header()
     }
 
-    /// The column that holds dates, where one alone does and it is not among `others`.
-    fn only_dates(&mut self, others: &[String]) -> Result<Option<String>> {
+    /// The columns that hold dates.
+    fn dates(&mut self) -> Result<Vec<String>> {
         let dates = self.reader.dates().map_err(|error| naming(self.path, error))?;
-        let mut found = self.header().iter().zip(dates).filter(|(_, is_date)| *is_date).map(|(name, _)| name);
-        Ok(found.next().filter(|name| found.next().is_none() && !others.contains(name)).cloned())
+        Ok(self.header().iter().zip(dates).filter(|(_, is_date)| *is_date).map(|(name, _)| name.clone()).collect())
     }
 
     fn read(self, wanted: &Wanted) -> Result<Frame> {

@@ -2,14 +2,16 @@
 
 use minrnn_model::{Forecaster, TableTask};
 
+use super::paces::Paces;
 use super::{Series, UnseenNames, gaps};
 
-/// A sentence for each: which names training never saw, where steps are longer than usual and, of forecasts, which series end early, and which have no
+/// A sentence for each: which names training never saw, where steps are longer than usual and, of forecasts, whether they go on in equal steps though the table does not, which series end early, and which have no
 /// known value by which they could be forecast.
 pub fn notes(task: &TableTask, series: &[Series], unseen: &[UnseenNames]) -> Vec<String> {
     let mut notes: Vec<String> = unseen.iter().map(UnseenNames::to_string).collect();
     notes.extend(gaps(series, task).iter().flat_map(|gaps| gaps.lines()).map(str::to_owned));
     if let TableTask::Forecast(forecaster) = task {
+        notes.extend(Paces::of(series).evened());
         notes.extend(what_has_no_step(forecaster, series));
         notes.extend(what_ended(series));
         notes.extend(what_is_unknown(forecaster, task.reach(), series));

@@ -24,8 +24,15 @@ pub(super) struct Pace {
     pub n_longer: usize,
     /// Whether most steps are as long.
     pub is_usual: bool,
-    /// Whether all are that long, or whole numbers of such steps.
-    pub is_even: bool,
+    /// Steps that are no whole number of such steps.
+    pub n_off: usize,
+}
+
+impl Pace {
+    /// Whether most steps are as long, and all others whole numbers of them.
+    fn is_even(self) -> bool {
+        self.is_usual && self.n_off == 0
+    }
 }
 
 /// A time that does not follow those before it.
@@ -64,9 +71,9 @@ impl Clock {
             let n_longer = differences().filter(|difference| *difference > 1.5 * step).count();
             let n_usual = differences().filter(|&difference| is_near(difference, step, step)).count();
             let is_usual = 2 * n_usual >= times.len();
-            let is_even = is_usual && differences().all(|difference| is_near(difference, (difference / step).round() * step, step));
+            let n_off = differences().filter(|&difference| !is_near(difference, (difference / step).round() * step, step)).count();
             let step = if self == Self::Number { Step::Number(step) } else { Step::Time(step) };
-            Some(Pace { step, n_longer, is_usual, is_even })
+            Some(Pace { step, n_longer, is_usual, n_off })
         };
         // What is as long as most is in the middle of all.
         pace(FIRST).filter(|pace| pace.is_usual).or_else(|| pace(times.len()))
@@ -75,13 +82,14 @@ impl Clock {
     /// Whether `next` are times that follow `times`, both of which rise: at their pace where the steps of `times` are alike but for gaps of whole
     /// steps, of days with holidays on open days and without a longer gap than any in `times`, and else without one that is twice as long. What does not, if something does.
     pub fn break_in(self, times: &[f64], next: &[f64]) -> Option<Break> {
-        let (Pace { step, n_longer, is_even, .. }, &last) = (self.pace(times)?, times.last()?);
+        let (pace, &last) = (self.pace(times)?, times.last()?);
+        let Pace { step, n_longer, .. } = pace;
         let open = match step {
             // What is no row among open days may be a holiday.
             Step::OpenDays(open) if n_longer > 0 => Some(open),
             _ => None,
         };
-        if is_even && open.is_none() {
+        if pace.is_even() && open.is_none() {
             let near = NEAR * step.shortest();
             let expected = self.go_on(last, step, next.len());
             let mut places = next.iter().copied().zip(expected).map(|(found, expected)| Break { found, expected, is_latest: false });
@@ -124,7 +132,7 @@ impl Clock {
         // The 28th of some Februaries may be any later day of the others.
         let day = if all_last { 31 } else { day };
         let is_there = |&time: &f64| date(time).is_some_and(|date| date.day() == day.min(last_day(date.date())));
-        times.iter().all(is_there).then_some(Pace { step: Step::Months { months, day }, n_longer, is_usual: true, is_even: true })
+        times.iter().all(is_there).then_some(Pace { step: Step::Months { months, day }, n_longer, is_usual: true, n_off: 0 })
     }
 
     /// A day that passes over some days of the week: where `times` are for weeks of most of two to six days of it, or, of fewer weeks, over a weekend or
@@ -150,7 +158,7 @@ impl Clock {
         }
         let to_next: [f64; 7] = std::array::from_fn(|of| (1..=7).find(|days| open[(of + days) % 7]).unwrap_or(7) as f64 * DAY);
         let n_longer = times.windows(2).filter(|pair| pair[1] - pair[0] > to_next[weekday(pair[0])]).count();
-        Some(Pace { step: Step::OpenDays(open), n_longer, is_usual: true, is_even: true })
+        Some(Pace { step: Step::OpenDays(open), n_longer, is_usual: true, n_off: 0 })
     }
 }
 

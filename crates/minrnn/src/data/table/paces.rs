@@ -4,11 +4,15 @@ use minrnn_model::{Missing, TableTask};
 
 use super::pace::Pace;
 use super::series::Series;
+use super::step::Step;
 
 /// What a row has at a time of which nothing is known, in a table that is forecast.
 pub(super) const NO_TARGET: &str = "an empty target";
 /// The same in a table whose sequences have labels.
 const NO_VALUES: &str = "empty values";
+
+/// A step of so many must be no whole number of the usual one for the times to follow another rule.
+const MOST_OFF: usize = 4;
 
 /// The paces of series.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -75,6 +79,19 @@ impl Paces {
             format!("the steps{of} have no usual length: rows are read one after the other{in_season}")
         });
         with_gaps.into_iter().chain(without_pace).reduce(|all, sentence| all + "\n" + &sentence)
+    }
+
+    /// That forecasts go on in equal steps where those of the dates are not, such as the 1st and 15th of every month, if so, as a sentence.
+    pub fn evened(&self) -> Option<String> {
+        // An hour by which a clock is put back is not meant.
+        let is_uneven = |pace: &Pace, rows: usize| pace.is_usual && pace.n_longer == 0 && MOST_OFF * pace.n_off > rows;
+        let is_of_dates = |pace: &Pace| matches!(pace.step, Step::Time(_));
+        let mut names =
+            self.all.iter().filter(|(pace, rows)| is_of_dates(pace) && is_uneven(pace, *rows)).map(|(pace, _)| pace.step.name());
+        let (n, name) = (names.clone().count(), names.next()?);
+        let usual = if names.all(|other| other == name) { format!("the usual {name}") } else { "usual".to_owned() };
+        let of = if self.all.len() == 1 { String::new() } else { format!(" of {n} of {} sequences", self.all.len()) };
+        Some(format!("many steps{of} are not as long as {usual}: forecasts go on in equal steps of that length"))
     }
 }
 
@@ -150,5 +167,31 @@ mod tests {
         let uneven = series(Clock::Number, &[1.0, 2.0, 5.0, 11.0, 30.0]);
         assert_eq!(of(&[uneven], 0, Missing::Mask).unwrap(), "the steps have no usual length: rows are read one after the other");
         assert_eq!(of(&[series(Clock::Number, &[])], 0, Missing::Error), None);
+    }
+
+    #[test]
+    fn dates_that_follow_another_rule_are_forecast_in_equal_steps_which_is_told() {
+        let halves: Vec<f64> = (0..24)
+            .map(|at| format!("2024-{:02}-{:02}", 1 + at / 2, [1, 15][at % 2]))
+            .map(|date| Clock::DATE.read(&date).unwrap())
+            .collect();
+        let halves = series(Clock::DATE, &halves);
+        let told = |all: &[Series]| Paces::of(all).evened();
+        assert_eq!(
+            told(std::slice::from_ref(&halves)).unwrap(),
+            "many steps are not as long as the usual 14 days: forecasts go on in equal steps of that length"
+        );
+        let among = told(&[halves, days(60, 1.0, &[])]).unwrap();
+        assert!(among.starts_with("many steps of 1 of 2 sequences are not as long as the usual 14 days:"), "{among}");
+        // Gaps are told as such, and a day that is an hour longer is one.
+        let put_back: Vec<f64> = (0..60).map(|at| at as f64 * DAY + if at > 30 { 3_600_000.0 } else { 0.0 }).collect();
+        for even in [
+            days(60, 1.0, &[5, 30]),
+            days(40, 14.0, &[]),
+            series(Clock::DATE, &put_back),
+            series(Clock::Number, &[1.0, 2.0, 3.5, 4.5, 6.0]),
+        ] {
+            assert_eq!(told(&[even]), None);
+        }
     }
 }

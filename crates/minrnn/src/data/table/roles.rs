@@ -1,5 +1,7 @@
 //! Which columns are for what where nobody says it: those that bear the names which others give them, and wide tables whose names leave no doubt.
 
+use minrnn_model::first_few;
+
 use super::clock::Clock;
 use super::columns::{TimeColumn, Wanted, expect_column, is_time_name};
 use super::label::Label;
@@ -183,10 +185,26 @@ impl Roles {
         Ok((understood, sentence(&taken)))
     }
 
-    /// Whether a column of times is looked for by its name, and none of `header` bears one.
+    /// Whether a column of times is looked for by its name, and none of `header` bears one that is not wanted for something else.
     pub fn lacks_time(&self, header: &[String]) -> bool {
         let is_long = self.layout != LayoutChoice::WideSeries;
-        is_long && self.time == TimeColumn::Found && !header.iter().any(|name| is_time_name(name))
+        let named = self.named();
+        is_long && self.time == TimeColumn::Found && !header.iter().any(|name| is_time_name(name) && !named.contains(name))
+    }
+
+    /// That rows are taken as they come, where no column of times was found and the columns `dates` hold dates; nothing where it is told already.
+    pub fn without_times(&self, dates: &[String]) -> Understood {
+        if self.layout == LayoutChoice::WideColumns {
+            return None;
+        }
+        let named = self.named();
+        let free: Vec<String> = dates.iter().filter(|name| !named.contains(name)).cloned().collect();
+        let which = match &free[..] {
+            [] => String::new(),
+            [only] => format!(" (1 column holds dates: {only}; choose it with time)"),
+            several => format!(" ({} columns hold dates: {}; choose one with time)", several.len(), first_few(8, free.iter().cloned())),
+        };
+        Some(format!("no column of times was found{which}: rows are taken in the order of the file"))
     }
 
     /// All columns that are named.

@@ -60,13 +60,13 @@ impl<R: Read> Rows<R> {
     /// When the source cannot be read, is empty or no CSV, or a column is missing or there twice.
     pub fn new(source: R, task: &TableTask, group: Option<&str>) -> Result<Self> {
         let mut records = Records::new(source)?;
-        let header = records.header()?;
-        if let Some(first) = header.first().filter(|name| ["{\"", "[{"].iter().any(|begin| name.starts_with(begin))) {
+        if let Some(beginning) = records.beginning_of_json()? {
             return Err(Error::Data(format!(
                 "the rows begin with '{}' as JSON does, expected CSV: the names of the columns on the first line, then a row on each",
-                shown(first)
+                shown(&beginning)
             )));
         }
+        let header = records.header()?;
         let time = task.time().filter(|time| header.iter().any(|name| name == time));
         let (names, may_miss) = (Names::known(task.columns(), task.categories()), !task.missing().is_error());
         let all = Wanted {
@@ -252,6 +252,9 @@ mod tests {
         let json =
             "the rows begin with '{\"id\": 320' as JSON does, expected CSV: the names of the columns on the first line, then a row on each";
         assert_eq!(refused("{\"id\": 320, \"x\": 1.5}\n").unwrap(), json);
+        // Whether or not its keys stand behind blanks.
+        assert_eq!(refused("{\"id\": 320,\"x\":1.5}\n").unwrap(), json);
+        assert_eq!(refused("\n{\"id\": 320,\"name\":\"a\"}\n").unwrap(), json);
         assert!(refused("[{\"id\": 320}]\n").unwrap().contains("as JSON does"));
         assert_eq!(refused("id,x,x\n").unwrap(), "the column 'x' is there twice; give its columns different names");
     }

@@ -89,8 +89,8 @@ impl TimeColumnCells {
                     return Err(error);
                 }
                 return Err(Error::Data(format!(
-                    "the column '{name}' holds no times: found '{}', expected a number or a date such as 2024-01-31 or 2024-01-31 12:00; name the \
-                     column of times with time, or set time to nothing where the rows are in order",
+                    "the column '{name}' holds no times: found '{}', expected a number or a date such as 2024-01-31 or 2024-01-31 12:00; write dates so, \
+                     name the column of times with time, or set time to nothing where the rows are in order",
                     shown(&cell)
                 )));
             };
@@ -171,6 +171,12 @@ mod tests {
     fn what_is_no_time_is_a_sentence() {
         let refused = |cells: &[&str]| read(cells).unwrap_err().to_string();
         assert!(refused(&["morning"]).starts_with("the column 'ds' holds no times: found 'morning'"));
+        for of_another_way in ["01/31/2024", "01 Jan 2024", "2000Q1"] {
+            assert!(
+                refused(&[of_another_way])
+                    .contains("expected a number or a date such as 2024-01-31 or 2024-01-31 12:00; write dates so, name")
+            );
+        }
         assert!(refused(&["2024-02-30"]).contains("holds no times"));
         for of_two_digits in ["01-02-24", "12/01/20", "29.02.20", "24-01", "24-01-02 10:00"] {
             assert!(refused(&[of_two_digits]).contains("holds no times"), "{of_two_digits}");

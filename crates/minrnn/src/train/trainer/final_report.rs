@@ -26,6 +26,8 @@ pub struct FinalReport {
     pub iteration: u64,
     /// The measures of fixed batches, [`FINAL_BATCHES`] after a training that was not short, or of the test part of finite data.
     pub fixed: Evaluation,
+    /// The loss of these in bits for each byte of the test part, where that is a text.
+    pub bits_per_byte: Option<f64>,
     /// Batches that each checkpoint was scored on, where the training was too short for all.
     pub shortened_to: Option<u64>,
     /// The same in the data's own units, beside those of a baseline.
@@ -112,12 +114,14 @@ impl Trainer {
             }
             Data::Task(_) => None,
         };
+        let size = self.group.agree(self.data.test_size())?;
         let shortened_to = Some(n_batches).filter(|&n| n < FINAL_BATCHES && !self.data.has_parts());
         Ok(Some(FinalReport {
             checkpoint,
             scored,
             iteration,
             fixed,
+            bits_per_byte: size.map(|size| size.bits_per_byte(fixed.loss)),
             shortened_to,
             compared,
             confusion,

@@ -46,10 +46,13 @@ impl ForecastingConfig {
         let Self { columns, group, target, division: Division { time, layout, .. }, .. } = self.clone();
         let asked = Roles { columns, group, target, time, layout };
         let (mut roles, mut understood) = asked.to_forecast(opened.header())?;
-        if roles.lacks_time(opened.header())
-            && let Some(name) = opened.only_dates(&roles.named())?
-        {
-            (roles, understood) = asked.with_dates(roles, understood, name, opened.header())?;
+        if roles.lacks_time(opened.header()) {
+            match &opened.dates()?[..] {
+                [only] if !roles.named().contains(only) => {
+                    (roles, understood) = asked.with_dates(roles, understood, only.clone(), opened.header())?;
+                }
+                dates => understood = together([understood, roles.without_times(dates)]),
+            }
         }
         let header = opened.header();
         let Roles { group, target, time, layout, .. } = roles;

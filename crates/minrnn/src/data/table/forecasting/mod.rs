@@ -91,8 +91,8 @@ impl SequenceTask for Forecasting {
     fn extent(&self) -> Option<Extent> {
         let trained = |at: usize| self.table.scored(at, Part::Training).len();
         let lengths = (0..self.table.series.len()).map(trained).filter(|&length| length > 0);
-        let (n, steps) = lengths.fold((0, 0), |(n, steps), length| (n + 1, steps + length));
-        Some(Extent { steps, length: steps.div_ceil(n.max(1)), in_windows: true, least_updates: LEAST_UPDATES })
+        let (n, steps, longest) = lengths.fold((0, 0, 0), |(n, steps, longest), length| (n + 1, steps + length, length.max(longest)));
+        Some(Extent { steps, length: steps.div_ceil(n.max(1)), longest, in_windows: true, least_updates: LEAST_UPDATES })
     }
 
     fn has_parts(&self) -> bool {

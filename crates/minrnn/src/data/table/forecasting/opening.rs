@@ -198,8 +198,17 @@ impl Forecasting {
         let config = &ForecastingConfig { season: season.steps, ..config.clone() };
         let task = Self::new(gathered.series.into(), bounds, config, time, categories).map_err(|error| error.in_file(path))?;
         let [validated, tested] = [Part::Validation, Part::Test].map(|part| task.table.shortness(part));
-        let understood =
-            together([understood.clone(), config.blindness(), new_to_validate, new_to_test, season.understood, gaps, validated, tested]);
+        let understood = together([
+            understood.clone(),
+            config.blindness(),
+            new_to_validate,
+            new_to_test,
+            season.understood,
+            gaps,
+            paces.evened(),
+            validated,
+            tested,
+        ]);
         let task = Self { understood, unfit, ..task };
         task.table.expect_all_readable(|| {
             let known = Names::known(&task.table.forecaster.columns, &task.table.forecaster.categories);

@@ -4,12 +4,15 @@
 //! q′ = m + f · (q − m)                       m the median, q another quantile, as the model gives them
 //! r  = (y − m) / (q − m)                     of a value y that came; ∞ where q has crossed m and y lies behind it, else −∞
 //! c  = the ⌈(n + 1) · p⌉-th smallest of n r   p = τ for levels τ above a half, else 1 − τ
-//! f  = c^(s / (s + s₀))                      s stretches of a forecast's length
+//! f  = max c^(s / (s + s₀))                  s stretches of a forecast's length; of q and those between it and m
 //! ```
 //!
-//! So a share p of the values lies on the inner side of q′: conformal quantile regression with each side by itself (Romano, Patterson and Candès 2019,
+//! So a share p of the values, or more, lies on the inner side of q′: conformal quantile regression with each side by itself (Romano, Patterson and Candès 2019,
 //! arXiv:1905.03222, theorem 2) and the distance to the median as the unit (Kivaranovic, Johnson and Leeb 2020, arXiv:1905.10634). Values of one stretch depend on
 //! each other, so that a few stretches say little, and f stays near 1.
+//!
+//! Each level by itself could draw an outer quantile inside an inner one. As f never falls from the median outwards, quantiles that do not cross stay so; an
+//! outer interval that f is taken over for covers more than it asks for, never less.
 
 use serde::{Deserialize, Serialize};
 
@@ -100,7 +103,12 @@ impl Ratios {
             let level = self.levels[at];
             if at == self.median { 1.0 } else { counts.smallest(level.max(1.0 - level)).powf(believed) }
         };
-        let of_target = |counts: &[Counts]| counts.iter().enumerate().map(factor).collect();
+        let of_target = |counts: &[Counts]| {
+            let mut factors: Vec<f64> = counts.iter().enumerate().map(factor).collect();
+            (self.median + 2..factors.len()).for_each(|at| factors[at] = factors[at].max(factors[at - 1]));
+            (1..self.median).rev().for_each(|at| factors[at - 1] = factors[at - 1].max(factors[at]));
+            factors
+        };
         let factors = self.counts.chunks_exact(self.levels.len()).map(of_target).collect();
         (n_stretches >= FEWEST).then_some(Spreads { median: self.median, factors })
     }
@@ -165,7 +173,7 @@ mod tests {
     #[test]
     fn quantiles_that_are_too_wide_or_too_narrow_are_put_right() {
         let (values, right) = drawn(40_000, 5);
-        for wrong in [[0.3, 0.5, 1.0, 2.0], [1.0, 1.0, 1.0, 1.0], [3.0, 1.5, 1.0, 0.4]] {
+        for wrong in [[0.3, 0.5, 1.0, 2.0], [1.0, 1.0, 1.0, 1.0], [1.5, 3.0, 1.0, 0.4]] {
             let mut ratios = Ratios::new(2, &LEVELS, 2);
             let mut quantiles: [f32; 4] = std::array::from_fn(|at| right[2] + wrong[at] * (right[at] - right[2]));
             values.iter().for_each(|&value| ratios.add(1, value, &quantiles));
@@ -241,8 +249,52 @@ mod tests {
             let slack = 1.0 + n as f64 * 0.004;
             let above = values.iter().filter(|value| **value > spread[3]).count() as f64;
             prop_assert!(above <= 0.1 * n as f64 + slack, "{above} of {n}");
-            let below = values.iter().filter(|value| **value < spread[1]).count() as f64;
-            prop_assert!(below <= 0.2 * n as f64 + slack, "{below} of {n}");
+            for (at, share) in [(0, 0.05), (1, 0.2)] {
+                let below = values.iter().filter(|value| **value < spread[at]).count() as f64;
+                prop_assert!(below <= share * n as f64 + slack, "{below} of {n} below the quantile of {}", LEVELS[at]);
+            }
+        }
+
+        #[test]
+        fn factors_never_fall_outwards_and_quantiles_that_do_not_cross_stay_so(
+            forecasts in prop::collection::vec((prop::array::uniform6(0.0..2.0f32), -3.0..3.0f32, -6.0..6.0f32), 10..60),
+            n_stretches in FEWEST..1000,
+        ) {
+            const SEVEN: [f64; 7] = [0.02, 0.1, 0.3, 0.5, 0.75, 0.9, 0.99];
+            // From the lowest level to the highest, by how far each lies from the one before.
+            let rising = |gaps: [f32; 6], lowest: f32| -> [f32; 7] {
+                let mut quantiles = [lowest; 7];
+                (0..6).for_each(|at| quantiles[at + 1] = quantiles[at] + gaps[at]);
+                quantiles
+            };
+            let mut ratios = Ratios::new(1, &SEVEN, 3);
+            forecasts.iter().for_each(|&(gaps, lowest, value)| ratios.add(0, value, &rising(gaps, lowest)));
+            let spreads = ratios.spreads(n_stretches).unwrap();
+            let factors = &spreads.factors()[0];
+            prop_assert!(factors[..3].is_sorted_by(|outer, inner| outer >= inner) && factors[4..].is_sorted(), "{factors:?}");
+            for &(gaps, lowest, _) in &forecasts {
+                let mut quantiles = rising(gaps, lowest);
+                spreads.apply(&mut quantiles);
+                prop_assert!(quantiles.is_sorted(), "{factors:?}: {quantiles:?}");
+            }
+        }
+
+        #[test]
+        fn no_interval_of_many_levels_covers_less_than_it_asks_for(n in 40..400usize, seed: u64, by in prop::array::uniform4(0.3..3.0f32)) {
+            let (values, right) = drawn(n, seed);
+            // Each level is wrong by itself, so that those of a side would be put right by factors that fall outwards.
+            let mut quantiles: [f32; 4] = std::array::from_fn(|at| right[2] + by[at] * (right[at] - right[2]));
+            quantiles[0] = quantiles[0].min(quantiles[1]);
+            let mut ratios = Ratios::new(1, &LEVELS, 2);
+            values.iter().for_each(|&value| ratios.add(0, value, &quantiles));
+            ratios.spreads(1 << 40).unwrap().apply(&mut quantiles);
+            // As above, bins have a width.
+            let slack = 1.0 + n as f64 * 0.004;
+            for (at, share) in [(0, 0.05), (1, 0.2), (3, 0.1)] {
+                let is_outside = |value: &&f32| if at < 2 { **value < quantiles[at] } else { **value > quantiles[at] };
+                let outside = values.iter().filter(is_outside).count() as f64;
+                prop_assert!(outside <= share * n as f64 + slack, "{outside} of {n} beyond the quantile of {}", LEVELS[at]);
+            }
         }
     }
 }

@@ -41,12 +41,98 @@ pub(super) const FORMAT: Format =
 
 fn open(input: Input) -> Result<Box<dyn Reader>> {
     if !by_list::is_needed(&input.beginning) {
-        return Ok(Box::new(Batches::open(input.whole())?));
+        return Ok(Box::new(Table::of(Batches::open(input.whole())?)));
     }
     Ok(match input.anywhere().map_err(failed)? {
-        Ok(file) => Box::new(Parts::open(file)?),
-        Err(bytes) => Box::new(Parts::open(Cursor::new(bytes))?),
+        Ok(file) => Box::new(Table::of(Parts::open(file)?)),
+        Err(bytes) => Box::new(Table::of(Parts::open(Cursor::new(bytes))?)),
     })
+}
+
+/// Reads a table in memory.
+pub(in super::super) fn in_memory(batches: Box<dyn RecordBatchReader>) -> Box<dyn Reader> {
+    Box::new(Table::of(batches))
+}
+
+/// What gives batches of rows one after the other.
+trait Source {
+    fn schema(&self) -> SchemaRef;
+
+    /// The next batch; none at the end.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>>;
+}
+
+impl Source for Box<dyn RecordBatchReader> {
+    fn schema(&self) -> SchemaRef {
+        (**self).schema()
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        self.next().transpose().map_err(unreadable)
+    }
+}
+
+/// A table whose schema has been read.
+struct Table<S> {
+    source: S,
+    header: Vec<String>,
+    /// The first batch that has rows, where it has been looked at.
+    first: Option<RecordBatch>,
+}
+
+impl<S: Source> Table<S> {
+    fn of(source: S) -> Self {
+        let header = header_of(&source.schema());
+        Self { source, header, first: None }
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        self.first.take().map_or_else(|| self.source.next_batch(), |first| Ok(Some(first)))
+    }
+
+    fn fill(&mut self, positions: &Positions, filling: &mut Filling) -> Result<()> {
+        let mut first_row = 0;
+        while let Some(batch) = self.next_batch()? {
+            first_row = fill_from(&batch, first_row, &self.header, positions, filling)?;
+        }
+        Ok(())
+    }
+
+    /// Which columns are times by their types, or hold texts that are dates as far as the first row tells.
+    fn find_dates(&mut self) -> Result<Vec<bool>> {
+        while let Some(batch) = self.next_batch()? {
+            if batch.num_rows() > 0 {
+                self.first = Some(batch);
+                break;
+            }
+        }
+        let is_text = |at: usize| self.first.as_ref().is_some_and(|batch| begins_with_date(&self.header[at], &**batch.column(at)));
+        let is_typed = |of: &DataType| matches!(of, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));
+        Ok(self.source.schema().fields().iter().enumerate().map(|(at, field)| is_typed(field.data_type()) || is_text(at)).collect())
+    }
+}
+
+impl<S: Source> Reader for Table<S> {
+    fn header(&self) -> &[String] {
+        &self.header
+    }
+
+    fn dates(&mut self) -> Result<Vec<bool>> {
+        guarded(|| self.find_dates())
+    }
+
+    fn read(mut self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()> {
+        guarded(|| self.fill(positions, filling))
+    }
+}
+
+/// Whether the first cell of the column `name` is a date; of what is no column of a table whoever wants it is told.
+fn begins_with_date(name: &str, array: &dyn Array) -> bool {
+    // The keys of a dictionary are unfolded for all rows that are there.
+    cells(name, &*array.slice(0, 1)).is_ok_and(|cell| cell(0).is_date())
 }
 
 /// The length of the metadata of a message.
@@ -59,7 +145,6 @@ struct Batches<R> {
     /// The message that comes next, if one does.
     next: Head,
     schema: SchemaRef,
-    header: Vec<String>,
 }
 
 impl<R: Read> Batches<R> {
@@ -76,19 +161,13 @@ impl<R: Read> Batches<R> {
                     }
                 }
             }
-            let mut batches = Self {
-                source,
-                decoder: StreamDecoder::new(),
-                next: None,
-                schema: SchemaRef::new(arrow_schema::Schema::empty()),
-                header: Vec::new(),
-            };
+            let mut batches =
+                Self { source, decoder: StreamDecoder::new(), next: None, schema: SchemaRef::new(arrow_schema::Schema::empty()) };
             batches.next = batches.take_head(start)?;
             while batches.decoder.schema().is_none() && batches.next.is_some() {
                 batches.advance()?;
             }
             batches.schema = batches.decoder.schema().ok_or_else(|| Error::Data("it has no schema".to_owned()))?;
-            batches.header = header_of(&batches.schema);
             Ok(batches)
         })
     }
@@ -139,14 +218,20 @@ impl<R: Read> Batches<R> {
         };
         Ok(batch)
     }
+}
 
-    fn fill(&mut self, positions: &Positions, filling: &mut Filling) -> Result<()> {
-        let mut first_row = 0usize;
+impl<R: Read> Source for Batches<R> {
+    fn schema(&self) -> SchemaRef {
+        SchemaRef::clone(&self.schema)
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         while self.next.is_some() {
-            let Some(batch) = self.advance()? else { continue };
-            first_row = fill_from(&batch, first_row, &self.header, positions, filling)?;
+            if let Some(batch) = self.advance()? {
+                return Ok(Some(batch));
+            }
         }
-        Ok(())
+        Ok(None)
     }
 }
 
@@ -171,42 +256,6 @@ fn fill_from(batch: &RecordBatch, first_row: usize, header: &[String], positions
     Ok(first_row + n_rows)
 }
 
-/// A table in memory, whose batches come one after the other.
-struct Handed {
-    batches: Box<dyn RecordBatchReader>,
-    header: Vec<String>,
-}
-
-/// Reads a table in memory.
-pub(in super::super) fn in_memory(batches: Box<dyn RecordBatchReader>) -> Box<dyn Reader> {
-    let header = header_of(&batches.schema());
-    Box::new(Handed { batches, header })
-}
-
-impl Reader for Handed {
-    fn header(&self) -> &[String] {
-        &self.header
-    }
-
-    fn dates(&mut self) -> Result<Vec<bool>> {
-        Ok(dates_of(&self.batches.schema()))
-    }
-
-    fn read(self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()> {
-        let mut first_row = 0;
-        for batch in self.batches {
-            first_row = fill_from(&batch.map_err(unreadable)?, first_row, &self.header, positions, filling)?;
-        }
-        Ok(())
-    }
-}
-
-/// Which columns are times by their types.
-fn dates_of(schema: &arrow_schema::Schema) -> Vec<bool> {
-    let is_date = |of: &DataType| matches!(of, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));
-    schema.fields().iter().map(|field| is_date(field.data_type())).collect()
-}
-
 /// Names of columns as they are looked for.
 fn header_of(schema: &arrow_schema::Schema) -> Vec<String> {
     schema.fields().iter().map(|field| field.name().trim().to_owned()).collect()
@@ -228,20 +277,6 @@ fn expect_believable(message: &arrow_ipc::Message<'_>, body: &[u8]) -> Result<()
         }
     }
     Ok(())
-}
-
-impl<R: Read> Reader for Batches<R> {
-    fn header(&self) -> &[String] {
-        &self.header
-    }
-
-    fn dates(&mut self) -> Result<Vec<bool>> {
-        Ok(dates_of(&self.schema))
-    }
-
-    fn read(mut self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()> {
-        guarded(|| self.fill(positions, filling))
-    }
 }
 
 /// What gives the cell of a row.
@@ -399,9 +434,9 @@ mod tests {
 
     fn read(bytes: &[u8], wanted: &Wanted) -> Result<Frame> {
         if by_list::is_needed(bytes) {
-            return super::super::frame(Box::new(Parts::open(Cursor::new(bytes))?), wanted);
+            return super::super::frame(Box::new(Table::of(Parts::open(Cursor::new(bytes))?)), wanted);
         }
-        super::super::frame(Box::new(Batches::open(bytes)?), wanted)
+        super::super::frame(Box::new(Table::of(Batches::open(bytes)?)), wanted)
     }
 
     fn refusal(bytes: &[u8], numbers: &[&str], texts: &[&str]) -> String {
@@ -461,11 +496,54 @@ mod tests {
         let bytes = writer.into_inner().unwrap();
         let mut filling =
             Filling::new(&["ds".to_owned()], &Positions { numbers: vec![], texts: vec![], time: Some(0) }, &Wanted::default());
-        Box::new(Batches::open(&bytes[..]).unwrap())
+        Box::new(Table::of(Batches::open(&bytes[..]).unwrap()))
             .read(&Positions { numbers: vec![], texts: vec![], time: Some(0) }, &mut filling)
             .unwrap();
         let times = filling.times.unwrap().finish().unwrap();
         assert_eq!(times.values.iter().map(|&time| times.clock.write(time)).collect::<Vec<_>>(), ["2024-01-01", "2024-01-02"]);
+    }
+
+    #[test]
+    fn texts_that_are_dates_are_found_by_the_first_row_as_types_are() {
+        let columns: [(&str, Arc<dyn Array>); 6] = [
+            ("day", Arc::new(StringArray::from(vec!["2024-01-31", "2024-02-29"]))),
+            ("month", Arc::new(DictionaryArray::<Int32Type>::from_iter([Some("2024-01"), Some("2024-02")]))),
+            ("typed", Arc::new(Date32Array::from(vec![None, Some(19_724)]))),
+            ("empty", Arc::new(StringArray::from(vec![None, Some("2024-02-29")]))),
+            ("name", Arc::new(StringArray::from(vec!["a", "2024-02-29"]))),
+            ("digits", Arc::new(StringArray::from(vec!["20240131", "20240229"]))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        // A batch without rows tells nothing.
+        let batches = [batch.slice(0, 0), batch.slice(0, 1), batch.slice(1, 1)];
+        let schema = batch.schema();
+        let (mut stream, mut file) =
+            (StreamWriter::try_new(Vec::new(), &schema).unwrap(), FileWriter::try_new(Vec::new(), &schema).unwrap());
+        for batch in &batches {
+            stream.write(batch).unwrap();
+            file.write(batch).unwrap();
+        }
+        let (stream, file) = (stream.into_inner().unwrap(), file.into_inner().unwrap());
+        let in_memory = || arrow_array::RecordBatchIterator::new(batches.clone().map(Ok), SchemaRef::clone(&schema));
+        let readers: [Box<dyn Reader>; 4] = [
+            Box::new(Table::of(Batches::open(Cursor::new(stream)).unwrap())),
+            Box::new(Table::of(Batches::open(Cursor::new(file.clone())).unwrap())),
+            Box::new(Table::of(Parts::open(Cursor::new(file)).unwrap())),
+            super::in_memory(Box::new(in_memory())),
+        ];
+        for mut reader in readers {
+            assert_eq!(reader.dates().unwrap(), [true, true, true, false, false, false]);
+            // The rows that were looked at are read nevertheless.
+            let frame = super::super::frame(reader, &wanted(&["digits"], &["day"])).map(|frame| frame.n_rows());
+            assert!(frame.unwrap_err().to_string().starts_with("row 1: the column 'digits' holds texts"));
+        }
+        let mut times = super::in_memory(Box::new(in_memory()));
+        times.dates().unwrap();
+        let wanted = Wanted { time: TimeColumn::Named("day".to_owned()), numbers: Numbers::Named(Vec::new()), ..wanted(&[], &["name"]) };
+        assert_eq!(super::super::frame(times, &wanted).unwrap().times.unwrap().values.len(), 2);
+        let unread = RecordBatch::new_empty(schema);
+        let unread = arrow_array::RecordBatchIterator::new([Ok(unread.clone())], unread.schema());
+        assert_eq!(super::in_memory(Box::new(unread)).dates().unwrap(), [false, false, true, false, false, false]);
     }
 
     #[test]

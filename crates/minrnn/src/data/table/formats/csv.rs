@@ -12,7 +12,7 @@ use super::super::clock::Clock;
 use super::super::columns::Positions;
 use super::super::frame::Filling;
 use super::super::text_cells::expect_name;
-use super::{BYTE_ORDER_MARK, Format, failed};
+use super::{BYTE_ORDER_MARK, Format, failed, ndjson};
 use crate::counted::counted;
 use crate::{Error, Result};
 
@@ -106,6 +106,17 @@ impl<R: Read> Records<R> {
         let (parser, marks) = (ReaderBuilder::new().delimiter(delimiter).build(), Marks::new(delimiter));
         let source = BufReader::new(Cursor::new(beginning).chain(source));
         Ok(Self { source, parser, bytes: vec![0; 1 << 12], ends: vec![0; 1 << 6], n_ends: 0, line: 0, next_line: 1, marks })
+    }
+
+    /// The first key and value of what comes next, where that is no table of this format but begins as JSON does.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn beginning_of_json(&mut self) -> Result<Option<String>> {
+        self.skip_empty_lines()?;
+        let beginning = String::from_utf8_lossy(self.source.fill_buf().map_err(failed)?);
+        let line = beginning.lines().next().unwrap_or_default().trim_start();
+        Ok((ndjson::FORMAT.begins)(line).then(|| line.split(',').next().unwrap_or_default().to_owned()))
     }
 
     /// The names of the columns, which the first record has.

@@ -11,7 +11,7 @@ use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, TimeUnit, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
-use parquet::data_type::DataType;
+use parquet::data_type::{ByteArray, DataType};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
@@ -110,6 +110,36 @@ impl<R: ChunkReader + 'static> Table<R> {
 }
 
 impl<R: ChunkReader + 'static> Table<R> {
+    /// Whether column `at` is one of times by its type, or one of texts whose first is a date.
+    fn holds_dates(&self, at: usize) -> bool {
+        let column = self.reader.metadata().file_metadata().schema_descr().column(at);
+        match Meaning::of(&column) {
+            Meaning::Times(_) | Meaning::Nanoseconds | Meaning::Days => true,
+            Meaning::Signed if column.physical_type() == Type::BYTE_ARRAY => self.begins_with_date(at, &column),
+            Meaning::Signed | Meaning::Unsigned | Meaning::Decimal(_) => false,
+        }
+    }
+
+    /// Whether the first cell of column `at`, of byte strings, is a date; of what cannot be read whoever wants it is told.
+    fn begins_with_date(&self, at: usize, column: &ColumnDescriptor) -> bool {
+        let of_texts = Positions { numbers: Vec::new(), texts: vec![at], time: None };
+        let is_date = |text: &ByteArray| std::str::from_utf8(text.data()).is_ok_and(|text| Cell::Text(text).is_date());
+        let is_readable = || expect_flat(column).is_ok() && !is_decimal(column);
+        is_readable()
+            && guarded(|| self.first_bytes(at)).is_ok_and(|first| first.as_ref().is_some_and(is_date))
+            && self.expect_readable(&of_texts).is_ok()
+    }
+
+    /// What stands in the first row of column `at`, of byte strings, if something does.
+    fn first_bytes(&self, at: usize) -> Result<Option<ByteArray>> {
+        let Some(group) = self.reader.metadata().row_groups().iter().position(|group| group.num_rows() > 0) else { return Ok(None) };
+        let group = self.reader.get_row_group(group).map_err(unreadable)?;
+        let ColumnReader::ByteArrayColumnReader(mut reader) = group.get_column_reader(at).map_err(unreadable)? else { return Ok(None) };
+        let (mut first, mut levels) = (Vec::new(), Vec::new());
+        reader.read_records(1, Some(&mut levels), None, &mut first).map_err(unreadable)?;
+        Ok(first.pop())
+    }
+
     /// Of which zone times were, and what else numbers and byte strings are meant to be, stands in a schema of Arrow's where Arrow wrote the file.
     fn expect_readable(&self, positions: &Positions) -> Result<()> {
         let Some(pairs) = self.reader.metadata().file_metadata().key_value_metadata() else { return Ok(()) };
@@ -130,8 +160,7 @@ impl<R: ChunkReader + 'static> super::Reader for Table<R> {
     }
 
     fn dates(&mut self) -> Result<Vec<bool>> {
-        let columns = self.reader.metadata().file_metadata().schema_descr().columns().iter();
-        Ok(columns.map(|column| matches!(Meaning::of(column), Meaning::Times(_) | Meaning::Nanoseconds | Meaning::Days)).collect())
+        Ok((0..self.header.len()).map(|at| self.holds_dates(at)).collect())
     }
 
     fn read(self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()> {
@@ -368,13 +397,13 @@ mod tests {
 
     use parquet::basic::Compression;
     use parquet::column::writer::ColumnWriter;
-    use parquet::data_type::ByteArray;
     use parquet::file::metadata::KeyValue;
     use parquet::file::properties::WriterProperties;
     use parquet::file::writer::SerializedFileWriter;
     use parquet::schema::parser::parse_message_type;
     use proptest::prelude::*;
 
+    use super::super::Reader as _;
     use super::*;
     use crate::data::table::{Frame, Numbers, TimeColumn, Wanted, read_table};
 
@@ -576,6 +605,48 @@ mod tests {
         }
         // Of writers that say no more, byte strings may be texts.
         assert_eq!(read(of_whole("binary n", [1, 7]), &name).unwrap().texts[0].distinct(), ["1", "7"]);
+    }
+
+    /// A file of these columns, of texts but for those of 32 bits; an empty text leaves its row out.
+    fn of_texts(schema: &str, rows: [&str; 2]) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        let schema = Arc::new(parse_message_type(&format!("message table {{ {schema} }}")).unwrap());
+        let mut writer = SerializedFileWriter::new(&mut file, schema, Arc::default()).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        while let Some(mut column) = group.next_column().unwrap() {
+            match column.untyped() {
+                ColumnWriter::ByteArrayColumnWriter(column) => {
+                    let texts: Vec<ByteArray> = rows.iter().filter(|text| !text.is_empty()).map(|&text| ByteArray::from(text)).collect();
+                    let levels = rows.map(|text| i16::from(!text.is_empty()));
+                    column.write_batch(&texts, Some(&levels), Some(&[0, 0])).unwrap();
+                }
+                ColumnWriter::Int32ColumnWriter(column) => _ = column.write_batch(&[1, 2], None, None).unwrap(),
+                _ => unreachable!("it is one of texts or of whole numbers"),
+            }
+            column.close().unwrap();
+        }
+        group.close().unwrap();
+        writer.close().unwrap();
+        file.rewind().unwrap();
+        file
+    }
+
+    #[test]
+    fn texts_that_are_dates_are_found_by_the_first_row_as_types_are() {
+        let dates = |schema: &str, rows: [&str; 2]| Table::open(of_texts(schema, rows)).unwrap().dates().unwrap();
+        let days = ["2024-01-31", "2024-02-29"];
+        let all = "required int32 n; required int32 day (DATE); optional binary a (UTF8); required binary b (UTF8); required binary c;";
+        assert_eq!(dates(all, days), [false, true, true, true, true]);
+        assert_eq!(dates("repeated binary list (UTF8); required binary n (DECIMAL(18, 0));", days), [false, false]);
+        let text = "optional binary a (UTF8);";
+        for (first, is_date) in [("2024-01", true), ("2024-01-31 12:00", true), ("20240131", false), ("a", false), ("", false)] {
+            assert_eq!(dates(text, [first, "2024-02-29"]), [is_date], "{first}");
+        }
+        // What was looked at is read nevertheless.
+        let mut table = Table::open(of_texts(text, days)).unwrap();
+        table.dates().unwrap();
+        let wanted = Wanted { numbers: Numbers::Named(Vec::new()), time: TimeColumn::Named("a".to_owned()), ..Wanted::default() };
+        assert_eq!(super::super::frame(Box::new(table), &wanted).unwrap().times.unwrap().values.len(), 2);
     }
 
     #[test]

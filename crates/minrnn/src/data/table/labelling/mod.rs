@@ -67,9 +67,13 @@ impl SequenceTask for Labelling {
 
     fn extent(&self) -> Option<Extent> {
         let table = &self.table;
-        let steps = table.parts.training.iter().map(|&at| table.series[at].len()).sum::<usize>();
-        let length = steps.div_ceil(table.parts.training.len().max(1));
-        Some(Extent { steps, length, in_windows: false, least_updates: LEAST_UPDATES })
+        let Parts { training, validation, test } = &table.parts;
+        let steps = training.iter().map(|&at| table.series[at].len()).sum::<usize>();
+        let length = steps.div_ceil(training.len().max(1));
+        // A test file is never learned from.
+        let test = if self.has_test_file() { &[][..] } else { test };
+        let longest = training.iter().chain(validation).chain(test).map(|&at| table.series[at].len()).max().unwrap_or(0);
+        Some(Extent { steps, length, longest, in_windows: false, least_updates: LEAST_UPDATES })
     }
 
     fn has_parts(&self) -> bool {

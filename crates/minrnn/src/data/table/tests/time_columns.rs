@@ -56,9 +56,34 @@ fn a_column_that_alone_holds_dates_is_that_of_times() {
     let (time, _, told) = open(&format!("ds,born,x\n{}", other(&rows(weeks))), LayoutChoice::Auto);
     assert_eq!((time.as_deref(), told), (Some("ds"), None));
     let (time, _, told) = open(&format!("week,born,x\n{}", other(&rows(weeks))), LayoutChoice::Auto);
-    assert_eq!((time, told), (None, None));
+    let in_order = |which: &str| Some(format!("no column of times was found{which}: rows are taken in the order of the file"));
+    assert_eq!((time, told), (None, in_order(" (2 columns hold dates: week, born; choose one with time)")));
     let (time, _, told) = open(&format!("week,x\n{}", rows(&owned(&["1", "2", "3", "4", "5", "6", "7", "8"]))), LayoutChoice::Auto);
-    assert_eq!((time, told), (None, None));
+    assert_eq!((time, told), (None, in_order("")));
+}
+
+#[test]
+fn a_forecast_whose_rows_are_taken_as_they_come_says_so_where_no_time_was_named_or_refused() {
+    let rows: String = (0..12).map(|i| format!("{},2001-01-{:02},{}\n", ["a", "b"][i % 2], i + 1, i % 5)).collect();
+    let file = write_table(&format!("id,day,x\n{rows}"));
+    let first_told = |time: TimeColumn| {
+        let division = Division { time, validates: false, ..division(0.5) };
+        let config = ForecastingConfig { group: Some("id".to_owned()), division, ..forecasting(&["x"], 1) };
+        let task = Forecasting::open(file.path(), &config).unwrap();
+        task.understood().and_then(|told| told.lines().next()).unwrap_or_default().to_owned()
+    };
+    assert_eq!(first_told(TimeColumn::Found), "read with time = day, which holds dates");
+    for time in [TimeColumn::None, TimeColumn::Named("day".to_owned())] {
+        assert!(!first_told(time).contains("no column of times"));
+    }
+    let plain = write_table("id,x\na,1\na,2\na,3\na,1\na,2\na,4\n");
+    let config = ForecastingConfig {
+        group: Some("id".to_owned()),
+        division: Division { time: TimeColumn::Found, validates: false, ..division(0.5) },
+        ..forecasting(&["x"], 1)
+    };
+    let task = Forecasting::open(plain.path(), &config).unwrap();
+    assert_eq!(task.understood(), Some("no column of times was found: rows are taken in the order of the file"));
 }
 
 #[test]

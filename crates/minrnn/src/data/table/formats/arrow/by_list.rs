@@ -3,17 +3,17 @@
 
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::Arc;
+use std::vec::IntoIter;
 
+use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::Block;
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
 use arrow_schema::{ArrowError, SchemaRef};
 
-use super::super::super::columns::Positions;
-use super::super::super::frame::Filling;
 use super::super::super::quiet::guarded;
-use super::super::{Reader, failed};
-use super::{CONTINUATION, FILE, cut, dates_of, expect_believable, fill_from, header_of, unreadable};
+use super::super::failed;
+use super::{CONTINUATION, FILE, Source, cut, expect_believable, unreadable};
 use crate::{Error, Result};
 
 /// Bytes behind the list: its length and the magic word.
@@ -30,10 +30,10 @@ pub(super) fn is_needed(beginning: &[u8]) -> bool {
 pub(super) struct Parts<R> {
     source: R,
     decoder: FileDecoder,
-    dictionaries: Vec<Block>,
-    batches: Vec<Block>,
+    /// Those that are still to be read.
+    dictionaries: IntoIter<Block>,
+    batches: IntoIter<Block>,
     schema: SchemaRef,
-    header: Vec<String>,
 }
 
 impl<R: Read + Seek> Parts<R> {
@@ -50,9 +50,8 @@ impl<R: Read + Seek> Parts<R> {
             Ok(Self {
                 source,
                 decoder: FileDecoder::new(Arc::clone(&schema), list.version()),
-                dictionaries: list.dictionaries().into_iter().flatten().copied().collect(),
-                batches: list.recordBatches().into_iter().flatten().copied().collect(),
-                header: header_of(&schema),
+                dictionaries: list.dictionaries().into_iter().flatten().copied().collect::<Vec<_>>().into_iter(),
+                batches: list.recordBatches().into_iter().flatten().copied().collect::<Vec<_>>().into_iter(),
                 schema,
             })
         })
@@ -70,23 +69,6 @@ impl<R: Read + Seek> Parts<R> {
         expect_believable(&message, body)?;
         Ok(Buffer::from_vec(part))
     }
-
-    fn fill(&mut self, positions: &Positions, filling: &mut Filling) -> Result<()> {
-        for block in std::mem::take(&mut self.dictionaries) {
-            let part = self.part(&block)?;
-            self.decoder.read_dictionary(&block, &part).map_err(unreadable)?;
-        }
-        let mut first_row = 0;
-        for block in std::mem::take(&mut self.batches) {
-            let part = self.part(&block)?;
-            let batch = self
-                .decoder
-                .read_record_batch(&block, &part)
-                .and_then(|batch| batch.ok_or_else(|| ArrowError::IpcError("a part of rows has none".to_owned())));
-            first_row = fill_from(&batch.map_err(unreadable)?, first_row, &self.header, positions, filling)?;
-        }
-        Ok(())
-    }
 }
 
 /// `length` bytes at `start`, if so many are there.
@@ -97,16 +79,19 @@ fn bytes(source: &mut (impl Read + Seek), start: u64, length: u64) -> Result<Vec
     if bytes.len() as u64 == length { Ok(bytes) } else { Err(cut()) }
 }
 
-impl<R: Read + Seek> Reader for Parts<R> {
-    fn header(&self) -> &[String] {
-        &self.header
+impl<R: Read + Seek> Source for Parts<R> {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
     }
 
-    fn dates(&mut self) -> Result<Vec<bool>> {
-        Ok(dates_of(&self.schema))
-    }
-
-    fn read(mut self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()> {
-        guarded(|| self.fill(positions, filling))
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        while let Some(block) = self.dictionaries.next() {
+            let part = self.part(&block)?;
+            self.decoder.read_dictionary(&block, &part).map_err(unreadable)?;
+        }
+        let Some(block) = self.batches.next() else { return Ok(None) };
+        let part = self.part(&block)?;
+        let batch = self.decoder.read_record_batch(&block, &part).map_err(unreadable)?;
+        batch.map(Some).ok_or_else(|| unreadable(ArrowError::IpcError("a part of rows has none".to_owned())))
     }
 }

@@ -1,0 +1,77 @@
+//! How a line is told apart from others: by its colour, its dashes and its marks.
+
+use plotters::prelude::*;
+
+use crate::plot::COLORS;
+
+/// Lengths of dashes and of the gaps between them; without a gap the line is whole. Neighbours differ, so that they are told apart in grey.
+const DASHES: [(i32, i32); 4] = [(1, 0), (9, 4), (3, 3), (14, 3)];
+/// Marks on a line, so many that each line shows which it is.
+const MARKS: usize = 6;
+
+/// The points of a line that have its mark: all of few, some of many, at other places for each line.
+pub(super) fn marked(at: usize, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    if points.len() <= 12 {
+        return points.to_vec();
+    }
+    let every = points.len() / MARKS;
+    points.iter().skip(at * every / 3 % every).step_by(every).copied().collect()
+}
+
+/// The strokes of the mark of line `at` around `center`.
+pub(super) fn mark(at: usize, (x, y): (i32, i32), scale: i32) -> Vec<Vec<(i32, i32)>> {
+    let place = |&(right, down): &(i32, i32)| (x + right * scale, y + down * scale);
+    let path = |points: &[(i32, i32)]| points.iter().map(place).collect::<Vec<_>>();
+    match at % 6 {
+        0 => vec![path(&[(-3, -1), (-1, -3), (1, -3), (3, -1), (3, 1), (1, 3), (-1, 3), (-3, 1), (-3, -1)])],
+        1 => vec![path(&[(-3, -3), (3, -3), (3, 3), (-3, 3), (-3, -3)])],
+        2 => vec![path(&[(0, -4), (4, 3), (-4, 3), (0, -4)])],
+        3 => vec![path(&[(-3, -3), (3, 3)]), path(&[(-3, 3), (3, -3)])],
+        4 => vec![path(&[(0, 4), (4, -3), (-4, -3), (0, 4)])],
+        _ => vec![path(&[(-4, 0), (4, 0)]), path(&[(0, -4), (0, 4)])],
+    }
+}
+
+/// The color of line `at`.
+pub(super) fn color(at: usize) -> RGBColor {
+    COLORS[at % COLORS.len()]
+}
+
+/// The dash of line `at` and the gap behind it, in pixels of scale 1; without a gap the line is whole.
+pub(super) fn dash(at: usize) -> (i32, i32) {
+    DASHES[at % DASHES.len()]
+}
+
+/// The mark of what was published, hollow, so that several in one place are all seen.
+pub(super) fn diamond((x, y): (i32, i32), color: RGBColor, scale: i32) -> PathElement<(i32, i32)> {
+    let reach = 6 * scale;
+    let corners = [(x, y - reach), (x + reach, y), (x, y + reach), (x - reach, y), (x, y - reach)];
+    PathElement::new(corners, color.stroke_width((2 * scale) as u32))
+}
+
+/// A piece of line `at` of that length with its mark, as legends show it.
+pub(super) fn sample(at: usize, (x, y): (i32, i32), whole: i32, scale: i32) -> Vec<PathElement<(i32, i32)>> {
+    let style = color(at).stroke_width((2 * scale) as u32);
+    let (length, gap) = dash(at);
+    let dash = if gap == 0 { whole } else { length };
+    let dashes = (0..whole).step_by((dash + gap) as usize).map(|from| {
+        let to = (from + dash).min(whole);
+        vec![(x + from * scale, y), (x + to * scale, y)]
+    });
+    dashes.chain(mark(at, (x + whole / 2 * scale, y), scale)).map(|path| PathElement::new(path, style)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbouring_lines_differ_in_dash_and_mark() {
+        for at in 0..12 {
+            assert!(dash(at) != dash(at + 1) && mark(at, (0, 0), 1) != mark(at + 1, (0, 0), 1));
+        }
+        let points: Vec<(f64, f64)> = (0..1000).map(|x| (f64::from(x), 0.0)).collect();
+        assert!((MARKS..=MARKS + 1).contains(&marked(0, &points).len()) && marked(0, &points) != marked(1, &points));
+        assert_eq!(marked(3, &points[..12]).len(), 12);
+    }
+}
