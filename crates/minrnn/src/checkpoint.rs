@@ -147,6 +147,9 @@ pub(crate) fn fill(
 
 /// Puts the tensors of `weights` into the parameters of `module` by name; they are taken out of `weights`.
 ///
+/// The running statistics of a [`BatchNorm`](crate::nn::BatchNorm) are shared with the modules that `module` is a clone of, or that are clones
+/// of it: theirs change with these.
+///
 /// # Errors
 /// When a parameter is missing or has another shape.
 pub fn load_weights<M: Module>(module: M, weights: &mut Weights) -> Result<M> {

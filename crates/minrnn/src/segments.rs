@@ -64,20 +64,38 @@ impl Segments {
     /// One code per step, row-major `[B, T]`, as the kernels want it; `None` when dense.
     ///
     /// # Errors
-    /// When the number of rows, a length or a reset does not fit `[batch_size, seq_len]`.
+    /// When the number of rows, a length or a reset does not fit `[batch_size, seq_len]`, or these are more steps than can be allocated.
     pub fn codes(&self, batch_size: usize, seq_len: usize) -> Result<Option<Vec<i32>>> {
+        self.check(batch_size, seq_len)?;
         if self.is_dense() {
             return Ok(None);
         }
-        let mut codes = vec![minrnn_kernels::segments::CONTINUE; batch_size * seq_len];
+        let n_steps = batch_size.checked_mul(seq_len).filter(|&n| n <= isize::MAX as usize / size_of::<i32>());
+        let Some(n_steps) = n_steps else {
+            return Err(Error::Shape(format!(
+                "segments: {batch_size} rows of {seq_len} steps are more than memory has places; make fewer"
+            )));
+        };
+        let mut codes = vec![minrnn_kernels::segments::CONTINUE; n_steps];
+        for (b, row) in self.resets.iter().flatten().enumerate() {
+            row.iter().for_each(|t| codes[b * seq_len + t] = minrnn_kernels::segments::RESET);
+        }
+        for (b, &n) in self.lengths.iter().flatten().enumerate() {
+            codes[b * seq_len + n..(b + 1) * seq_len].fill(minrnn_kernels::segments::PADDING);
+        }
+        Ok(Some(codes))
+    }
+
+    /// Whether these are segments of a batch `[batch_size, seq_len]`.
+    ///
+    /// # Errors
+    /// When the number of rows, a length or a reset does not fit.
+    pub(crate) fn check(&self, batch_size: usize, seq_len: usize) -> Result<()> {
         if let Some(rows) = &self.resets {
             expect_rows("resets", rows.len(), batch_size)?;
             for (b, row) in rows.iter().enumerate() {
-                for &t in row {
-                    if t >= seq_len {
-                        return Err(Error::Shape(format!("segments: row {b} is reset before step {t}, but the batch has {seq_len} steps")));
-                    }
-                    codes[b * seq_len + t] = minrnn_kernels::segments::RESET;
+                if let Some(t) = row.iter().find(|&&t| t >= seq_len) {
+                    return Err(Error::Shape(format!("segments: row {b} is reset before step {t}, but the batch has {seq_len} steps")));
                 }
             }
         }
@@ -87,10 +105,9 @@ impl Segments {
                 if n > seq_len {
                     return Err(Error::Shape(format!("segments: row {b} has length {n}, but the batch has {seq_len} steps")));
                 }
-                codes[b * seq_len + n..(b + 1) * seq_len].fill(minrnn_kernels::segments::PADDING);
             }
         }
-        Ok(Some(codes))
+        Ok(())
     }
 
     /// The same as the operations and models take it; make it once per batch.
@@ -140,5 +157,12 @@ mod tests {
         assert!(Segments::from_lengths(vec![5]).codes(1, 4).unwrap_err().to_string().contains("length 5"));
         assert!(Segments::from_lengths(vec![1]).codes(2, 4).unwrap_err().to_string().contains("2 rows"));
         assert!(Segments::dense().with_resets(vec![vec![4]]).codes(1, 4).unwrap_err().to_string().contains("step 4"));
+    }
+
+    #[test]
+    fn rows_are_compared_before_memory_is_taken_for_them() {
+        let refusal = |rows, steps| Segments::from_lengths(vec![1]).codes(rows, steps).unwrap_err().to_string();
+        assert!(refusal(1 << 40, 1 << 20).contains("expected lengths for 1099511627776 rows, found 1"));
+        assert!(refusal(1, usize::MAX).contains("more than memory has places"));
     }
 }

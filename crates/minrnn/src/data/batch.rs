@@ -68,6 +68,22 @@ impl Sequences {
     }
 }
 
+impl Sequences {
+    /// Whether there is one entry at each of `n_steps` steps.
+    fn check(&self, what: &str, n_steps: usize) -> Result<()> {
+        let (found, width) = match self {
+            Self::Tokens(tokens) => (tokens.len(), 1),
+            Self::Values { values, width } | Self::Quantiles { values, width, .. } => (values.len(), *width),
+        };
+        if n_steps.checked_mul(width) == Some(found) {
+            return Ok(());
+        }
+        Err(Error::Shape(format!(
+            "batch: expected {what} of {width} numbers at each of {n_steps} steps, found {found}; make one for every step"
+        )))
+    }
+}
+
 impl From<Vec<u32>> for Sequences {
     fn from(tokens: Vec<u32>) -> Self {
         Self::Tokens(tokens)
@@ -75,6 +91,28 @@ impl From<Vec<u32>> for Sequences {
 }
 
 impl Batch {
+    /// Whether inputs, targets, mask and segments are those of `batch_size` rows of `seq_len` steps.
+    ///
+    /// # Errors
+    /// When one of them is not.
+    pub fn check(&self) -> Result<()> {
+        let (rows, seq_len) = (self.batch_size, self.seq_len);
+        let Some(n_steps) = rows.checked_mul(seq_len) else {
+            return Err(Error::Shape(format!("batch: {rows} rows of {seq_len} steps are more than memory has places; make fewer")));
+        };
+        self.inputs.check("inputs", n_steps)?;
+        self.targets.check("targets", n_steps)?;
+        match &self.mask {
+            Some(mask) if mask.len() != n_steps => {
+                let found = mask.len();
+                Err(Error::Shape(format!(
+                    "batch: expected a mask of {n_steps} weights, one for each step, found {found}; make one for every step"
+                )))
+            }
+            _ => self.segments.check(rows, seq_len),
+        }
+    }
+
     /// Number of scored predictions, by which a summed loss is divided.
     pub fn n_scored(&self) -> usize {
         match &self.mask {
@@ -83,13 +121,14 @@ impl Batch {
         }
     }
 
-    /// Number of classes or numbers that scored predictions are compared with; those that are missing do not count.
+    /// Number of classes or numbers that scored predictions are compared with; those that are missing do not count, nor do those that a mask
+    /// is too short for.
     pub fn n_targets(&self) -> usize {
         let (values, width) = match &self.targets {
             Sequences::Tokens(_) => return self.n_scored(),
             Sequences::Values { values, width } | Sequences::Quantiles { values, width, .. } => (values, *width),
         };
-        let is_scored = |row: usize| self.mask.as_ref().is_none_or(|mask| mask[row] != 0.0);
+        let is_scored = |row: usize| self.mask.as_ref().is_none_or(|mask| mask.get(row).is_some_and(|&weight| weight != 0.0));
         let scored = values.chunks_exact(width.max(1)).enumerate().filter(|&(row, _)| is_scored(row));
         scored.map(|(_, values)| values.iter().filter(|value| !value.is_nan()).count()).sum()
     }
@@ -219,5 +258,35 @@ mod tests {
         assert_eq!(batch.n_scored(), 6);
         batch.mask = Some(vec![0.0, 1.0, 0.0, 1.0, 1.0, 0.0]);
         assert_eq!(batch.n_scored(), 3);
+    }
+
+    #[test]
+    fn parts_of_other_sizes_are_refused() {
+        let batch = || Batch {
+            inputs: vec![0; 6].into(),
+            targets: Sequences::Values { values: vec![0.0; 12], width: 2 },
+            mask: Some(vec![1.0; 6]),
+            segments: Segments::from_lengths(vec![3, 1]),
+            batch_size: 2,
+            seq_len: 3,
+        };
+        let refusal = |change: &dyn Fn(&mut Batch)| {
+            let mut batch = batch();
+            change(&mut batch);
+            batch.check().unwrap_err().to_string()
+        };
+        batch().check().unwrap();
+        assert!(refusal(&|batch| batch.inputs = vec![0; 7].into()).contains("inputs of 1 numbers at each of 6 steps, found 7"));
+        assert!(refusal(&|batch| batch.targets = vec![0; 5].into()).contains("targets of 1 numbers at each of 6 steps, found 5"));
+        assert!(refusal(&|batch| batch.mask = Some(vec![1.0; 3])).contains("a mask of 6 weights, one for each step, found 3"));
+        assert!(refusal(&|batch| batch.segments = Segments::from_lengths(vec![3])).contains("lengths for 2 rows, found 1"));
+        assert!(refusal(&|batch| batch.batch_size = usize::MAX).contains("more than memory has places"));
+    }
+
+    #[test]
+    fn targets_that_a_mask_is_too_short_for_do_not_count() {
+        let targets = Sequences::Values { values: vec![0.0; 4], width: 1 };
+        let (inputs, segments) = (vec![0; 4].into(), Segments::dense());
+        assert_eq!(Batch { inputs, targets, mask: Some(vec![1.0; 3]), segments, batch_size: 1, seq_len: 4 }.n_targets(), 3);
     }
 }

@@ -8,7 +8,7 @@ use minrnn_model::CheckedConfig;
 
 use super::pair_head::PairMemory;
 use super::pooling::RunningMean;
-use crate::nn::{AnyMixer, Block, BlockState, Initializer, Mixer, Mode, Norm, State, StateZip};
+use crate::nn::{AnyMixer, Block, BlockState, Initializer, Mixer, Mode, Norm, State, StateZip, zip_if_any};
 use crate::ops::StepCodes;
 
 /// `n_layers` blocks and a final norm around mixers of one kind; [`AnyMixer`] lets the configuration choose, a type of your own needs
@@ -39,12 +39,12 @@ impl<S: State> State for BackboneState<S> {
         f.enter("blocks");
         let blocks = self.blocks.zip(other.blocks, f);
         f.exit();
-        let position = self.position.zip(other.position).map(|(a, b)| f.tensor("position", a, b));
+        let position = zip_if_any(self.position, other.position, |a, b| f.tensor("position", a, b));
         f.enter("pooling");
-        let pooling = self.pooling.zip(other.pooling).map(|(a, b)| a.zip(b, f));
+        let pooling = State::zip(self.pooling, other.pooling, f);
         f.exit();
         f.enter("pair");
-        let pair = self.pair.zip(other.pair).map(|(a, b)| a.zip(b, f));
+        let pair = State::zip(self.pair, other.pair, f);
         f.exit();
         Self { blocks, position, pooling, pair }
     }

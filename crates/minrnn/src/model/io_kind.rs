@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use burn::tensor::{Device, Int, Tensor};
 
+use crate::ops::expect_count;
+
 /// What a model reads.
 #[derive(Debug, Clone)]
 pub enum Inputs {
@@ -60,6 +62,22 @@ pub enum Targets {
         /// Q levels between 0 and 1.
         levels: Arc<[f32]>,
     },
+}
+
+impl Targets {
+    /// Refuses targets that are not those of `n_steps` predictions of `n_outputs` classes or numbers.
+    ///
+    /// # Panics
+    /// When they are not.
+    #[track_caller]
+    pub(super) fn expect_fits(&self, n_steps: usize, n_outputs: usize) {
+        let (what, found, expected) = match self {
+            Self::Classes(classes) => ("targets", classes.len(), n_steps),
+            Self::Values(values) => ("targets", values.len(), n_steps * n_outputs),
+            Self::Quantiles { values, levels } => ("quantiles of targets", values.len() * levels.len(), n_steps * n_outputs),
+        };
+        expect_count("loss", what, found, expected);
+    }
 }
 
 impl From<Vec<i32>> for Targets {

@@ -14,7 +14,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use minrnn_kernels::segments::{PADDING, RESET};
 
 use crate::memory::activations::{Activations, Op};
-use crate::nn::{Initializer, State, StateZip, linear};
+use crate::nn::{Initializer, State, StateZip, expect_rows, linear};
 use crate::ops::{Start, StepCodes, bias_gelu, linear_scan};
 
 /// The comparison; the head stands behind it.
@@ -63,6 +63,7 @@ impl PairHead {
     pub(super) fn forward(&self, x: Tensor<3>, memory: PairMemory, steps: &StepCodes) -> (Tensor<3>, PairMemory) {
         let [batch, seq_len, _] = x.dims();
         if batch * seq_len == 0 {
+            expect_rows(&memory, batch);
             return (x, memory);
         }
         // Step t of `before` is what stood at t − 1.

@@ -11,7 +11,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use minrnn_kernels::segments::{PADDING, RESET};
 
 use crate::memory::activations::{Activations, Op};
-use crate::nn::{State, StateZip};
+use crate::nn::{State, StateZip, expect_rows};
 use crate::ops::{Start, StepCodes, StepPositions, linear_scan};
 
 /// What a running mean carries.
@@ -45,6 +45,7 @@ impl RunningMean {
     pub(super) fn forward(self, x: Tensor<3>, steps: &StepCodes) -> (Tensor<3>, Self) {
         let [batch, seq_len, _] = x.dims();
         if batch * seq_len == 0 {
+            expect_rows(&self, batch);
             return (x, self);
         }
         let places = StepPositions::count(self.count, seq_len, steps);

@@ -49,7 +49,7 @@ impl Scored {
 }
 
 /// Features `[B, T, D]` as `[1, N, D]` at the positions with a weight, with their targets and weights, where these are at most half of
-/// all; everything as it is otherwise.
+/// all; everything as it is otherwise. There are as many targets and weights as positions.
 pub(super) fn where_scored(features: Tensor<3>, targets: Targets, mask: Option<Arc<[f32]>>) -> (Tensor<3>, Targets, Option<Arc<[f32]>>) {
     let Some(weights) = &mask else { return (features, targets, mask) };
     let positions: Vec<usize> = weights.iter().enumerate().filter(|&(_, &weight)| weight != 0.0).map(|(at, _)| at).collect();

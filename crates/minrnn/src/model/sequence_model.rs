@@ -21,7 +21,7 @@ use super::scored::{Scored, where_scored};
 use crate::memory::activations::{Activations, Op, Sizes};
 use crate::memory::tape::Tape;
 use crate::nn::{AnyMixer, AnyState, Initializer, Mixer, Mode, Norm, linear};
-use crate::ops::{Dropout, StepCodes, StepPositions, bias_dropout_residual, embedding};
+use crate::ops::{Dropout, StepCodes, StepPositions, bias_dropout_residual, embedding, expect_count};
 use crate::{Error, Result};
 
 /// A sequence model; by default one that predicts the next of V tokens.
@@ -141,6 +141,16 @@ impl<M: Mixer> SequenceModel<M> {
         self.embedding.as_ref().map_or(0, |table| table.weight.dims()[0])
     }
 
+    /// F, how many values it reads at every step; 0 when it reads tokens.
+    pub(crate) fn input_width(&self) -> usize {
+        self.input.as_ref().map_or(0, |input| input.weight.dims()[0])
+    }
+
+    /// V, how many classes or numbers it predicts at every step.
+    pub(crate) fn n_outputs(&self) -> usize {
+        self.head.as_ref().map_or_else(|| self.vocab_size(), |head| head.weight.dims()[1])
+    }
+
     fn input_weight(&self) -> Tensor<2> {
         let weight = self.embedding.as_ref().map(|table| &table.weight).or(self.input.as_ref().map(|input| &input.weight));
         weight.map(Param::val).expect("a model reads tokens or values")
@@ -183,7 +193,8 @@ impl<M: Mixer> SequenceModel<M> {
     /// * `tokens` `[B, T]` with T ≥ 1, `lengths` the real steps of each row, at least 1 → `[B, V]`
     ///
     /// # Panics
-    /// When the shapes of tokens, state and steps do not fit.
+    /// When the shapes of tokens, state and steps do not fit, a length is 0 or more than T, or the lengths are not those of `steps`, which are
+    /// all T where these are dense.
     pub fn prefill(
         &self,
         tokens: Tensor<2, Int>,
@@ -192,6 +203,16 @@ impl<M: Mixer> SequenceModel<M> {
         steps: &StepCodes,
     ) -> (Tensor<2>, BackboneState<M::State>) {
         let [batch, seq_len] = tokens.dims();
+        let found = lengths.len();
+        assert!(found == batch, "prefill: expected one length for each of {batch} rows, found {found}");
+        for (b, &length) in lengths.iter().enumerate() {
+            assert!((1..=seq_len).contains(&length), "prefill: expected a length between 1 and {seq_len} of row {b}, found {length}");
+            let real = steps.length(b, seq_len);
+            assert!(
+                length == real,
+                "prefill: expected the length that the steps give row {b}, {real}, found {length}; make both of the same"
+            );
+        }
         let (x, state) = self.features(tokens.into(), state, steps, Mode::Evaluate);
         let last: Vec<i64> = lengths.iter().enumerate().map(|(b, &n)| (b * seq_len + n - 1) as i64).collect();
         let last = Tensor::<1, Int>::from_data(TensorData::new(last, [batch]), &x.device());
@@ -218,7 +239,7 @@ impl<M: Mixer> SequenceModel<M> {
     /// * `inputs` `[B, T]` tokens or `[B, T, F]` values, `targets` B·T numbers below V or B·T·V values, `mask` B·T weights (absent: all 1)
     ///
     /// # Panics
-    /// When the shapes do not fit or a scored target is not below V.
+    /// When the shapes do not fit, also where few positions are scored, or a scored target is not below V.
     pub fn loss(
         &self,
         inputs: impl Into<Inputs>,
@@ -250,7 +271,15 @@ impl<M: Mixer> SequenceModel<M> {
     ///
     /// The head is the widest layer of a model with many tokens, and a task may ask for a few answers at the end of a long sequence; where
     /// at most half of the positions are scored the head sees these alone.
+    ///
+    /// # Panics
+    /// When there are not as many targets or weights as positions.
     pub(crate) fn score(&self, features: Tensor<3>, targets: Targets, mask: Option<Arc<[f32]>>) -> Scored {
+        let [batch, seq_len, _] = features.dims();
+        targets.expect_fits(batch * seq_len, self.n_outputs());
+        if let Some(mask) = &mask {
+            expect_count("loss", "weights in mask", mask.len(), batch * seq_len);
+        }
         let (features, targets, mask) = where_scored(features, targets, mask);
         Scored { predicted: linear::rows(self.logits(features)), targets, mask }
     }

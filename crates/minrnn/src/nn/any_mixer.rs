@@ -5,6 +5,7 @@ use burn::tensor::Tensor;
 use minrnn_model::{CheckedConfig, MixerKind};
 
 use super::init::Initializer;
+use super::layer::expect_layer;
 use super::mixer::Mixer;
 use super::state::{State, StateZip};
 use crate::memory::activations::Activations;
@@ -29,8 +30,12 @@ macro_rules! mixers {
         }
 
         impl AnyMixer {
-            /// A new mixer for block `layer`, as `config` asks for, of the width that its wiring leaves.
+            /// A new mixer for block `layer`, counted from 0, as `config` asks for, of the width that its wiring leaves.
+            ///
+            /// # Panics
+            /// When `config` has no such block.
             pub fn new(config: &CheckedConfig, layer: usize, init: &mut Initializer) -> Self {
+                expect_layer(config, layer);
                 let config = &config.inside_wiring();
                 match config.mixer_at(layer) {
                     $(MixerKind::$variant => Self::$variant(super::$file::$module::new(config, layer, init)),)+

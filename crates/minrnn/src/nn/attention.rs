@@ -19,7 +19,7 @@ use minrnn_model::{CheckedConfig, Positions};
 use super::init::Initializer;
 use super::linear::{apply, matmul};
 use super::mixer::Mixer;
-use super::state::{State, StateZip};
+use super::state::{State, StateZip, expect_rows};
 use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, AttentionPlan, StepCodes, StepPositions};
 
@@ -120,6 +120,7 @@ impl Mixer for Attention {
     fn forward(&self, x: Tensor<3>, state: AttentionState, steps: &StepCodes) -> (Tensor<3>, AttentionState) {
         let [batch, seq_len, d] = x.dims();
         if batch * seq_len == 0 {
+            expect_rows(&state, batch);
             return (x, state);
         }
         let past = state.cache.dims()[1];

@@ -17,6 +17,7 @@ use super::channel_mix::ChannelMix;
 use super::conv::{CausalConv, Window};
 use super::feed_forward::FeedForward;
 use super::init::Initializer;
+use super::layer::expect_layer;
 use super::linear::{rows, sequences};
 use super::mixer::Mixer;
 use super::mode::Mode;
@@ -59,8 +60,12 @@ pub enum FeedForwardPart {
 }
 
 impl FeedForwardPart {
-    /// The part that `config` asks for in block `layer`, if any.
+    /// The part that `config` asks for in block `layer`, counted from 0, if any.
+    ///
+    /// # Panics
+    /// When `config` has no such block.
     pub fn new(config: &CheckedConfig, layer: usize, init: &mut Initializer) -> Option<Self> {
+        expect_layer(config, layer);
         match config.ff_at(layer) {
             FeedForwardKind::ChannelMix => Some(Self::ChannelMix(ChannelMix::new(config, layer, init))),
             kind => FeedForward::new(config, kind, init).map(Self::Pointwise),
@@ -98,16 +103,16 @@ pub struct BlockState<S> {
 impl<S: State> State for BlockState<S> {
     fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self {
         f.enter("conv");
-        let conv = self.conv.zip(other.conv).map(|(a, b)| a.zip(b, f));
+        let conv = State::zip(self.conv, other.conv, f);
         f.exit();
         f.enter("wiring");
-        let wiring = self.wiring.zip(other.wiring).map(|(a, b)| a.zip(b, f));
+        let wiring = State::zip(self.wiring, other.wiring, f);
         f.exit();
         f.enter("mixer");
         let mixer = self.mixer.zip(other.mixer, f);
         f.exit();
         f.enter("ff");
-        let ff = self.ff.zip(other.ff).map(|(a, b)| a.zip(b, f));
+        let ff = State::zip(self.ff, other.ff, f);
         f.exit();
         Self { conv, wiring, mixer, ff }
     }
@@ -141,17 +146,21 @@ impl Block<AnyMixer> {
 }
 
 impl<M: Mixer> Block<M> {
-    /// Block `layer` as `config` asks for, around what `mixer` makes. In a wiring the mixer's width is that of
+    /// Block `layer`, counted from 0, as `config` asks for, around what `mixer` makes. In a wiring the mixer's width is that of
     /// [`CheckedConfig::inside_wiring`].
     ///
     /// # Errors
     /// Those of `mixer`.
+    ///
+    /// # Panics
+    /// When `config` has no such block.
     pub fn new<E>(
         config: &CheckedConfig,
         layer: usize,
         mixer: impl FnOnce(&mut Initializer) -> Result<M, E>,
         init: &mut Initializer,
     ) -> Result<Self, E> {
+        expect_layer(config, layer);
         let at = |site| if config.dropout_sites.contains(&site) { config.dropout } else { 0.0 };
         let conv = config.conv.then(|| CausalConv::new(config.d_model, init));
         let mixer_norm = Norm::for_model(config, init);

@@ -12,6 +12,7 @@ use minrnn_model::CheckedConfig;
 
 use super::conv::Window;
 use super::init::Initializer;
+use super::layer::expect_layer;
 use super::linear::{matmul, matmul_rows, rows, sequences};
 use super::rwkv4::{place, unbiased, widening};
 use super::token_shift::{init_window, mixtures};
@@ -34,8 +35,12 @@ pub struct ChannelMix {
 }
 
 impl ChannelMix {
-    /// For block `layer`, with the authors' initial values for its place.
+    /// For block `layer`, counted from 0, with the authors' initial values for its place.
+    ///
+    /// # Panics
+    /// When `config` has no such block.
     pub fn new(config: &CheckedConfig, layer: usize, init: &mut Initializer) -> Self {
+        expect_layer(config, layer);
         let (d, d_ff) = (config.d_model, config.d_ff());
         let (_, kappa) = place(layer, config.n_layers);
         let share = |j: usize| (j as f64 / d as f64).powf(kappa);

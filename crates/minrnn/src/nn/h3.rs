@@ -15,7 +15,7 @@ use super::conv::Window;
 use super::init::Initializer;
 use super::linear::apply;
 use super::mixer::Mixer;
-use super::state::{State, StateZip};
+use super::state::{State, StateZip, expect_rows};
 use super::state_space::{StateSpace, StateSpaceState};
 use crate::memory::activations::{Activations, Op};
 use crate::ops::{StepCodes, causal_conv};
@@ -122,6 +122,7 @@ impl Mixer for H3 {
     fn forward(&self, x: Tensor<3>, state: H3State, steps: &StepCodes) -> (Tensor<3>, H3State) {
         let [batch, seq_len, d] = x.dims();
         if batch * seq_len == 0 {
+            expect_rows(&state, batch);
             return (x, state);
         }
         let all = apply(&self.in_proj, x);

@@ -17,7 +17,7 @@ use super::hyena_filter::Filter;
 use super::init::Initializer;
 use super::linear::apply;
 use super::mixer::Mixer;
-use super::state::{State, StateZip};
+use super::state::{State, StateZip, expect_rows};
 use crate::memory::activations::{Activations, Op};
 use crate::ops::{StepCodes, causal_conv};
 
@@ -84,6 +84,7 @@ impl Mixer for Hyena {
     fn forward(&self, x: Tensor<3>, state: HyenaState, steps: &StepCodes) -> (Tensor<3>, HyenaState) {
         let [batch, seq_len, d] = x.dims();
         if batch * seq_len == 0 {
+            expect_rows(&state, batch);
             return (x, state);
         }
         let all = apply(&self.in_proj, x);

@@ -23,6 +23,7 @@ use super::conv::Window;
 use super::init::Initializer;
 use super::mixer::Mixer;
 use super::output_mixing::{map_activations, mixed, output_mixing};
+use super::state::expect_rows;
 use crate::memory::activations::Activations;
 use crate::ops::{self, StepCodes, causal_conv};
 
@@ -137,6 +138,7 @@ impl Mixer for HyenaFilter {
     fn forward(&self, x: Tensor<3>, state: Window, steps: &StepCodes) -> (Tensor<3>, Window) {
         let [batch, seq_len, _] = x.dims();
         if batch * seq_len == 0 {
+            expect_rows(&state, batch);
             return (x, state);
         }
         let (y, state) = self.filter.forward(x, state, steps);

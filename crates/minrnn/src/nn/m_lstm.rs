@@ -21,7 +21,7 @@ use super::init::{Initializer, xlstm_deviation, xlstm_output_deviation};
 use super::linear::{matmul, matmul_sequences};
 use super::mixer::Mixer;
 use super::s_lstm::{HeadNorm, Headwise};
-use super::state::{State, StateZip};
+use super::state::{State, StateZip, expect_rows};
 use crate::memory::activations::{Activations, Op};
 use crate::ops::{EMPTY_M, MLstmMemory, StepCodes, block_diagonal, head_norm, m_lstm, skip_gate};
 
@@ -143,6 +143,7 @@ impl Mixer for MLstm {
     fn forward(&self, x: Tensor<3>, state: MLstmState, steps: &StepCodes) -> (Tensor<3>, MLstmState) {
         let [batch, seq_len, _] = x.dims();
         if batch * seq_len == 0 {
+            expect_rows(&state, batch);
             return (x, state);
         }
         let up = matmul(&self.in_proj, x);

@@ -31,6 +31,7 @@ use minrnn_model::{Candidate, CheckedConfig, ForgetFloor, ScanKind};
 use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
 use super::highway::{highway_gate, project};
 use super::init::Initializer;
+use super::layer::expect_layer;
 use super::linear::{bias, matmul};
 use super::mixer::Mixer;
 use crate::memory::activations::{Activations, Op};
@@ -58,8 +59,12 @@ pub struct MinGru {
 }
 
 impl MinGru {
-    /// The cell that `config` asks for in block `layer`; where that is a [`Gilr`](super::Gilr), the candidate is tanh.
+    /// The cell that `config` asks for in block `layer`, counted from 0; where that is a [`Gilr`](super::Gilr), the candidate is tanh.
+    ///
+    /// # Panics
+    /// When `config` has no such block.
     pub fn new(config: &CheckedConfig, layer: usize, init: &mut Initializer) -> Self {
+        expect_layer(config, layer);
         let (d, e) = (config.d_model, config.d_inner());
         // θ = logit of an even spread.
         let theta = |c: usize| ((c as f32 + 0.5) / (e as f32 - c as f32 - 0.5)).ln();

@@ -11,6 +11,8 @@ use crate::ops::StepCodes;
 /// **Law.** Cut a sequence anywhere and carry the state across the cut: outputs, final state and gradients (through the state and
 /// into the first one too) are those of the whole sequence. Padding passes the state unchanged, and its outputs and their gradients
 /// mean nothing. A reset puts a row's state back to [`init_state`](Mixer::init_state) before the step.
+///
+/// Inputs and states hold f32; those of f64 or f16 make the library's mixers panic.
 pub trait Mixer: Module + ModuleDisplay {
     /// Everything carried between calls.
     type State: State;

@@ -60,6 +60,9 @@ impl RmsNorm {
 }
 
 /// Gain, bias and running statistics of a BatchNorm; padding does not count.
+///
+/// A clone shares the running statistics: a training pass of one, or weights loaded into it, changes those of both. A model with statistics
+/// of its own is a new one that weights are loaded into.
 #[derive(Module, Debug)]
 pub struct BatchNorm {
     /// γ `[D]`.

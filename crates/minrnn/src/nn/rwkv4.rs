@@ -19,6 +19,7 @@ use minrnn_model::CheckedConfig;
 
 use super::conv::Window;
 use super::init::Initializer;
+use super::layer::expect_layer;
 use super::linear::matmul;
 use super::mixer::Mixer;
 use super::state::{State, StateZip};
@@ -87,8 +88,12 @@ pub(super) fn widening(d_input: usize, d_output: usize, init: &mut Initializer) 
 }
 
 impl Rwkv4 {
-    /// The layer of block `layer`, with the authors' initial values for its place.
+    /// The layer of block `layer`, counted from 0, with the authors' initial values for its place.
+    ///
+    /// # Panics
+    /// When `config` has no such block.
     pub fn new(config: &CheckedConfig, layer: usize, init: &mut Initializer) -> Self {
+        expect_layer(config, layer);
         let (d, e) = (config.d_model, config.d_inner());
         let (rho, kappa) = place(layer, config.n_layers);
         let share = |j: usize, power: f64| (j as f64 / d as f64).powf(power);

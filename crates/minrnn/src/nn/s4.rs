@@ -13,6 +13,7 @@ use burn::tensor::Tensor;
 use minrnn_model::{CheckedConfig, MixerKind};
 
 use super::init::Initializer;
+use super::layer::expect_layer;
 use super::mixer::Mixer;
 use super::output_mixing::{map_activations, mixed, output_mixing};
 use super::state_space::{StateSpace, StateSpaceState};
@@ -29,8 +30,12 @@ pub struct S4 {
 }
 
 impl S4 {
-    /// The layer that `config` asks for in block `layer`; where that is an [`S4d`](super::S4d), its matrix is diagonal.
+    /// The layer that `config` asks for in block `layer`, counted from 0; where that is an [`S4d`](super::S4d), its matrix is diagonal.
+    ///
+    /// # Panics
+    /// When `config` has no such block.
     pub fn new(config: &CheckedConfig, layer: usize, init: &mut Initializer) -> Self {
+        expect_layer(config, layer);
         let ssm = match config.mixer_at(layer) {
             MixerKind::S4d => StateSpace::diagonal(config.d_model, config.d_state, config.s4_init, init),
             _ => StateSpace::legs(config.d_model, config.d_state, init),

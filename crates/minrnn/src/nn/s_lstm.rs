@@ -16,8 +16,9 @@ use minrnn_model::{CheckedConfig, ForgetGate, RecurrentInit};
 
 use super::conv::{Depthwise, Window};
 use super::init::{Initializer, xlstm_deviation};
+use super::layer::expect_layer;
 use super::mixer::Mixer;
-use super::state::{State, StateZip};
+use super::state::{State, StateZip, expect_rows};
 use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, EMPTY_M, SLstmMemory, StepCodes, block_diagonal, head_norm};
 
@@ -69,7 +70,7 @@ pub struct SLstmState {
 
 impl State for SLstmState {
     fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self {
-        let conv = self.conv.zip(other.conv).map(|(a, b)| a.zip(b, f));
+        let conv = State::zip(self.conv, other.conv, f);
         let (a, b) = (self.memory, other.memory);
         let memory =
             SLstmMemory { h: f.tensor("h", a.h, b.h), c: f.tensor("c", a.c, b.c), n: f.tensor("n", a.n, b.n), m: f.tensor("m", a.m, b.m) };
@@ -78,8 +79,12 @@ impl State for SLstmState {
 }
 
 impl SLstm {
-    /// The cell of block `layer`, initialised as xLSTM's.
+    /// The cell of block `layer`, counted from 0, initialised as xLSTM's.
+    ///
+    /// # Panics
+    /// When `config` has no such block.
     pub fn new(config: &CheckedConfig, layer: usize, init: &mut Initializer) -> Self {
+        expect_layer(config, layer);
         let (d, heads) = (config.d_model, config.n_heads);
         let head = d / heads;
         let deviation = xlstm_deviation(d);
@@ -138,6 +143,7 @@ impl Mixer for SLstm {
     fn forward(&self, x: Tensor<3>, state: SLstmState, steps: &StepCodes) -> (Tensor<3>, SLstmState) {
         let [batch, seq_len, _] = x.dims();
         if batch * seq_len == 0 {
+            expect_rows(&state, batch);
             return (x, state);
         }
         let (gated, conv) = match (&self.conv1d, state.conv) {

@@ -12,7 +12,10 @@ use crate::{Error, Result};
 pub trait State: Clone + std::fmt::Debug + Send {
     /// Calls `f` with each tensor of `self` and its counterpart in `other`, and puts the answers in their places.
     ///
-    /// Both states have the same structure. The first dimension of every tensor is the batch.
+    /// Both states have the same structure, and the first dimension of every tensor is the batch.
+    ///
+    /// # Panics
+    /// When the structures differ.
     fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self;
 
     /// Cuts the state off the graph it was computed by.
@@ -83,7 +86,11 @@ impl State for () {
 }
 
 impl<S: State> State for Vec<S> {
+    /// # Panics
+    /// When the two have not as many states.
     fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self {
+        let (n, found) = (self.len(), other.len());
+        assert!(n == found, "expected another list of {n} states, found one of {found}; the states belong to different models");
         let zip = |(i, (a, b)): (usize, (S, S))| {
             f.enter(&i.to_string());
             let zipped = a.zip(b, f);
@@ -95,8 +102,40 @@ impl<S: State> State for Vec<S> {
 }
 
 impl<S: State> State for Option<S> {
+    /// # Panics
+    /// When one of the two has a state and the other none.
     fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self {
-        self.zip(other).map(|(a, b)| a.zip(b, f))
+        zip_if_any(self, other, |a, b| a.zip(b, f))
+    }
+}
+
+/// `zip` of two parts of states that have them, nothing of two that have none.
+///
+/// # Panics
+/// When one has the part and the other does not.
+pub(crate) fn zip_if_any<T>(a: Option<T>, b: Option<T>, zip: impl FnOnce(T, T) -> T) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(zip(a, b)),
+        (None, None) => None,
+        _ => panic!("expected two states of one structure, found a part that only one of them has; the states belong to different models"),
+    }
+}
+
+/// Refuses a state that is not one of `batch_size` rows, where no step is there that would meet it.
+///
+/// # Panics
+/// When it is not.
+pub(crate) fn expect_rows<S: State>(state: &S, batch_size: usize) {
+    state.clone().zip(state.clone(), &mut Rows(batch_size));
+}
+
+struct Rows(usize);
+
+impl StateZip for Rows {
+    fn tensor<const D: usize>(&mut self, name: &str, a: Tensor<D>, _: Tensor<D>) -> Tensor<D> {
+        let (expected, found) = (self.0, a.dims()[0]);
+        assert!(found == expected, "expected a state of {expected} rows, found {found} of '{name}'; begin with init_state({expected})");
+        a
     }
 }
 
@@ -207,5 +246,36 @@ impl StateZip for Load<'_> {
 
     fn exit(&mut self) {
         self.path.0.pop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::super::Hidden;
+    use super::*;
+
+    fn hidden(rows: usize) -> Hidden {
+        Hidden { h: Tensor::zeros([rows, 2], &Device::flex()) }
+    }
+
+    #[test]
+    #[should_panic(expected = "another list of 1 states, found one of 0")]
+    fn lists_of_other_lengths_are_not_cut_off() {
+        vec![hidden(1)].reset_rows(&[true], vec![]);
+    }
+
+    #[test]
+    #[should_panic(expected = "a part that only one of them has")]
+    fn a_part_that_one_state_lacks_is_not_left_out() {
+        Some(hidden(1)).reset_rows(&[true], None);
+    }
+
+    #[test]
+    #[should_panic(expected = "a state of 2 rows, found 3")]
+    fn a_state_of_other_rows_is_refused() {
+        expect_rows(&hidden(2), 2);
+        expect_rows(&hidden(3), 2);
     }
 }

@@ -22,6 +22,7 @@ use super::h3::Shift;
 use super::init::Initializer;
 use super::linear::{apply, matmul, matmul_rows, rows, sequences};
 use super::mixer::Mixer;
+use super::state::expect_rows;
 use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, StepCodes};
 
@@ -131,6 +132,8 @@ impl Wiring {
     ) -> (Tensor<3>, (Window, M::State)) {
         let [batch, seq_len, _] = x.dims();
         if batch * seq_len == 0 {
+            expect_rows(&window, batch);
+            expect_rows(&state, batch);
             return (x, (window, state));
         }
         match self {

@@ -12,6 +12,7 @@ use super::flex::{outputs, shape, slice, with_values};
 use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::{GpuOp, len, on_gpu};
+use super::shapes::expect_shape;
 
 /// First and second moment of a parameter, flat.
 #[derive(Debug, Clone)]
@@ -30,6 +31,10 @@ pub type ToUpdate = (AdamW, Tensor<1>, Tensor<1>, Moments);
 /// # Panics
 /// When the lengths differ.
 pub fn adamw(settings: AdamW, parameter: Tensor<1>, gradient: Tensor<1>, moments: Moments) -> (Tensor<1>, Moments) {
+    let len = parameter.dims();
+    for (name, tensor) in [("gradient", &gradient), ("moments.first", &moments.first), ("moments.second", &moments.second)] {
+        expect_shape("adamw", name, tensor, len);
+    }
     if is_on_cpu(&parameter.device()) {
         let inputs = vec![input(parameter), input(gradient), input(moments.first), input(moments.second)];
         return updated(&mut run(Update(settings), inputs).into_iter());

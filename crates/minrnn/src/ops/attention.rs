@@ -7,6 +7,7 @@ use minrnn_kernels::segments::{PADDING, RESET};
 
 use super::flex::{dims, optional, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
+use super::shapes::{expect_count, expect_parts, expect_shape};
 use super::steps::StepCodes;
 
 /// What attention needs beside its tensors.
@@ -22,6 +23,23 @@ pub struct AttentionPlan {
     pub next: usize,
 }
 
+impl AttentionPlan {
+    /// Refuses what does not fit the queries, keys and values and the cache.
+    ///
+    /// # Panics
+    /// When it does not.
+    fn expect_fits(&self, qkv: &Tensor<3>, past: &Tensor<3>) {
+        let ([batch, _, triple], [_, cached, _]) = (qkv.dims(), past.dims());
+        let d = expect_parts("attention", "qkv", triple, 3);
+        expect_parts("attention", "each of queries, keys and values", d, self.heads);
+        expect_shape("attention", "past", past, [batch, cached, 2 * d]);
+        expect_count("attention", "lengths in the plan", self.lengths.len(), batch);
+        if let Some(length) = self.lengths.iter().find(|&&length| length > cached) {
+            panic!("attention: expected lengths of at most the {cached} steps of the cache, found {length}");
+        }
+    }
+}
+
 /// softmax(q kᵀ / √dₕ) v for every head over the steps each step sees, and the cache afterwards (Vaswani et al. 2017, arXiv:1706.03762,
 /// §3.2).
 ///
@@ -30,8 +48,9 @@ pub struct AttentionPlan {
 ///   `[B, N, 2D]` of each row's last N steps, zeros before its last reset
 ///
 /// # Panics
-/// When shapes do not fit.
+/// When shapes do not fit, the heads do not divide D, or a length is more than P.
 pub fn attention(qkv: Tensor<3>, past: Tensor<3>, plan: AttentionPlan, steps: &StepCodes) -> (Tensor<3>, Tensor<3>) {
+    plan.expect_fits(&qkv, &past);
     if !is_on_cpu(&qkv.device()) {
         return composed(qkv, past, &plan, steps);
     }

@@ -6,6 +6,7 @@ use minrnn_kernels::block_diagonal::{self as kernel, Blocks};
 
 use super::flex::{dims, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
+use super::shapes::expect_shape;
 
 /// y of each block of channels is W x of the same block.
 ///
@@ -15,6 +16,8 @@ use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 /// # Panics
 /// When shapes do not fit.
 pub fn block_diagonal(x: Tensor<3>, weight: Tensor<3>) -> Tensor<3> {
+    let ([batch, seq_len, _], [count, _, inputs]) = (x.dims(), weight.dims());
+    expect_shape("block_diagonal", "x", &x, [batch, seq_len, count * inputs]);
     if is_on_cpu(&x.device()) {
         return output(run(Op, vec![input(x), input(weight)]).pop());
     }

@@ -10,6 +10,7 @@ use super::flex::{InputList, dims, optional, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
+use super::shapes::{expect_shape, expect_shape_if_any};
 use super::steps::StepCodes;
 
 /// y_t = bias + Σ_j weight_{K−1−j} ⊙ x_{t−j}, one filter per channel (a causal depthwise convolution).
@@ -27,6 +28,7 @@ pub fn causal_conv(
     window: Option<Tensor<3>>,
     steps: &StepCodes,
 ) -> (Tensor<3>, Tensor<3>) {
+    expect_fits("causal_conv", &x, &weight, &bias, window.as_ref());
     if !has_kernels(&x) {
         return composed(x, weight, bias, window, steps);
     }
@@ -50,12 +52,26 @@ pub fn causal_conv_residual(
     steps: &StepCodes,
     format: FloatDType,
 ) -> (Tensor<3>, Tensor<3>, Tensor<3>) {
+    expect_fits("causal_conv_residual", &x, &weight, &bias, window.as_ref());
     if !has_kernels(&x) {
         let (y, window) = composed(x.clone(), weight, bias, window, steps);
         return (y, window, x);
     }
     let mut outputs = fused(x, weight, bias, window, steps, Some(format)).into_iter();
     (output(outputs.next()), output(outputs.next()), output(outputs.next()))
+}
+
+/// Refuses what is not a filter of `x` `[B, T, D]` for each channel, its bias and its window, for the operation `op`.
+///
+/// # Panics
+/// When it is not.
+#[track_caller]
+fn expect_fits(op: &str, x: &Tensor<3>, weight: &Tensor<3>, bias: &Tensor<1>, window: Option<&Tensor<3>>) {
+    let ([batch, _, width], [_, _, taps]) = (x.dims(), weight.dims());
+    assert!(taps > 0, "{op}: expected a weight of at least one tap, found none");
+    expect_shape(op, "weight", weight, [width, 1, taps]);
+    expect_shape(op, "bias", bias, [width]);
+    expect_shape_if_any(op, "window", window, [batch, taps - 1, width]);
 }
 
 fn fused(

@@ -10,8 +10,10 @@ use super::flex::{dims, outputs, scalar, shape, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
+use super::shapes::expect_count;
+use super::weighted_mean::weighted_mean;
 
-/// Σ mask · (−ln softmax(logits)_target) / Σ mask, in nats; 0 where the mask is all zero.
+/// Σ mask · (−ln softmax(logits)_target) / Σ mask, in nats; 0 where the weights sum to 0. A NaN among them comes through.
 ///
 /// # Shapes
 /// * `logits` `[N, V]`, `targets` N class numbers, `mask` N weights (absent: all 1) → `[1]`
@@ -19,6 +21,11 @@ use super::gpu::GpuOp;
 /// # Panics
 /// When the lengths do not fit or a scored target is not below V.
 pub fn cross_entropy(logits: Tensor<2>, targets: Arc<[i32]>, mask: Option<Arc<[f32]>>) -> Tensor<1> {
+    let [rows, _] = logits.dims();
+    expect_count("cross_entropy", "targets", targets.len(), rows);
+    if let Some(mask) = &mask {
+        expect_count("cross_entropy", "weights in mask", mask.len(), rows);
+    }
     if has_kernels(&logits) {
         return output(run(Op::new(targets, mask), vec![input(logits)]).pop());
     }
@@ -36,7 +43,7 @@ pub(super) fn composed(logits: Tensor<2>, targets: &[i32], mask: Option<&[f32]>)
         Some(mask) => {
             let total: f64 = mask.iter().map(|&w| f64::from(w)).sum();
             let mask = Tensor::<1>::from_data(TensorData::new(mask.to_vec(), [rows]), &device);
-            (nll * mask).sum() / total.max(f64::from(f32::MIN_POSITIVE))
+            weighted_mean((nll * mask).sum(), total)
         }
     }
 }
@@ -60,9 +67,18 @@ impl Op {
         }
     }
 
-    pub(super) fn total_weight(&self) -> f64 {
+    fn total_weight(&self) -> f64 {
         self.mask.as_deref().map_or(self.targets.len() as f64, |mask| mask.iter().map(|&w| f64::from(w)).sum())
     }
+
+    /// `number` by the sum of the weights, 0 where that is 0.
+    pub(super) fn by_weight(&self, number: f64) -> f32 {
+        by_weight(number, self.total_weight())
+    }
+}
+
+fn by_weight(number: f64, weight: f64) -> f32 {
+    if weight == 0.0 { 0.0 } else { (number / weight) as f32 }
 }
 
 impl FusedOp for Op {
@@ -78,15 +94,14 @@ impl FusedOp for Op {
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {
         let [rows, classes] = dims(&inputs[0]);
         let (sum, weight) = kernel::forward(rows, classes, slice(&inputs[0]), &self.targets, self.mask.as_deref());
-        vec![scalar(if weight > 0.0 { (sum / weight) as f32 } else { 0.0 })]
+        vec![scalar(by_weight(sum, weight))]
     }
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let logits = inputs[0].as_ref().expect("kept");
         let d_loss = slice(d_outputs[0].as_ref().expect("the only output"))[0];
         let [rows, classes] = dims(logits);
-        let weight = self.total_weight();
-        let scale = if weight > 0.0 { (f64::from(d_loss) / weight) as f32 } else { 0.0 };
+        let scale = self.by_weight(f64::from(d_loss));
         outputs([shape(logits)], |[d_logits]| {
             kernel::backward(rows, classes, slice(logits), &self.targets, self.mask.as_deref(), scale, d_logits);
         })

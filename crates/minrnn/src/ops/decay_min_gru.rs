@@ -5,7 +5,8 @@ use minrnn_kernels::{Candidate, recurrence::Cell};
 
 use super::fused::is_on_cpu;
 use super::min_gru;
-use super::recurrence::{Start, composed, fused};
+use super::recurrence::{Start, composed, expect_cell, fused};
+use super::shapes::expect_shape;
 use super::steps::StepCodes;
 
 /// h_t = (1 − z_t) ⊙ e^{−u_t} ⊙ h_{t−1} + z_t ⊙ h̃_t with z = σ(k) and the candidate h̃ of v; beyond the paper.
@@ -24,6 +25,8 @@ pub fn decay_min_gru(
     start: Start,
     steps: &StepCodes,
 ) -> (Tensor<3>, Tensor<2>) {
+    let ([batch, seq_len, _], e) = (preact.dims(), expect_cell("decay_min_gru", 2, &preact, bias.as_ref(), &start));
+    expect_shape("decay_min_gru", "exponent", &exponent, [batch, seq_len, e]);
     if is_on_cpu(&preact.device()) {
         return fused(Cell::DecayMinGru(candidate), preact, Some(exponent), bias, start, steps);
     }

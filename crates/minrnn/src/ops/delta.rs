@@ -7,6 +7,7 @@ use minrnn_kernels::delta::{self as kernel, Sizes};
 use super::flex::{InputList, dims, optional, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 use super::norm::over_root;
+use super::shapes::expect_shape;
 use super::steps::StepCodes;
 
 /// S_t = S_{t−1} + β_t (v_t − S_{t−1} k̂_t) k̂_tᵀ and y_t = S_t q_t for every head, with k̂ = k / √(‖k‖² + 1e-6) and β = σ(b); beyond the
@@ -19,6 +20,9 @@ use super::steps::StepCodes;
 /// # Panics
 /// When shapes do not fit.
 pub fn delta(x: Tensor<3>, memory: Tensor<4>, steps: &StepCodes) -> (Tensor<3>, Tensor<4>) {
+    let ([batch, seq_len, _], [_, heads, n, _]) = (x.dims(), memory.dims());
+    expect_shape("delta", "memory", &memory, [batch, heads, n, n]);
+    expect_shape("delta", "x", &x, [batch, seq_len, 3 * heads * n + heads]);
     if !is_on_cpu(&x.device()) {
         return composed(x, memory, steps);
     }

@@ -8,6 +8,7 @@ use super::flex::{InputList, dims, outputs, outputs_with, shape, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
+use super::shapes::expect_shape_if_any;
 
 /// Probability and key of a dropout mask; the same key gives the same mask.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,8 +30,11 @@ impl Dropout {
 /// * `x` `[N, M]`, `bias` `[M]`, `residual` `[N, M]` → `[N, M]`, in the format of `residual`, without one in that of `x`
 ///
 /// # Panics
-/// When shapes do not fit.
+/// When shapes do not fit, or p is not in [0, 1).
 pub fn bias_dropout_residual(x: Tensor<2>, bias: Option<Tensor<1>>, residual: Option<Tensor<2>>, dropout: Dropout) -> Tensor<2> {
+    let [_, width] = x.dims();
+    expect_shape_if_any("bias_dropout_residual", "bias", bias.as_ref(), [width]);
+    expect_shape_if_any("bias_dropout_residual", "residual", residual.as_ref(), x.dims());
     if !has_kernels(&x) {
         return composed(x, bias, residual, dropout);
     }

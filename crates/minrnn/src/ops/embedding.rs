@@ -15,7 +15,7 @@ use super::gpu::GpuOp;
 /// * `tokens` `[B, T]`, each below V; `table` `[V, D]` → `[B, T, D]`
 ///
 /// # Panics
-/// When a token is not below V.
+/// When a token is not below V, on a processor.
 pub fn embedding(tokens: Tensor<2, Int>, table: Tensor<2>) -> Tensor<3> {
     let [batch, seq_len] = tokens.dims();
     let [vocab_size, width] = table.dims();

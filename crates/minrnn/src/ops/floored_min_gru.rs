@@ -5,7 +5,8 @@ use minrnn_kernels::{Candidate, recurrence::Cell};
 
 use super::fused::is_on_cpu;
 use super::min_gru;
-use super::recurrence::{Start, composed, fused};
+use super::recurrence::{Start, composed, expect_cell, fused};
+use super::shapes::expect_shape;
 use super::steps::StepCodes;
 
 /// h_t = h_{t−1} + z'_t ⊙ (h̃_t − h_{t−1}) with z' = share ⊙ σ(k) and the candidate h̃ of v; beyond the paper (HGRN).
@@ -24,6 +25,8 @@ pub fn floored_min_gru(
     start: Start,
     steps: &StepCodes,
 ) -> (Tensor<3>, Tensor<2>) {
+    let e = expect_cell("floored_min_gru", 2, &preact, bias.as_ref(), &start);
+    expect_shape("floored_min_gru", "share", &share, [e]);
     if is_on_cpu(&preact.device()) {
         return fused(Cell::FlooredMinGru(candidate), preact, Some(share), bias, start, steps);
     }

@@ -9,6 +9,7 @@ use super::flex::{dims, optional, outputs, outputs_with, shape, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, input, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
+use super::shapes::{expect_parts, expect_shape, expect_shape_if_any};
 
 /// u Φ(u) with u = x + bias and Φ the normal distribution function (Hendrycks and Gimpel 2016, arXiv:1606.08415).
 ///
@@ -18,6 +19,8 @@ use super::gpu::GpuOp;
 /// # Panics
 /// When shapes do not fit.
 pub fn bias_gelu(x: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
+    let [_, width] = x.dims();
+    expect_shape_if_any("bias_gelu", "bias", bias.as_ref(), [width]);
     if has_kernels_for(&x, bias.as_ref()) {
         return output(run(BiasGelu, [input(x)].into_iter().chain(bias.map(input)).collect()).pop());
     }
@@ -48,6 +51,10 @@ fn has_kernels_for(x: &Tensor<2>, bias: Option<&Tensor<1>>) -> bool {
 /// # Panics
 /// When shapes do not fit.
 pub fn bias_gated_gelu(x: Tensor<2>, bias: Option<Tensor<1>>, scale: Tensor<1>) -> Tensor<2> {
+    let [_, width] = x.dims();
+    let half = expect_parts("bias_gated_gelu", "x", width, 2);
+    expect_shape_if_any("bias_gated_gelu", "bias", bias.as_ref(), [width]);
+    expect_shape("bias_gated_gelu", "scale", &scale, [half]);
     if has_kernels_for(&x, bias.as_ref()) {
         return output(run(BiasGatedGelu, [input(x), input(scale)].into_iter().chain(bias.map(input)).collect()).pop());
     }
@@ -68,6 +75,7 @@ pub(super) fn composed_bias_gated_gelu(x: Tensor<2>, bias: Option<Tensor<1>>, sc
 /// # Panics
 /// When shapes do not fit.
 pub fn gelu_gate(x: Tensor<2>) -> Tensor<2> {
+    expect_parts("gelu_gate", "x", x.dims()[1], 2);
     if is_on_cpu(&x.device()) {
         return output(run(GeluGate, vec![input(x)]).pop());
     }

@@ -14,6 +14,7 @@ use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 use super::gelu::{bias_gated_gelu, bias_gelu, gated_inputs};
 use super::matmul::{self, matrix};
 use super::precision::{self, Precision};
+use super::shapes::{expect_parts, expect_shape, expect_shape_if_any};
 
 /// GELU(x + bias) W (Hendrycks and Gimpel 2016, arXiv:1606.08415).
 ///
@@ -23,6 +24,9 @@ use super::precision::{self, Precision};
 /// # Panics
 /// When shapes do not fit.
 pub fn gelu_matmul(x: Tensor<2>, bias: Option<Tensor<1>>, weight: Tensor<2>) -> Tensor<2> {
+    let ([_, width], [_, d]) = (x.dims(), weight.dims());
+    expect_shape_if_any("gelu_matmul", "bias", bias.as_ref(), [width]);
+    expect_shape("gelu_matmul", "weight", &weight, [width, d]);
     if is_on_cpu(&x.device()) {
         return fused(x, bias, None, weight);
     }
@@ -37,6 +41,11 @@ pub fn gelu_matmul(x: Tensor<2>, bias: Option<Tensor<1>>, weight: Tensor<2>) -> 
 /// # Panics
 /// When shapes do not fit.
 pub fn gated_gelu_matmul(x: Tensor<2>, bias: Option<Tensor<1>>, scale: Tensor<1>, weight: Tensor<2>) -> Tensor<2> {
+    let ([_, width], [_, d]) = (x.dims(), weight.dims());
+    let half = expect_parts("gated_gelu_matmul", "x", width, 2);
+    expect_shape_if_any("gated_gelu_matmul", "bias", bias.as_ref(), [width]);
+    expect_shape("gated_gelu_matmul", "scale", &scale, [half]);
+    expect_shape("gated_gelu_matmul", "weight", &weight, [half, d]);
     if is_on_cpu(&x.device()) {
         return fused(x, bias, Some(scale), weight);
     }

@@ -7,7 +7,8 @@ use minrnn_kernels::{Shape, Start as KernelStart, gru as kernel};
 
 use super::flex::{InputList, dims, optional, outputs, outputs_with, shape, slice};
 use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
-use super::recurrence::Start;
+use super::recurrence::{Start, expect_cell};
+use super::shapes::{expect_shape, expect_shape_if_any};
 use super::steps::StepCodes;
 use super::stepwise::Stepwise;
 
@@ -28,6 +29,9 @@ pub fn gru(
     start: Start,
     steps: &StepCodes,
 ) -> (Tensor<3>, Tensor<2>) {
+    let e = expect_cell("gru", 3, &preact, bias.as_ref(), &start);
+    expect_shape("gru", "weight", &weight, [3 * e, e]);
+    expect_shape_if_any("gru", "recurrent_bias", recurrent_bias.as_ref(), [3 * e]);
     if !is_on_cpu(&preact.device()) {
         return composed(form, preact, bias, weight, recurrent_bias, start, steps);
     }

@@ -7,6 +7,7 @@ use minrnn_kernels::head_norm as kernel;
 use super::flex::{dims, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 use super::norm::over_root;
+use super::shapes::{expect_parts, expect_shape};
 
 /// (1 + w) ⊙ (x − mean) / √(variance + `eps`) over the channels of each head.
 ///
@@ -16,6 +17,9 @@ use super::norm::over_root;
 /// # Panics
 /// When shapes do not fit, or the heads do not divide D.
 pub fn head_norm(x: Tensor<3>, weight: Tensor<1>, heads: usize, eps: f32) -> Tensor<3> {
+    let [_, _, width] = x.dims();
+    expect_parts("head_norm", "x", width, heads);
+    expect_shape("head_norm", "weight", &weight, [width]);
     if is_on_cpu(&x.device()) {
         return output(run(Op { heads, eps }, vec![input(x), input(weight)]).pop());
     }

@@ -6,6 +6,7 @@ use minrnn_kernels::highway as kernel;
 
 use super::flex::{InputList, dims, optional, outputs, outputs_with, shape, slice};
 use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
+use super::shapes::{expect_shape, expect_shape_if_any};
 
 /// s ⊙ (value + value_bias) + (1 − s) ⊙ x with s = σ(gate + gate_bias); beyond the paper.
 ///
@@ -15,6 +16,11 @@ use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 /// # Panics
 /// When shapes do not fit.
 pub fn highway(gate: Tensor<2>, gate_bias: Option<Tensor<1>>, value: Tensor<2>, value_bias: Option<Tensor<1>>, x: Tensor<2>) -> Tensor<2> {
+    let [rows, width] = x.dims();
+    expect_shape("highway", "gate", &gate, [rows, width]);
+    expect_shape("highway", "value", &value, [rows, width]);
+    expect_shape_if_any("highway", "gate_bias", gate_bias.as_ref(), [width]);
+    expect_shape_if_any("highway", "value_bias", value_bias.as_ref(), [width]);
     if !is_on_cpu(&x.device()) {
         return composed(gate, gate_bias, value, value_bias, x);
     }

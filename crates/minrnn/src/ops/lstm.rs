@@ -9,7 +9,8 @@ use super::fused::{FusedOp, Keeps, has_kernels, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
 use super::min_gru::with_bias;
-use super::recurrence::Start;
+use super::recurrence::{Start, expect_cell};
+use super::shapes::{expect_shape, expect_shape_if_any};
 use super::steps::StepCodes;
 use super::stepwise::Stepwise;
 
@@ -33,6 +34,10 @@ pub fn lstm(
     cell: Start,
     steps: &StepCodes,
 ) -> LstmOutputs {
+    let ([batch, ..], e) = (preact.dims(), expect_cell("lstm", 4, &preact, bias.as_ref(), &hidden));
+    cell.expect_fits("lstm", [batch, e]);
+    expect_shape("lstm", "weight", &weight, [4 * e, e]);
+    expect_shape_if_any("lstm", "recurrent_bias", recurrent_bias.as_ref(), [4 * e]);
     if !has_kernels(&preact) || !fits(&preact, weight.dims()[1]) {
         let format = FloatDType::from(preact.dtype());
         let (h, h_last, c_last) = composed(preact.cast(FloatDType::F32), bias, weight, recurrent_bias, hidden, cell, steps);

@@ -8,6 +8,7 @@ use minrnn_kernels::segments::{CONTINUE, PADDING, RESET};
 
 use super::flex::{InputList, dims, optional, outputs, shape, slice, zeros};
 use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
+use super::shapes::expect_shape;
 use super::steps::StepCodes;
 
 /// What an mLSTM carries; C and n are divided by e^m.
@@ -37,6 +38,14 @@ pub fn m_lstm(
     memory: MLstmMemory,
     steps: &StepCodes,
 ) -> (Tensor<3>, MLstmMemory) {
+    let ([batch, seq_len, _], [_, heads, e]) = (q.dims(), memory.n.dims());
+    for (name, x) in [("q", &q), ("k", &k), ("v", &v)] {
+        expect_shape("m_lstm", name, x, [batch, seq_len, heads * e]);
+    }
+    expect_shape("m_lstm", "gates", &gates, [batch, seq_len, 2 * heads]);
+    expect_shape("m_lstm", "memory.c", &memory.c, [batch, heads, e, e]);
+    expect_shape("m_lstm", "memory.n", &memory.n, [batch, heads, e]);
+    expect_shape("m_lstm", "memory.m", &memory.m, [batch, heads]);
     if !is_on_cpu(&q.device()) {
         return composed(q, k, v, gates, memory, steps);
     }

@@ -11,6 +11,7 @@ use super::fused::{FusedOp, Keeps, has_kernels, input, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
 use super::precision::{self, Precision};
+use super::shapes::expect_shape;
 
 /// x W.
 ///
@@ -20,6 +21,8 @@ use super::precision::{self, Precision};
 /// # Panics
 /// When shapes do not fit.
 pub fn matmul(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
+    let ([_, d], [_, m]) = (x.dims(), weight.dims());
+    expect_shape("matmul", "weight", &weight, [d, m]);
     if has_product(&x) {
         return output(run(Product { weight: Side::Straight, precision: precision::current() }, vec![input(x), input(weight)]).pop());
     }
@@ -34,6 +37,8 @@ pub fn matmul(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
 /// # Panics
 /// When shapes do not fit.
 pub fn matmul_transposed(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
+    let ([_, d], [m, _]) = (x.dims(), weight.dims());
+    expect_shape("matmul_transposed", "weight", &weight, [m, d]);
     if has_product(&x) {
         return output(run(Product { weight: Side::Transposed, precision: precision::current() }, vec![input(x), input(weight)]).pop());
     }

@@ -5,7 +5,7 @@ use minrnn_kernels::{Candidate, recurrence::Cell};
 
 use super::fused::has_kernels;
 use super::positive;
-use super::recurrence::{NO_EXTRA, Start, composed, fused};
+use super::recurrence::{NO_EXTRA, Start, composed, expect_cell, fused};
 use super::softplus::softplus;
 use super::steps::StepCodes;
 
@@ -23,6 +23,7 @@ pub fn min_gru(
     start: Start,
     steps: &StepCodes,
 ) -> (Tensor<3>, Tensor<2>) {
+    expect_cell("min_gru", 2, &preact, bias.as_ref(), &start);
     if has_kernels(&preact) {
         return fused(Cell::MinGru(candidate), preact, NO_EXTRA, bias, start, steps);
     }

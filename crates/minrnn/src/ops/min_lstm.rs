@@ -5,7 +5,7 @@ use minrnn_kernels::{Candidate, Gates, recurrence::Cell};
 
 use super::fused::has_kernels;
 use super::min_gru::{candidate_of, log_g, with_bias};
-use super::recurrence::{NO_EXTRA, Start, composed, fused};
+use super::recurrence::{NO_EXTRA, Start, composed, expect_cell, fused};
 use super::softplus::softplus;
 use super::steps::StepCodes;
 
@@ -24,6 +24,7 @@ pub fn min_lstm(
     start: Start,
     steps: &StepCodes,
 ) -> (Tensor<3>, Tensor<2>) {
+    expect_cell("min_lstm", 3, &preact, bias.as_ref(), &start);
     if has_kernels(&preact) {
         return fused(Cell::MinLstm(candidate, gates), preact, NO_EXTRA, bias, start, steps);
     }

@@ -2,6 +2,10 @@
 //!
 //! Letters in shapes: `B` batch, `T` time, `D` model width, `E` inner (recurrent) width, `V` classes, `N` rows (B·T), `M` any width.
 //!
+//! Tensors hold f32; those of f64 or f16 make an operation panic, and bf16 stands only where [`activation_format`] says so. Every operation
+//! panics with a sentence when the shapes of its arguments are not those of its documentation, also where there are as many numbers in
+//! another layout.
+//!
 //! | operation | which one do I want? |
 //! |---|---|
 //! | [`min_gru`], [`min_lstm`] | the cells, gates and recurrence in one kernel |
@@ -75,6 +79,7 @@ mod rwkv4;
 mod s_lstm;
 mod scan;
 mod selective_scan;
+mod shapes;
 mod signed_min_gru;
 mod silu;
 mod skip_gate;
@@ -87,6 +92,7 @@ mod stepwise;
 mod swi_glu;
 #[cfg(test)]
 mod tests;
+mod weighted_mean;
 
 pub use adamw::{AdamW, Moments, ToUpdate, adamw, adamw_together, sums_of_squares};
 pub use attention::{AttentionPlan, attention};
@@ -131,6 +137,7 @@ pub use rwkv4::{EMPTY_LOG_WEIGHT, Rwkv4Memory, rwkv4};
 pub use s_lstm::{EMPTY_M, ForgetGate, SLstmMemory, s_lstm};
 pub use scan::{linear_scan, log_space_scan};
 pub use selective_scan::{SelectiveScan, selective_scan};
+pub(crate) use shapes::expect_count;
 pub use signed_min_gru::signed_min_gru;
 pub use silu::{silu, silu_shared};
 pub use skip_gate::skip_gate;

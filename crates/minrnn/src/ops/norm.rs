@@ -9,6 +9,7 @@ use super::flex::{optional, outputs, shape, slice, zeros};
 use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
+use super::shapes::expect_shape;
 
 /// γ ⊙ (x − mean) / √(variance + `eps`) + β over the last dimension.
 ///
@@ -18,6 +19,9 @@ use super::gpu::GpuOp;
 /// # Panics
 /// When shapes do not fit.
 pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f32) -> Tensor<3> {
+    let [_, _, width] = x.dims();
+    expect_shape("layer_norm", "gamma", &gamma, [width]);
+    expect_shape("layer_norm", "beta", &beta, [width]);
     if has_kernels(&x) {
         let op = Normalize { kind: Kind::Layer { eps }, gives_input: false, format: FloatDType::F32 };
         return output(run(op, vec![input(x), input(gamma), input(beta)]).pop());
@@ -34,6 +38,9 @@ pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f32) -> 
 /// # Panics
 /// When shapes do not fit.
 pub fn layer_norm_residual(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f32, format: FloatDType) -> (Tensor<3>, Tensor<3>) {
+    let [_, _, width] = x.dims();
+    expect_shape("layer_norm_residual", "gamma", &gamma, [width]);
+    expect_shape("layer_norm_residual", "beta", &beta, [width]);
     if has_kernels(&x) {
         return both(run(Normalize { kind: Kind::Layer { eps }, gives_input: true, format }, vec![input(x), input(gamma), input(beta)]));
     }
@@ -65,6 +72,7 @@ pub(super) fn composed_layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1
 /// # Panics
 /// When shapes do not fit.
 pub fn rms_norm(x: Tensor<3>, gamma: Tensor<1>) -> Tensor<3> {
+    expect_shape("rms_norm", "gamma", &gamma, [x.dims()[2]]);
     if has_kernels(&x) {
         let op = Normalize { kind: Kind::Rms, gives_input: false, format: FloatDType::F32 };
         return output(run(op, vec![input(x), input(gamma)]).pop());
@@ -81,6 +89,7 @@ pub fn rms_norm(x: Tensor<3>, gamma: Tensor<1>) -> Tensor<3> {
 /// # Panics
 /// When shapes do not fit.
 pub fn rms_norm_residual(x: Tensor<3>, gamma: Tensor<1>, format: FloatDType) -> (Tensor<3>, Tensor<3>) {
+    expect_shape("rms_norm_residual", "gamma", &gamma, [x.dims()[2]]);
     if has_kernels(&x) {
         return both(run(Normalize { kind: Kind::Rms, gives_input: true, format }, vec![input(x), input(gamma)]));
     }

@@ -2,26 +2,34 @@
 
 use burn::tensor::{Tensor, TensorData};
 
+use super::shapes::{expect_count, expect_parts};
+use super::weighted_mean::weighted_mean;
+
 /// Twice the mean pinball loss (Koenker and Bassett 1978) over the numbers that are there: with e = y − ŷ and the level τ,
 ///
 /// ```text
 /// 2 max(τ e, (τ − 1) e) = |e| + (2 τ − 1) e
 /// ```
 ///
-/// of which that of the median is the absolute error. NaN stands for a number that is missing. 0 where nothing is there.
+/// of which that of the median is the absolute error. NaN stands for a target that is missing. 0 where the weights sum to 0; a NaN among
+/// the weights of targets that are there comes through.
 ///
 /// # Shapes
 /// * `predicted` `[N, W · Q]`, `targets` N · W numbers, `levels` Q between 0 and 1, `mask` N weights (absent: all 1) → `[1]`
 ///
 /// # Panics
-/// When the lengths do not fit.
+/// When the lengths do not fit, or there is no level.
 pub fn pinball(predicted: Tensor<2>, targets: &[f32], levels: &[f32], mask: Option<&[f32]>) -> Tensor<1> {
     let [rows, width] = predicted.dims();
-    assert_eq!(targets.len() * levels.len(), rows * width, "one target for {} quantiles each of {rows}·{width} predictions", levels.len());
+    let targets_of_row = expect_parts("pinball", "predicted", width, levels.len());
+    expect_count("pinball", "targets", targets.len(), rows * targets_of_row);
+    if let Some(mask) = mask {
+        expect_count("pinball", "weights in mask", mask.len(), rows);
+    }
     let device = predicted.device();
     let mut numbers = Weighted::with_capacity(rows * width);
     let mut total = 0.0;
-    for (row, targets) in targets.chunks_exact((width / levels.len()).max(1)).enumerate() {
+    for (row, targets) in targets.chunks_exact(targets_of_row.max(1)).enumerate() {
         let weight = mask.map_or(1.0, |mask| mask[row]);
         for &target in targets {
             let (target, weight) = if target.is_nan() { (0.0, 0.0) } else { (target, weight) };
@@ -33,14 +41,10 @@ pub fn pinball(predicted: Tensor<2>, targets: &[f32], levels: &[f32], mask: Opti
             }
         }
     }
-    if total == 0.0 {
-        // A loss has a gradient, be it of zeros.
-        return (predicted * 0.0).sum();
-    }
     let [targets, weights, slopes] = [numbers.targets, numbers.weights, numbers.slopes]
         .map(|numbers| Tensor::<2>::from_data(TensorData::new(numbers, [rows, width]), &device));
     let errors = targets - predicted;
-    (errors.clone().abs() * weights + errors * slopes).sum() / total
+    weighted_mean((errors.clone().abs() * weights + errors * slopes).sum(), total)
 }
 
 /// A target for every prediction, with the weight of its error and that of its error's sign.
@@ -96,6 +100,29 @@ mod tests {
         let (found, gradient) = loss(&predicted, &targets, &[0.75, 0.5], Some(&[0.0, 1.0]));
         assert!((found - 0.75).abs() < 1e-6 && gradient[..4] == [0.0; 4]);
         assert_eq!(loss(&predicted[..4], &[f32::NAN; 2], &[0.1, 0.5], None).0, 0.0);
+    }
+
+    #[test]
+    fn weights_that_are_nan_are_not_passed_over() {
+        assert!(loss(&[0.0; 4], &[1.0; 4], &[0.5], Some(&[1.0, f32::NAN])).0.is_nan());
+    }
+
+    #[test]
+    #[should_panic(expected = "pinball: expected 2 weights in mask, found 7")]
+    fn a_mask_that_is_too_long_is_refused() {
+        pinball(Tensor::zeros([2, 2], &Device::flex()), &[0.0, 1.0], &[0.1, 0.9], Some(&[1.0; 7]));
+    }
+
+    #[test]
+    #[should_panic(expected = "pinball: expected predicted of equal parts, 2 of them, found 3 channels")]
+    fn predictions_that_are_not_as_many_quantiles_of_each_target_are_refused() {
+        pinball(Tensor::zeros([2, 3], &Device::flex()), &[0.0, 1.0, 2.0], &[0.1, 0.9], None);
+    }
+
+    #[test]
+    #[should_panic(expected = "pinball: expected predicted of equal parts, 0 of them")]
+    fn quantiles_without_a_level_are_refused() {
+        pinball(Tensor::zeros([2, 0], &Device::flex()), &[], &[], None);
     }
 
     proptest! {

@@ -7,6 +7,7 @@ use minrnn_kernels::{Shape, prefix_softmax as kernel};
 use super::flex::{InputList, dims, optional, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 use super::rwkv4::EMPTY_LOG_WEIGHT;
+use super::shapes::{expect_parts, expect_shape};
 use super::steps::StepCodes;
 use super::stepwise::Stepwise;
 
@@ -28,6 +29,11 @@ pub struct PrefixMemory {
 /// # Panics
 /// When shapes do not fit.
 pub fn prefix_softmax(scores: Tensor<3>, values: Tensor<3>, memory: PrefixMemory, steps: &StepCodes) -> (Tensor<3>, PrefixMemory) {
+    let ([batch, seq_len, width], [_, _, heads]) = (values.dims(), scores.dims());
+    expect_parts("prefix_softmax", "values", width, heads);
+    expect_shape("prefix_softmax", "scores", &scores, [batch, seq_len, heads]);
+    expect_shape("prefix_softmax", "memory.mean", &memory.mean, [batch, width]);
+    expect_shape("prefix_softmax", "memory.log_weight", &memory.log_weight, [batch, heads]);
     if !is_on_cpu(&values.device()) {
         return composed(scores, values, memory, steps);
     }

@@ -7,6 +7,7 @@ use minrnn_kernels::{Shape, Start as KernelStart};
 
 use super::flex::{InputList, Output, dims, optional, slice};
 use super::fused::{FusedOp, Keeps, output, run};
+use super::shapes::{expect_parts, expect_shape_if_any};
 use super::steps::StepCodes;
 
 /// What a recurrence starts from.
@@ -23,6 +24,29 @@ impl Start {
     pub fn carried(h0: Tensor<2>) -> Self {
         Self { h0: Some(h0), init: None }
     }
+
+    /// Refuses states that are not those of `batch` rows of `e` channels, for the operation `op`.
+    ///
+    /// # Panics
+    /// When they are not.
+    #[track_caller]
+    pub(super) fn expect_fits(&self, op: &str, [batch, e]: [usize; 2]) {
+        expect_shape_if_any(op, "h0", self.h0.as_ref(), [batch, e]);
+        expect_shape_if_any(op, "init", self.init.as_ref(), [e]);
+    }
+}
+
+/// E of the cell `op`, whose pre-activations have `parts` parts.
+///
+/// # Panics
+/// When `preact` `[B, T, parts·E]`, `bias` `[parts·E]` and `start` do not fit.
+#[track_caller]
+pub(super) fn expect_cell(op: &str, parts: usize, preact: &Tensor<3>, bias: Option<&Tensor<1>>, start: &Start) -> usize {
+    let [batch, _, width] = preact.dims();
+    let e = expect_parts(op, "preact", width, parts);
+    expect_shape_if_any(op, "bias", bias, [width]);
+    start.expect_fits(op, [batch, e]);
+    e
 }
 
 /// No input besides the pre-activations.

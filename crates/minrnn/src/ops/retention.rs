@@ -9,6 +9,7 @@ pub use minrnn_kernels::retention::Features;
 use super::flex::{InputList, dims, optional, outputs, shape, slice, zeros};
 use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 use super::positions::StepPositions;
+use super::shapes::{expect_parts, expect_shape};
 use super::steps::StepCodes;
 
 /// What kind of attention a [`retention`] is.
@@ -34,6 +35,20 @@ impl Retention {
     /// Linear attention with the features elu(x) + 1.
     pub fn linear_attention(heads: usize) -> Self {
         Self { features: Features::EluPlusOne, decays: vec![1.0; heads], key_scale: 1.0, normalized: true }
+    }
+
+    /// Refuses what does not fit the heads.
+    ///
+    /// # Panics
+    /// When it does not.
+    fn expect_fits(&self, [queries, keys, values]: [&Tensor<3>; 3], memory: &RetentionState) {
+        let ([batch, seq_len, width], [_, _, value_width], heads) = (queries.dims(), values.dims(), self.decays.len());
+        let key = expect_parts("retention", "queries", width, heads);
+        let value = expect_parts("retention", "values", value_width, heads);
+        expect_shape("retention", "keys", keys, [batch, seq_len, width]);
+        expect_shape("retention", "values", values, [batch, seq_len, value_width]);
+        expect_shape("retention", "state", &memory.state, [batch, heads, key, value + usize::from(self.normalized)]);
+        expect_shape("retention", "position", &memory.position, [batch, 1]);
     }
 }
 
@@ -62,6 +77,7 @@ pub fn retention(
     state: RetentionState,
     steps: &StepCodes,
 ) -> (Tensor<3>, RetentionState) {
+    form.expect_fits([&queries, &keys, &values], &state);
     let RetentionState { state, position } = state;
     let [batch, seq_len, _] = queries.dims();
     let places = StepPositions::count(position.clone(), seq_len, steps);

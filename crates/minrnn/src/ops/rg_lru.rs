@@ -6,6 +6,7 @@ use minrnn_kernels::recurrence::Cell;
 use super::fused::is_on_cpu;
 use super::min_gru::with_bias;
 use super::recurrence::{Start, composed, fused};
+use super::shapes::expect_shape;
 use super::steps::StepCodes;
 
 /// What an [`rg_lru`] reads.
@@ -21,6 +22,22 @@ pub struct RgLru {
     pub bias: Tensor<1>,
     /// The rate c ≥ 0 of each channel `[E]`.
     pub rate: Tensor<1>,
+}
+
+impl RgLru {
+    /// Refuses what does not fit x.
+    ///
+    /// # Panics
+    /// When it does not.
+    fn expect_fits(&self, memory: &RgLruMemory) {
+        let [batch, _, e] = self.x.dims();
+        expect_shape("rg_lru", "recurrence_gate", &self.recurrence_gate, self.x.dims());
+        expect_shape("rg_lru", "input_gate", &self.input_gate, self.x.dims());
+        expect_shape("rg_lru", "bias", &self.bias, [2 * e]);
+        expect_shape("rg_lru", "rate", &self.rate, [e]);
+        expect_shape("rg_lru", "memory.h", &memory.h, [batch, e]);
+        expect_shape("rg_lru", "memory.position", &memory.position, [batch, 1]);
+    }
 }
 
 /// What an [`rg_lru`] remembers.
@@ -41,6 +58,7 @@ pub struct RgLruMemory {
 /// # Panics
 /// When shapes do not fit.
 pub fn rg_lru(inputs: RgLru, memory: RgLruMemory, steps: &StepCodes) -> (Tensor<3>, RgLruMemory) {
+    inputs.expect_fits(&memory);
     let RgLru { x, recurrence_gate, input_gate, bias, rate } = inputs;
     let [batch, seq_len, e] = x.dims();
     if batch * seq_len == 0 {

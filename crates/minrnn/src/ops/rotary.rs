@@ -8,6 +8,7 @@ use minrnn_kernels::rotary::{self as kernel, BASE, Layout};
 
 use super::flex::{outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
+use super::shapes::expect_count;
 
 /// Turns the heads in the first `turned` channels of every step to its place, and hands the other channels on.
 ///
@@ -15,8 +16,14 @@ use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 /// * `x` `[B, T, M]`, `places` B·T numbers → `[B, T, M]`
 ///
 /// # Panics
-/// When shapes do not fit or `head_width` is odd.
+/// When there are not B·T places, or `turned` channels, at most M, are not heads of an even `head_width`.
 pub fn rotary(x: Tensor<3>, places: Arc<[u32]>, head_width: usize, turned: usize) -> Tensor<3> {
+    let [batch, seq_len, width] = x.dims();
+    assert!(
+        head_width > 0 && head_width.is_multiple_of(2) && turned.is_multiple_of(head_width) && turned <= width,
+        "rotary: expected heads of an even width that divides the {turned} channels to turn, at most {width}, found {head_width}"
+    );
+    expect_count("rotary", "places", places.len(), batch * seq_len);
     let layout = Layout { head_width, turned, width: x.dims()[2] };
     if is_on_cpu(&x.device()) {
         return output(run(Op { layout, places }, vec![input(x)]).pop());

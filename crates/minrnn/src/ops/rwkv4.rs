@@ -6,6 +6,7 @@ use minrnn_kernels::{Shape, rwkv4 as kernel};
 
 use super::flex::{InputList, dims, optional, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
+use super::shapes::expect_shape;
 use super::steps::StepCodes;
 use super::stepwise::Stepwise;
 
@@ -36,6 +37,14 @@ pub fn rwkv4(
     memory: Rwkv4Memory,
     steps: &StepCodes,
 ) -> (Tensor<3>, Rwkv4Memory) {
+    let [batch, _, width] = key.dims();
+    for (name, x) in [("receptance", &receptance), ("value", &value)] {
+        expect_shape("rwkv4", name, x, key.dims());
+    }
+    expect_shape("rwkv4", "decay", &decay, [width]);
+    expect_shape("rwkv4", "bonus", &bonus, [width]);
+    expect_shape("rwkv4", "memory.mean", &memory.mean, [batch, width]);
+    expect_shape("rwkv4", "memory.log_weight", &memory.log_weight, [batch, width]);
     if !is_on_cpu(&key.device()) {
         return composed([receptance, key, value], decay, bonus, memory, steps);
     }

@@ -10,6 +10,7 @@ use super::fused::{FusedOp, Keeps, has_kernels, output, run};
 use super::gpu::GpuOp;
 use super::lstm::fits;
 use super::min_gru::with_bias;
+use super::shapes::{expect_shape, expect_shape_if_any};
 use super::steps::StepCodes;
 use super::stepwise::Stepwise;
 
@@ -44,6 +45,14 @@ pub fn s_lstm(
     memory: SLstmMemory,
     steps: &StepCodes,
 ) -> (Tensor<3>, SLstmMemory) {
+    let ([batch, seq_len, _], [heads, _, head]) = (preact.dims(), weight.dims());
+    let e = heads * head;
+    expect_shape("s_lstm", "weight", &weight, [heads, 4 * head, head]);
+    expect_shape("s_lstm", "preact", &preact, [batch, seq_len, 4 * e]);
+    expect_shape_if_any("s_lstm", "bias", bias.as_ref(), [4 * e]);
+    for (name, state) in [("h", &memory.h), ("c", &memory.c), ("n", &memory.n), ("m", &memory.m)] {
+        expect_shape("s_lstm", &format!("memory.{name}"), state, [batch, e]);
+    }
     if !has_kernels(&preact) || !fits(&preact, weight.dims()[2]) {
         return composed(preact, weight, bias, forget, memory, steps);
     }

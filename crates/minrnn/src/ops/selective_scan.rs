@@ -8,6 +8,7 @@ use super::flex::{InputList, dims, optional, outputs, outputs_with, shape, slice
 use super::fused::{FusedOp, Keeps, has_kernels, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
+use super::shapes::{expect_shape, expect_shape_if_any};
 use super::silu;
 use super::softplus::softplus;
 use super::steps::StepCodes;
@@ -33,6 +34,23 @@ pub struct SelectiveScan {
     pub h0: Option<Tensor<3>>,
 }
 
+impl SelectiveScan {
+    /// Refuses what does not fit u and A.
+    ///
+    /// # Panics
+    /// When it does not.
+    fn expect_fits(&self) {
+        let ([batch, seq_len, e], [_, n]) = (self.u.dims(), self.a.dims());
+        expect_shape("selective_scan", "delta", &self.delta, [batch, seq_len, e]);
+        expect_shape("selective_scan", "delta_bias", &self.delta_bias, [e]);
+        expect_shape("selective_scan", "a", &self.a, [e, n]);
+        expect_shape("selective_scan", "bc", &self.bc, [batch, seq_len, 2 * n]);
+        expect_shape("selective_scan", "skip", &self.skip, [e]);
+        expect_shape_if_any("selective_scan", "z", self.z.as_ref(), [batch, seq_len, e]);
+        expect_shape_if_any("selective_scan", "h0", self.h0.as_ref(), [batch, e, n]);
+    }
+}
+
 /// y_t = (Σ_n C_t h_t + D u_t) · SiLU(z_t) with h_t = exp(Δ_t A) h_{t−1} + Δ_t u_t B_t and Δ = softplus(δ + bias) (Gu and Dao 2023,
 /// arXiv:2312.00752, §3.2).
 ///
@@ -42,6 +60,7 @@ pub struct SelectiveScan {
 /// # Panics
 /// When shapes do not fit.
 pub fn selective_scan(scan: SelectiveScan, steps: &StepCodes) -> (Tensor<3>, Tensor<3>) {
+    scan.expect_fits();
     let few_states = is_on_cpu(&scan.u.device()) || scan.a.dims()[1] <= MOST_STATES_ON_GPU;
     if !few_states || !has_kernels(&scan.u) {
         return composed(scan, steps);

@@ -5,7 +5,7 @@ use minrnn_kernels::{Candidate, recurrence::Cell};
 
 use super::fused::is_on_cpu;
 use super::min_gru::{candidate_of, with_bias};
-use super::recurrence::{NO_EXTRA, Start, composed, fused};
+use super::recurrence::{NO_EXTRA, Start, composed, expect_cell, fused};
 use super::steps::StepCodes;
 
 /// h_t = (1 − z_t) ⊙ tanh(s_t) ⊙ h_{t−1} + z_t ⊙ h̃_t with z = σ(k) and the candidate h̃ of v; beyond the paper.
@@ -22,6 +22,7 @@ pub fn signed_min_gru(
     start: Start,
     steps: &StepCodes,
 ) -> (Tensor<3>, Tensor<2>) {
+    expect_cell("signed_min_gru", 3, &preact, bias.as_ref(), &start);
     if is_on_cpu(&preact.device()) {
         return fused(Cell::SignedMinGru(candidate), preact, NO_EXTRA, bias, start, steps);
     }

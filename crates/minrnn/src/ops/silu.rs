@@ -8,6 +8,9 @@ use super::flex::{optional, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 
 /// x σ(x) of every element.
+///
+/// # Shapes
+/// * `x` `[B, T, D]` → `[B, T, D]`
 pub fn silu(x: Tensor<3>) -> Tensor<3> {
     if is_on_cpu(&x.device()) {
         return output(run(Silu, vec![input(x)]).pop());

@@ -6,6 +6,7 @@ use minrnn_kernels::skip_gate as kernel;
 
 use super::flex::{dims, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
+use super::shapes::expect_shape;
 
 /// (y + skip ⊙ c) ⊙ SiLU(z) (the mLSTM block of Beck et al. 2024, arXiv:2405.04517, §2.4).
 ///
@@ -15,6 +16,9 @@ use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 /// # Panics
 /// When shapes do not fit.
 pub fn skip_gate(y: Tensor<3>, c: Tensor<3>, skip: Tensor<1>, z: Tensor<3>) -> Tensor<3> {
+    expect_shape("skip_gate", "c", &c, y.dims());
+    expect_shape("skip_gate", "z", &z, y.dims());
+    expect_shape("skip_gate", "skip", &skip, [y.dims()[2]]);
     if is_on_cpu(&y.device()) {
         return output(run(SkipGate, vec![input(y), input(c), input(z), input(skip)]).pop());
     }

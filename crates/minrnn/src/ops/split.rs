@@ -15,6 +15,8 @@ use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 /// # Panics
 /// When `x` has fewer columns.
 pub fn split(x: Tensor<2>, at: usize) -> (Tensor<2>, Tensor<2>) {
+    let [_, width] = x.dims();
+    assert!(at <= width, "split: expected a place among the {width} columns, found {at}");
     if !is_on_cpu(&x.device()) {
         return composed(x, at);
     }

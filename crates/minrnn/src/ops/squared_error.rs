@@ -2,7 +2,11 @@
 
 use burn::tensor::{Tensor, TensorData};
 
-/// Σ mask · (predicted − target)² / (F · Σ mask); 0 where the mask is all zero. NaN stands for a number that is missing, which has no weight.
+use super::shapes::expect_count;
+use super::weighted_mean::weighted_mean;
+
+/// Σ mask · (predicted − target)² / (F · Σ mask); 0 where the weights sum to 0. NaN stands for a target that is missing, which has no weight; a NaN among
+/// the weights of others comes through.
 ///
 /// # Shapes
 /// * `predicted` `[N, F]`, `targets` N·F numbers, `mask` N weights (absent: all 1) → `[1]`
@@ -11,7 +15,10 @@ use burn::tensor::{Tensor, TensorData};
 /// When the lengths do not fit.
 pub fn squared_error(predicted: Tensor<2>, targets: &[f32], mask: Option<&[f32]>) -> Tensor<1> {
     let [rows, width] = predicted.dims();
-    assert_eq!(targets.len(), rows * width, "one target for each of {rows}·{width} predictions");
+    expect_count("squared_error", "targets", targets.len(), rows * width);
+    if let Some(mask) = mask {
+        expect_count("squared_error", "weights in mask", mask.len(), rows);
+    }
     let device = predicted.device();
     if rows * width == 0 {
         return Tensor::zeros([1], &device);
@@ -22,10 +29,9 @@ pub fn squared_error(predicted: Tensor<2>, targets: &[f32], mask: Option<&[f32]>
     let targets = Tensor::<2>::from_data(TensorData::new(targets.to_vec(), [rows, width]), &device);
     let squares = (predicted - targets).square();
     let Some(mask) = mask else { return squares.mean() };
-    assert_eq!(mask.len(), rows, "one weight for each of {rows} rows");
     let total: f64 = mask.iter().map(|&weight| f64::from(weight)).sum();
     let mask = Tensor::<2>::from_data(TensorData::new(mask.to_vec(), [rows, 1]), &device);
-    (squares * mask).sum() / (total * width as f64).max(f64::from(f32::MIN_POSITIVE))
+    weighted_mean((squares * mask).sum(), total * width as f64)
 }
 
 /// The same where a number is missing, which has no weight.
@@ -36,7 +42,7 @@ fn over_those_that_are_there(predicted: Tensor<2>, targets: &[f32], mask: Option
     let total: f64 = weights.iter().map(|&weight| f64::from(weight)).sum();
     let targets = targets.iter().map(|target| if target.is_nan() { 0.0 } else { *target }).collect();
     let [targets, weights] = [targets, weights].map(|numbers| Tensor::<2>::from_data(TensorData::new(numbers, [rows, width]), &device));
-    ((predicted - targets).square() * weights).sum() / total.max(f64::from(f32::MIN_POSITIVE))
+    weighted_mean(((predicted - targets).square() * weights).sum(), total)
 }
 
 #[cfg(test)]
@@ -62,6 +68,18 @@ mod tests {
         assert!((loss - 14.0 / 4.0).abs() < 1e-6);
         assert_eq!(gradient, [0.5, 1.0, 0.0, 0.0, 0.0, -1.5]);
         assert_eq!(error(Some(&[0.0; 3])).0, 0.0);
+    }
+
+    #[test]
+    fn weights_that_are_nan_are_not_passed_over_and_negative_ones_are_weights() {
+        assert!(error(Some(&[1.0, f32::NAN, 1.0])).0.is_nan());
+        assert_eq!(error(Some(&[-1.0; 3])).0, error(Some(&[1.0; 3])).0);
+    }
+
+    #[test]
+    #[should_panic(expected = "squared_error: expected 3 weights in mask, found 9")]
+    fn a_mask_that_is_too_long_is_refused_where_a_target_is_missing() {
+        squared_error(Tensor::zeros([3, 1], &Device::flex()), &[0.0, f32::NAN, 1.0], Some(&[1.0; 9]));
     }
 
     #[test]

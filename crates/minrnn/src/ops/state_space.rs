@@ -8,6 +8,7 @@ use minrnn_kernels::state_space::{self as kernel, Form, RANK_ONE};
 
 use super::flex::{InputList, dims, optional, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
+use super::shapes::expect_shape;
 use super::steps::StepCodes;
 
 /// x_t = a ⊙ x_{t−1} − g (f · x_{t−1}) + b u_t and y_t = c · x_t + skip u_t, where v · x = 2 Re Σ_n v_n x_n: x is half of a state whose
@@ -20,6 +21,10 @@ use super::steps::StepCodes;
 /// # Panics
 /// When shapes do not fit.
 pub fn state_space(u: Tensor<3>, parameters: Tensor<3>, skip: Tensor<1>, x0: Tensor<3>, steps: &StepCodes) -> (Tensor<3>, Tensor<3>) {
+    let ([batch, _, width], [planes, n, _]) = (u.dims(), parameters.dims());
+    expect_shape("state_space", "parameters", &parameters, [planes, n, width]);
+    expect_shape("state_space", "skip", &skip, [width]);
+    expect_shape("state_space", "x0", &x0, [batch, 2 * n, width]);
     if !is_on_cpu(&u.device()) {
         return composed(u, parameters, skip, x0, steps);
     }

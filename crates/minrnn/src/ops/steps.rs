@@ -48,6 +48,14 @@ impl StepCodes {
         self.codes.as_deref().map(|codes| self.uploaded.get(like, codes))
     }
 
+    /// Number of real steps of row `b` of `seq_len` steps.
+    ///
+    /// # Panics
+    /// When there are codes, and they were made for another number of steps or have no such row.
+    pub(crate) fn length(&self, b: usize, seq_len: usize) -> usize {
+        self.kernel().length(b, seq_len)
+    }
+
     /// The code of step `t` of row `b`.
     pub(crate) fn code(&self, b: usize, t: usize) -> i32 {
         self.codes.as_deref().map_or(segments::CONTINUE, |codes| codes[b * self.seq_len + t])
@@ -82,7 +90,7 @@ impl StepCodes {
             return position;
         }
         let row = |b: usize| {
-            let length = self.kernel().length(b, seq_len);
+            let length = self.length(b, seq_len);
             match (0..length).rev().find(|&t| self.code(b, t) == RESET) {
                 Some(reset) => (0.0f32, (length - reset) as f32),
                 None => (1.0, length as f32),

@@ -6,6 +6,7 @@ use minrnn_kernels::swi_glu as kernel;
 
 use super::flex::{dims, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
+use super::shapes::expect_parts;
 
 /// value ⊙ SiLU(gate), with [value | gate] = x (SwiGLU of Shazeer 2020, arXiv:2002.05202).
 ///
@@ -15,6 +16,7 @@ use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 /// # Panics
 /// When shapes do not fit.
 pub fn swi_glu(x: Tensor<2>) -> Tensor<2> {
+    expect_parts("swi_glu", "x", x.dims()[1], 2);
     if is_on_cpu(&x.device()) {
         return output(run(Op, vec![input(x)]).pop());
     }

@@ -35,7 +35,7 @@ impl Evaluation {
 /// Scores `model` (below autodiff) on every batch of `set`; `None` when `stop` was raised before the end.
 ///
 /// # Errors
-/// When a batch cannot be read.
+/// When a batch cannot be read, its parts do not fit one another, or it is not of what the model reads and predicts.
 pub fn evaluate(model: &impl Predictor, set: &mut dyn EvaluationSet, stop: &AtomicBool) -> Result<Option<Evaluation>> {
     compare(&Group::alone(), model, set, None, stop)
 }
@@ -44,7 +44,7 @@ pub fn evaluate(model: &impl Predictor, set: &mut dyn EvaluationSet, stop: &Atom
 /// order of batches: they have the same bits with any number of processes.
 ///
 /// # Errors
-/// When a batch cannot be read on any of them.
+/// As [`evaluate`], on any of them.
 pub fn compare(
     group: &Group,
     model: &impl Predictor,
@@ -69,7 +69,7 @@ pub fn compare(
             }
             let own = own.and_then(|own| Some((own, batches[(own - first) as usize].as_ref()?)));
             let Some((index, batch)) = own else { return Ok(None) };
-            let (scored, state) = model.predict(MicroBatch::new(batch, &model.device())?, carried.take(), wanted);
+            let (scored, state) = model.predict(prepared(model, batch)?, carried.take(), wanted);
             carried = set.carries_state().then_some(state);
             let looks_past = || comparison.as_deref().is_some_and(|comparison| comparison.looks_past(index, batch));
             let is_taken = batch.n_targets() > 0 || looks_past();
@@ -89,6 +89,16 @@ pub fn compare(
         }
     }
     Ok(Some(sums.evaluation()))
+}
+
+/// `batch` as `model` reads it.
+///
+/// # Errors
+/// When its parts do not fit one another, or it is not of what the model reads and predicts.
+fn prepared(model: &impl Predictor, batch: &Batch) -> Result<MicroBatch> {
+    let micro = MicroBatch::new(batch, &model.device())?;
+    model.check(batch)?;
+    Ok(micro)
 }
 
 /// What one batch adds to an evaluation; it goes from process to process, and its bits must come through.
@@ -153,7 +163,7 @@ impl Sums {
 /// and whether it is right. False when `stop` was raised before the end.
 ///
 /// # Errors
-/// When a batch cannot be read.
+/// As [`evaluate`].
 pub(super) fn evaluate_each(
     model: &impl Predictor,
     set: &mut dyn EvaluationSet,
@@ -170,14 +180,13 @@ pub(super) fn for_each_prediction(
     stop: &AtomicBool,
     mut see: impl FnMut(&[f32], usize),
 ) -> Result<bool> {
-    let device = model.device();
     let mut carried = None;
     for index in 0..set.n_batches() {
         if stop.load(Ordering::Relaxed) {
             return Ok(false);
         }
         let batch = set.batch(index)?;
-        let (scored, state) = model.predict(MicroBatch::new(&batch, &device)?, carried.take(), Wanted::Scored);
+        let (scored, state) = model.predict(prepared(model, &batch)?, carried.take(), Wanted::Scored);
         carried = set.carries_state().then_some(state);
         if let Targets::Classes(classes) = &scored.targets
             && batch.n_targets() > 0

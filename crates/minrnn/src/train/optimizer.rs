@@ -17,9 +17,18 @@ const CLIP_EPS: f64 = 1e-6;
 /// ε of AdamW.
 const EPS: f64 = 1e-8;
 
-/// Parts of models without weight decay, and the largest learning rate that each is trained with (those of the released code of S4, H3 and
-/// Hyena).
-const LR_CAPS: [(&str, f64); 3] = [("ssm.", 1e-3), ("filter.features", 1e-5), ("filter.", 1e-3)];
+/// Parts of mixers and wirings without weight decay, and the largest learning rate that each is trained with (those of the released code of
+/// S4, H3 and Hyena).
+const LR_CAPS: [(&[&str], f64); 4] = [(&["ssm"], 1e-3), (&["shift_ssm"], 1e-3), (&["filter", "features"], 1e-5), (&["filter"], 1e-3)];
+
+/// The largest learning rate of the parameter `name`, where there is one. Names of parts mean something inside the mixer and the wiring of a
+/// block; elsewhere they are those of a user.
+fn lr_cap(name: &str) -> Option<f64> {
+    let path: Vec<&str> = name.split('.').collect();
+    let of_block = |parts: &[&str]| matches!(parts, ["backbone", "blocks", _, "mixer" | "wiring"]);
+    let inside = path.windows(4).position(of_block).map(|at| &path[at + 4..])?;
+    LR_CAPS.iter().find(|(part, _)| inside.windows(part.len()).any(|window| window == *part)).map(|&(_, most)| most)
+}
 
 /// The gradient of every parameter, flat, in the order of names.
 #[derive(Debug, Clone, Default)]
@@ -118,6 +127,13 @@ impl GradientMap {
 }
 
 /// AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) whose decay acts on the groups of the configuration.
+///
+/// State spaces (S4, S4D, H3) and the filters of Hyena in the blocks of a model learn with at most a rate of 1e-3, the features of a filter
+/// with at most 1e-5, and all of them without weight decay, as in their authors' code. What stands elsewhere in a module of your own has the
+/// rate of every other parameter, and decays unless it is called `A_log` or `D`, as the rates and skips of Mamba are.
+///
+/// Updates are counted for all parameters together, and biases of moments are corrected by that count: a parameter whose first gradient comes
+/// late has other first steps than in PyTorch, which counts for each.
 pub struct Optimizer {
     betas: [f64; 2],
     weight_decay: f64,
@@ -150,8 +166,8 @@ impl Optimizer {
         }
     }
 
-    /// One update of `module`; `scale` is 1 over the number of micro-steps whose gradients were added. Gives the module and the norm
-    /// of the scaled gradients before clipping.
+    /// One update of `module` with the learning rate `lr`, or a lower one where [`Optimizer`] says so; `scale` is 1 over the number of
+    /// micro-steps whose gradients were added. Gives the module and the norm of the scaled gradients before clipping.
     ///
     /// # Errors
     /// When a gradient is not finite; nothing has changed then.
@@ -190,10 +206,10 @@ impl Optimizer {
 
     fn settings(&self, name: &str, rank: usize, lr: f64, gradient_scale: f64) -> AdamW {
         let projection = name.contains("in_proj");
-        let held_back = LR_CAPS.iter().find(|(part, _)| name.contains(part));
-        let lr = held_back.map_or(lr, |&(_, most)| lr.min(most));
+        let cap = lr_cap(name);
+        let lr = cap.map_or(lr, |most| lr.min(most));
         // Rates and skips of state space models: nothing speaks for values near 0 there.
-        let exempt = [".A_log", ".D"].iter().any(|end| name.ends_with(end)) || held_back.is_some();
+        let exempt = [".A_log", ".D"].iter().any(|end| name.ends_with(end)) || cap.is_some();
         let decays = !exempt
             && match self.groups {
                 DecayGroups::Matrices => rank >= 2,
@@ -296,5 +312,37 @@ impl ModuleMapper for Update<'_> {
 
     fn exit_module(&mut self, _: &str, _: &str) {
         self.path.exit();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use minrnn_model::{MixerKind, ModelConfig, WiringKind};
+
+    use super::*;
+
+    #[test]
+    fn the_state_spaces_and_filters_of_every_model_are_held_back() {
+        let mut n_capped = 0;
+        for &mixer in MixerKind::ALL {
+            for wiring in [WiringKind::None, WiringKind::Mamba, WiringKind::H3] {
+                let Ok(config) = (ModelConfig { mixer, wiring, vocab_size: 11, ..ModelConfig::default() }).checked() else { continue };
+                for name in config.tensors().into_iter().map(|tensor| tensor.name) {
+                    let expected = [("ssm.", 1e-3), ("filter.features", 1e-5), ("filter.", 1e-3)];
+                    let expected = expected.iter().find(|(part, _)| name.contains(part)).map(|&(_, most)| most);
+                    assert_eq!(lr_cap(&name), expected, "{name}");
+                    n_capped += usize::from(expected.is_some());
+                }
+            }
+        }
+        assert!(n_capped > 0);
+    }
+
+    #[test]
+    fn names_of_a_users_own_modules_mean_nothing() {
+        for name in ["filter.weight", "ssm.weight", "net.filter.features", "head.ssm.weight", "backbone.blocks.0.ff.filter.weight"] {
+            assert_eq!(lr_cap(name), None, "{name}");
+        }
+        assert_eq!(lr_cap("net.backbone.blocks.3.mixer.ssm.c"), Some(1e-3));
     }
 }

@@ -13,8 +13,9 @@ impl MicroBatch {
     /// `batch` on `device`.
     ///
     /// # Errors
-    /// When its segments do not fit it.
+    /// When its parts do not fit one another ([`Batch::check`]).
     pub fn new(batch: &Batch, device: &Device) -> Result<Self> {
+        batch.check()?;
         let (b, t) = (batch.batch_size, batch.seq_len);
         let inputs = match &batch.inputs {
             Sequences::Tokens(tokens) => {

@@ -31,7 +31,7 @@ pub enum ScheduleKind {
     Cosine,
 }
 
-/// Which parameters weight decay acts on; on the decay rates and skips of state space models it never does.
+/// Which parameters weight decay acts on; on state spaces, the filters of Hyena, and the decay rates and skips of Mamba and S6 it never does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DecayGroups {
@@ -83,7 +83,8 @@ pub struct TrainConfig {
     pub accumulation: usize,
     /// Number of optimiser updates; of tables 0 stands for as many as the amount of data asks for. Default 1000.
     pub max_iterations: u64,
-    /// The highest learning rate. Default 1e-3.
+    /// The highest learning rate. State spaces and the filters of Hyena learn with at most 1e-3, the features of a filter with at most 1e-5.
+    /// Default 1e-3.
     pub lr: f64,
     /// The learning rate at the end of the cosine; where `lr` alone is set, at most that. Default 1e-4.
     pub min_lr: f64,

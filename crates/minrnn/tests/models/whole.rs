@@ -1,4 +1,4 @@
-//! What models do as wholes: initial loss, causality, dropout, tied embeddings, initial biases.
+//! What models do as wholes: initial loss, causality, dropout, tied embeddings, initial biases; and what they refuse.
 
 use std::sync::Arc;
 
@@ -143,5 +143,66 @@ fn the_forget_bias_shifts_the_bias_of_the_forget_gate_alone() {
                 assert_eq!(*b, if forget { a + 3.0 } else { *a }, "{}: {name}[{i}]", label(&config));
             }
         }
+    }
+}
+
+/// What `work` says when it panics.
+fn refusal<T>(work: impl FnOnce() -> T) -> String {
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).err().expect("a panic");
+    panic.downcast_ref::<String>().cloned().unwrap_or_default()
+}
+
+#[test]
+fn targets_and_weights_of_other_positions_are_refused_where_few_are_scored() {
+    let model = model(&small(MixerKind::MinGru));
+    let loss = |n_targets: usize, mask: Option<Vec<f32>>| {
+        let mask = mask.map(Into::into);
+        model.loss(tokens(2, 4), vec![1; n_targets], mask, model.init_state(2), &StepCodes::dense(), Mode::Evaluate).0
+    };
+    let one_of = |n: usize, at: usize| Some((0..n).map(|i| if i == at { 1.0 } else { 0.0 }).collect());
+    loss(8, one_of(8, 1));
+    for (n, at) in [(4, 1), (16, 1), (16, 9)] {
+        let said = refusal(|| loss(8, one_of(n, at)));
+        assert!(said.contains(&format!("loss: expected 8 weights in mask, found {n}")), "{said}");
+    }
+    for n in [4, 16] {
+        let said = refusal(|| loss(n, one_of(8, 1)));
+        assert!(said.contains(&format!("loss: expected 8 targets, found {n}")), "{said}");
+        assert!(refusal(|| loss(n, None)).contains(&format!("loss: expected 8 targets, found {n}")));
+    }
+}
+
+#[test]
+fn the_loss_of_a_weight_that_is_nan_is_nan() {
+    let model = model(&small(MixerKind::MinGru));
+    let mask: Vec<f32> = vec![f32::NAN, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0];
+    let (loss, _) = model.loss(tokens(2, 4), vec![1; 8], Some(mask.into()), model.init_state(2), &StepCodes::dense(), Mode::Evaluate);
+    assert!(loss.into_scalar::<f32>().is_nan());
+}
+
+#[test]
+fn a_prompt_pass_refuses_lengths_that_are_not_those_of_its_rows() {
+    let model = model(&small(MixerKind::MinGru));
+    let prefill = |lengths: &[usize], steps: &StepCodes| model.prefill(tokens(2, 4), lengths, model.init_state(2), steps).0;
+    let dense = StepCodes::dense();
+    prefill(&[4, 4], &dense);
+    for (lengths, row) in [([4, 0], 1), ([0, 4], 0), ([4, 5], 1)] {
+        let said = refusal(|| prefill(&lengths, &dense));
+        assert!(said.contains(&format!("a length between 1 and 4 of row {row}")), "{said}");
+    }
+    assert!(refusal(|| prefill(&[4], &dense)).contains("one length for each of 2 rows, found 1"));
+    let steps = Segments::from_lengths(vec![4, 2]).steps(2, 4).unwrap();
+    prefill(&[4, 2], &steps);
+    assert!(refusal(|| prefill(&[4, 3], &steps)).contains("the length that the steps give row 1, 2, found 3"));
+}
+
+#[test]
+fn a_state_of_other_rows_is_refused_also_without_a_step() {
+    for mixer in MixerKind::ALL {
+        let model = model(&small(*mixer));
+        let none = || Tensor::<2, Int>::zeros([2, 0], &Device::flex());
+        let forward = |rows: usize| model.forward(none(), model.init_state(rows), &StepCodes::dense(), Mode::Evaluate);
+        forward(2);
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| forward(3))).is_err(), "{mixer}");
     }
 }

@@ -195,7 +195,7 @@ impl ModelConfig {
         Self { input_width: 1, n_outputs: 1, d_model, n_layers: 1, ..Self::default() }
     }
 
-    /// The time-mixing layer of block `layer`.
+    /// The time-mixing layer of block `layer`, counted from 0.
     pub fn mixer_at(&self, layer: usize) -> MixerKind {
         if self.mixers.is_empty() { self.mixer } else { self.mixers[layer % self.mixers.len()] }
     }
@@ -293,7 +293,7 @@ impl ModelConfig {
         Ok([key, value])
     }
 
-    /// What the forget gate's learned lower bound of block `layer` stays below: it rises evenly to 1 in the last block.
+    /// What the forget gate's learned lower bound of block `layer`, counted from 0, stays below: it rises evenly to 1 in the last block.
     pub fn forget_ceiling(&self, layer: usize) -> f64 {
         (layer as f64 + 1.0) / self.n_layers.max(1) as f64
     }

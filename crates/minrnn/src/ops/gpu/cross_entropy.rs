@@ -12,8 +12,7 @@ use super::tensors::{LANES, Like, ROWS, arg, arg_or, cubes, dims, empty, empty_l
 impl Op {
     /// 1 over the sum of the weights, 0 where that is 0.
     fn share(&self) -> f32 {
-        let weight = self.total_weight();
-        if weight > 0.0 { (1.0 / weight) as f32 } else { 0.0 }
+        self.by_weight(1.0)
     }
 }
 
