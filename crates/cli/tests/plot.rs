@@ -156,7 +156,7 @@ fn a_loss_is_called_what_the_run_measures_and_different_measures_share_no_axis()
         .refused(&["'text' is measured by its loss (nats per token)", "'policy' by its mean squared error"]);
     assert!(!picture.exists());
     let alone = plot(&[&policy, "-o", &output]).ok();
-    assert_eq!(alone.stdout, "policy: best mean squared error 1.250000 at iteration 20 of 30\n");
+    assert_eq!(alone.stdout, "policy: best mean squared error 1.2500 at iteration 20 of 30\n");
     let svg = fs::read_to_string(&picture).unwrap();
     assert!(svg.contains("test mean squared error") && !svg.contains("nats"), "{svg}");
     plot(&[&text, &policy, "--accuracy", "-o", &output]).ok();

@@ -145,6 +145,15 @@ fn a_run_that_began_without_times_goes_on_in_the_order_of_its_file() {
     let of_run = fs::read_to_string(&settings).unwrap();
     assert!(of_run.contains("time = \"\"\n"), "{of_run}");
     fs::write(&settings, of_run.replace("time = \"\"\n", "time = \"auto\"\n")).unwrap();
+    for checkpoint in fs::read_dir(std::path::Path::new(&run).join("checkpoints")).unwrap().map(|entry| entry.unwrap().path()) {
+        if checkpoint.is_dir() {
+            let (config, digests) = (checkpoint.join("config.json"), checkpoint.join("SHA256SUMS"));
+            let of_checkpoint = fs::read_to_string(&config).unwrap();
+            assert!(of_checkpoint.contains("\"time\": \"\""), "{of_checkpoint}");
+            fs::write(config, of_checkpoint.replace("\"time\": \"\"", "\"time\": \"auto\"")).unwrap();
+            fs::remove_file(digests).unwrap();
+        }
+    }
     assert_eq!(score(), before);
     Finished::of(&mut minrnn(&["train", "--resume", "--out", &run])).ok();
     // Whoever begins anew has the times.

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use burn::tensor::Device;
-use minrnn_model::{CheckpointConfig, CheckpointFiles, ModelConfig, Tensor};
+use minrnn_model::{CheckpointConfig, CheckpointFiles, ModelConfig};
 
-use crate::checkpoint::{LoadedModel, TASK_FILE, fill, load_any_model, named_values, policy_of};
+use crate::checkpoint::{LoadedModel, TASK_FILE, fill, load_any_model, policy_of, tensors_of};
 use crate::data::offline_rl::StepEncoding;
 use crate::model::{AnyModel, Decision};
 use crate::new_directory::make_directory;
@@ -33,8 +33,7 @@ impl Policy {
         let config = CheckpointConfig::new(ModelConfig { decision: true, ..self.config.clone() });
         let text = serde_json::to_vec_pretty(&self.encoding);
         let text = text.map_err(|error| Error::malformed(directory.join(TASK_FILE), error.to_string()))?;
-        let tensors = named_values(&self.model).into_iter().map(|(name, shape, values)| Ok((name, Tensor::new(shape, values)?)));
-        let tensors = tensors.collect::<Result<Vec<_>>>()?;
+        let tensors = tensors_of(&self.model)?;
         make_directory(directory, |unfinished| {
             fill(unfinished, &config, tensors, None, &[(TASK_FILE, text)])?;
             Self::load(unfinished, &Device::flex()).map(drop)

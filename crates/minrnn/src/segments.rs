@@ -70,13 +70,14 @@ impl Segments {
         if self.is_dense() {
             return Ok(None);
         }
-        let n_steps = batch_size.checked_mul(seq_len).filter(|&n| n <= isize::MAX as usize / size_of::<i32>());
+        let mut codes = Vec::new();
+        let n_steps = batch_size.checked_mul(seq_len).filter(|&n_steps| codes.try_reserve_exact(n_steps).is_ok());
         let Some(n_steps) = n_steps else {
             return Err(Error::Shape(format!(
                 "segments: {batch_size} rows of {seq_len} steps are more than memory has places; make fewer"
             )));
         };
-        let mut codes = vec![minrnn_kernels::segments::CONTINUE; n_steps];
+        codes.resize(n_steps, minrnn_kernels::segments::CONTINUE);
         for (b, row) in self.resets.iter().flatten().enumerate() {
             row.iter().for_each(|t| codes[b * seq_len + t] = minrnn_kernels::segments::RESET);
         }
@@ -163,6 +164,8 @@ mod tests {
     fn rows_are_compared_before_memory_is_taken_for_them() {
         let refusal = |rows, steps| Segments::from_lengths(vec![1]).codes(rows, steps).unwrap_err().to_string();
         assert!(refusal(1 << 40, 1 << 20).contains("expected lengths for 1099511627776 rows, found 1"));
-        assert!(refusal(1, usize::MAX).contains("more than memory has places"));
+        for steps in [usize::MAX, 1 << 60] {
+            assert!(refusal(1, steps).contains("more than memory has places"));
+        }
     }
 }

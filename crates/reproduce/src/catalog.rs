@@ -286,6 +286,7 @@ fn parse(name: &str, text: &str) -> Result<Target> {
 mod tests {
     use super::*;
     use crate::{Job, plan};
+    use minrnn::train::Experiment;
 
     #[test]
     fn every_target_is_whole() {
@@ -321,8 +322,10 @@ mod tests {
                 for cell in plan(&target, scale).unwrap_or_else(|error| panic!("{} at {}: {error:#}", target.name, scale.name())) {
                     match cell.job {
                         Job::Train(training) => {
-                            let first = runs.entry(training.id.clone()).or_insert_with(|| training.experiment.clone());
-                            assert_eq!(*first, training.experiment, "{}: two experiments at {}", training.id, scale.name());
+                            // Each table has its own words for a run of several.
+                            let settings = Experiment { description: String::new(), ..training.experiment };
+                            let first = runs.entry(training.id.clone()).or_insert_with(|| settings.clone());
+                            assert_eq!(*first, settings, "{}: two experiments at {}", training.id, scale.name());
                         }
                         Job::Bench(_) | Job::CountParameters(_) | Job::Quote(_) => {}
                     }

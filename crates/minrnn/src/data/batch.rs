@@ -66,9 +66,7 @@ impl Sequences {
             Self::Tokens(_) => panic!("expected values, found tokens"),
         }
     }
-}
 
-impl Sequences {
     /// Whether there is one entry at each of `n_steps` steps.
     fn check(&self, what: &str, n_steps: usize) -> Result<()> {
         let (found, width) = match self {

@@ -20,13 +20,12 @@ use super::steps::StepCodes;
 /// # Panics
 /// When shapes do not fit.
 pub fn delta(x: Tensor<3>, memory: Tensor<4>, steps: &StepCodes) -> (Tensor<3>, Tensor<4>) {
-    let ([batch, seq_len, _], [_, heads, n, _]) = (x.dims(), memory.dims());
-    expect_shape("delta", "memory", &memory, [batch, heads, n, n]);
-    expect_shape("delta", "x", &x, [batch, seq_len, 3 * heads * n + heads]);
+    let ([batch, seq_len, _], [_, heads, head_width, _]) = (x.dims(), memory.dims());
+    expect_shape("delta", "memory", &memory, [batch, heads, head_width, head_width]);
+    expect_shape("delta", "x", &x, [batch, seq_len, 3 * heads * head_width + heads]);
     if !is_on_cpu(&x.device()) {
         return composed(x, memory, steps);
     }
-    let [_, heads, head_width, _] = memory.dims();
     let mut inputs = InputList::default();
     inputs.add(x);
     inputs.add(memory);

@@ -24,7 +24,7 @@ pub fn rotary(x: Tensor<3>, places: Arc<[u32]>, head_width: usize, turned: usize
         "rotary: expected heads of an even width that divides the {turned} channels to turn, at most {width}, found {head_width}"
     );
     expect_count("rotary", "places", places.len(), batch * seq_len);
-    let layout = Layout { head_width, turned, width: x.dims()[2] };
+    let layout = Layout { head_width, turned, width };
     if is_on_cpu(&x.device()) {
         return output(run(Op { layout, places }, vec![input(x)]).pop());
     }

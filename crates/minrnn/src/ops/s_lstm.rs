@@ -50,8 +50,8 @@ pub fn s_lstm(
     expect_shape("s_lstm", "weight", &weight, [heads, 4 * head, head]);
     expect_shape("s_lstm", "preact", &preact, [batch, seq_len, 4 * e]);
     expect_shape_if_any("s_lstm", "bias", bias.as_ref(), [4 * e]);
-    for (name, state) in [("h", &memory.h), ("c", &memory.c), ("n", &memory.n), ("m", &memory.m)] {
-        expect_shape("s_lstm", &format!("memory.{name}"), state, [batch, e]);
+    for (name, state) in [("memory.h", &memory.h), ("memory.c", &memory.c), ("memory.n", &memory.n), ("memory.m", &memory.m)] {
+        expect_shape("s_lstm", name, state, [batch, e]);
     }
     if !has_kernels(&preact) || !fits(&preact, weight.dims()[2]) {
         return composed(preact, weight, bias, forget, memory, steps);

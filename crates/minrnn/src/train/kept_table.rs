@@ -18,7 +18,7 @@ const PIECE: usize = 1 << 16;
 
 impl RunDir {
     /// Keeps `table` in the run under `name`; gives the path of its file, which is there whole or not at all. One that the run has already must have
-    /// the same bytes.
+    /// the same bytes; that of a start which was killed before the run began gives way.
     ///
     /// # Errors
     /// When the batches cannot be had, the file cannot be written, or the run has another table of that name.
@@ -38,7 +38,7 @@ impl RunDir {
         }
         let buffered = writer.into_inner().map_err(failed)?;
         let mut file = buffered.into_inner().map_err(|error| io(error.into_error()))?;
-        if !path.exists() {
+        if !path.exists() || self.holds_rest_of_start(DATA_FOLDER) {
             file.flush().and_then(|()| put_in_place(file, &path)).map_err(io)?;
             return Ok(path);
         }
@@ -114,6 +114,19 @@ mod tests {
         let refused = run.keep_table("table", table(&[1.0, 2.0])).unwrap_err().to_string();
         assert!(refused.contains("the table has changed since this run began"), "{refused}");
         assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "nothing else is left there");
+    }
+
+    #[test]
+    fn the_table_of_a_start_that_was_killed_gives_way_to_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("run");
+        std::fs::create_dir_all(out.join("data")).unwrap();
+        std::fs::write(out.join("run.lock"), "a run of minrnn\n").unwrap();
+        std::fs::write(out.join("data/table.arrows"), "of before").unwrap();
+        let run = RunDir::open(&out).unwrap();
+        let path = run.keep_table("table", table(&[1.0, 2.5])).unwrap();
+        let wanted = Wanted { numbers: Numbers::Named(vec!["x".to_owned()]), ..Wanted::default() };
+        assert_eq!(read_table(&path, &wanted).unwrap().numbers, [[1.0, 2.5]]);
     }
 
     #[test]

@@ -240,6 +240,11 @@ impl RunDir {
         }
     }
 
+    /// Whether the run has not begun, and `name` is there from a start of it that was killed.
+    pub(super) fn holds_rest_of_start(&self, name: &str) -> bool {
+        self.new.as_ref().is_some_and(|new| new.before.iter().any(|before| before == name))
+    }
+
     /// Whether this process alone writes to the directory.
     pub(super) fn is_locked(&self) -> bool {
         self.lock.is_some()

@@ -179,10 +179,10 @@ mod tests {
         let told = |all: &[Series]| Paces::of(all).evened();
         assert_eq!(
             told(std::slice::from_ref(&halves)).unwrap(),
-            "many steps are not as long as the usual 14 days: forecasts go on in equal steps of that length"
+            "many steps are not as long as the usual 2 weeks: forecasts go on in equal steps of that length"
         );
         let among = told(&[halves, days(60, 1.0, &[])]).unwrap();
-        assert!(among.starts_with("many steps of 1 of 2 sequences are not as long as the usual 14 days:"), "{among}");
+        assert!(among.starts_with("many steps of 1 of 2 sequences are not as long as the usual 2 weeks:"), "{among}");
         // Gaps are told as such, and a day that is an hour longer is one.
         let put_back: Vec<f64> = (0..60).map(|at| at as f64 * DAY + if at > 30 { 3_600_000.0 } else { 0.0 }).collect();
         for even in [
