@@ -10,9 +10,10 @@ use toml::{Table, Value};
 use super::check::require;
 use super::data_config::{DataConfig, Task, WindowSampling};
 use super::presets::{READINGS, preset};
+use super::rates::{Layer, Rates};
 use super::run_dir::run_of;
 use super::settings::{overlay_section, parse_setting, short, suggestion, told, unknown_section};
-use super::train_config::{ScheduleKind, TrainConfig};
+use super::train_config::TrainConfig;
 use crate::memory::Size;
 use crate::{Error, Result};
 
@@ -303,39 +304,6 @@ impl Experiment {
     }
 }
 
-/// What lies over what in an experiment, the defaults below all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Layer {
-    Preset,
-    File,
-    Settings,
-}
-
-/// Where the learning rates of an experiment come from: none from the defaults.
-#[derive(Default)]
-struct Rates {
-    lr: Option<Layer>,
-    min_lr: Option<Layer>,
-}
-
-impl Rates {
-    /// Takes note of which of them `values` of `section` say.
-    fn see(&mut self, layer: Layer, section: &str, values: &Value) {
-        for (place, key) in [(&mut self.lr, "lr"), (&mut self.min_lr, "min_lr")] {
-            if section == "train" && values.get(key).is_some() {
-                *place = Some(layer);
-            }
-        }
-    }
-
-    /// Whoever lowers `lr` alone below a `min_lr` that was there before wants no rate above it.
-    fn settle(&self, train: &mut TrainConfig) {
-        if self.lr > self.min_lr && train.schedule == ScheduleKind::Cosine {
-            train.min_lr = train.min_lr.min(train.lr);
-        }
-    }
-}
-
 fn section_of<T: DeserializeOwned>(config: &CheckpointConfig, checkpoint: &Path, name: &str) -> Result<T> {
     let unusable = || {
         let problem = format!("its config.json has no usable section '{name}', which says how to score it; take a checkpoint of a run");
@@ -452,7 +420,7 @@ mod tests {
     use minrnn_model::{Candidate, DropoutSite, InitialState, MixerKind, NormKind};
     use proptest::prelude::*;
 
-    use super::super::train_config::DecayGroups;
+    use super::super::train_config::{DecayGroups, ScheduleKind};
     use super::*;
 
     fn parse(text: &str) -> Result<Experiment> {
@@ -505,31 +473,6 @@ mod tests {
         assert_eq!(experiment.train.decay_groups, DecayGroups::Official);
         let paper = Experiment::parse(text, &["preset = paper".to_owned()]).unwrap();
         assert_eq!((paper.model.initial_state, paper.model.norm), (InitialState::Zero, NormKind::Batch));
-    }
-
-    #[test]
-    fn a_min_lr_that_lies_below_the_lr_that_is_said_later_is_at_most_that() {
-        let rates = |text: &str, settings: &[&str]| {
-            let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
-            let train = Experiment::parse(text, &settings)?.train;
-            Ok::<_, Error>((train.lr, train.min_lr))
-        };
-        let file = "[train]\nlr = 2e-3\nmin_lr = 2e-4";
-        assert_eq!(rates(file, &["lr=1e-5"]).unwrap(), (1e-5, 1e-5));
-        assert_eq!(rates(file, &["train.lr=1e-3"]).unwrap(), (1e-3, 2e-4));
-        assert_eq!(rates("[train]\nlr = 1e-5", &[]).unwrap(), (1e-5, 1e-5));
-        // A constant rate has no other.
-        assert_eq!(rates(file, &["lr=1e-5", "schedule=constant"]).unwrap(), (1e-5, 2e-4));
-        // Who says both has to say what fits, in any order.
-        for (text, settings) in [
-            (file, &["lr=1e-5", "min_lr=1e-4"][..]),
-            (file, &["min_lr=1e-4", "lr=1e-5"]),
-            (file, &["min_lr=1"]),
-            ("[train]\nlr = 1e-5\nmin_lr = 1e-4", &[]),
-        ] {
-            let refused = rates(text, settings).unwrap_err().to_string();
-            assert!(refused.starts_with("min_lr must be between 0 and lr = "), "{settings:?}: {refused}");
-        }
     }
 
     #[test]

@@ -37,6 +37,7 @@ mod predictor;
 mod presets;
 mod progress;
 mod ranks;
+mod rates;
 mod record;
 mod report_json;
 mod request;
