@@ -34,12 +34,13 @@ async function fetched(path) {
 }
 
 async function open(name, buffer, table) {
-  const model = await link.call("open", { name, bytes: new Uint8Array(buffer) });
+  const model = await link.call("open", { name, bytes: new Uint8Array(buffer) }, [buffer]);
   cards[model.place].opened(model, table);
   return model;
 }
 
 async function example(key) {
+  notice("", true);
   const { model, table, rate } = EXAMPLES[key];
   const [bytes, text] = await Promise.all([fetched(model).then((r) => r.arrayBuffer()), table ? fetched(table).then((r) => r.text()) : null]);
   element("rate").value = rate;
@@ -56,6 +57,7 @@ async function take(files) {
   // Models first: a table that comes with one is for it.
   const sorted = [...files].sort((a, b) => isTable(a) - isTable(b));
   for (const file of sorted) {
+    notice(`Opening ${file.name} …`, true);
     try {
       if (isTable(file)) {
         if (!cards.stream.model) throw new Error("There is no model of streams yet that could read the table.");

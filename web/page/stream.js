@@ -62,9 +62,12 @@ export class StreamCard {
     const { rows, starts } = readTable(text, this.columns, this.model.table?.group);
     let at = -1;
     this.source = {
-      next: () => {
+      /** Whether the row that was last given begins another sequence than the one before. */
+      begins: false,
+      next() {
+        this.begins = at >= 0;
         at = (at + 1) % rows.length;
-        if (starts.has(at) && at + rows.length > 0 && this.read > 0) this.begins = true;
+        this.begins &&= starts.has(at);
         return rows[at];
       },
     };
@@ -81,17 +84,41 @@ export class StreamCard {
   }
 
   forget() {
+    const { first } = this;
     this.clear();
+    this.first = first;
     this.link.call("forget");
     this.say("The model has forgotten the stream; it begins anew.");
   }
 
   clear() {
-    [this.rows, this.shares, this.read, this.owed, this.begins] = [[], [], 0, 0, false];
+    [this.rows, this.shares, this.read, this.owed] = [[], [], 0, 0];
+    /** The first row of a sequence, where those of the one before had to be read first. */
+    this.first = null;
+    /** What is being read is of a stream before this one. */
+    this.stream = {};
     this.spent = null;
     this.plot.range = null;
     element("rows").textContent = "0";
     element("cost").textContent = "–";
+  }
+
+  /** Rows that are due, all of one sequence, and whether they begin it. */
+  due() {
+    const rows = this.first === null ? [] : [this.first];
+    let begins = this.first !== null;
+    this.first = null;
+    while (rows.length + 1 <= this.owed) {
+      const row = this.source.next();
+      if (this.source.begins && rows.length) {
+        this.first = row;
+        break;
+      }
+      begins ||= Boolean(this.source.begins);
+      rows.push(row);
+    }
+    this.owed -= rows.length;
+    return { rows, begins };
   }
 
   /** Rows that are due after `passed` seconds go to the model together. */
@@ -100,19 +127,14 @@ export class StreamCard {
     if (this.busy || this.owed < 1) return;
     this.busy = true;
     try {
-      const rows = [];
-      const { model } = this;
-      for (; this.owed >= 1 && !this.begins; this.owed -= 1) {
-        const row = this.source.next();
-        if (this.begins) {
-          // Another sequence of the table: what the model remembers is of the one before.
-          await this.link.call("forget");
-          [this.rows, this.shares, this.begins] = [[], [], false];
-        }
-        rows.push(row);
+      const { model, stream } = this;
+      const { rows, begins } = this.due();
+      const read = await this.link.call("rows", { rows, begins, of: model.of });
+      if (read && stream === this.stream) {
+        if (begins) [this.rows, this.shares] = [[], []];
+        element("stream-memory").textContent = bytes(read.bytes);
+        this.show(rows, read.predictions, read.cost);
       }
-      const read = await this.link.call("rows", { rows, of: model.of });
-      if (read && model === this.model) this.show(rows, read.predictions, read.cost);
     } catch (error) {
       this.play(false);
       this.complain(error);

@@ -28,6 +28,7 @@ export class TextCard {
       }
     });
     document.addEventListener("keydown", (event) => event.key === "Escape" && this.running && this.stop());
+    link.on("reading", ({ share }) => this.running && this.say(`Reading … ${Math.floor(100 * share)} %`));
     link.on("written", (data) => this.take(data));
     link.on("stopped", (data) => this.stopped(data));
     this.turned();
@@ -73,12 +74,13 @@ export class TextCard {
     // Until it is read anew, nothing is.
     if (fresh) this.read = null;
     this.set(true);
-    this.say("Writing …");
+    this.complain(null);
+    this.say(fresh ? "Reading …" : "Writing …");
     try {
-      await this.link.call("write", { prompt: fresh ? prompt : null, sampling: this.sampling, slowly: this.slowly, limit: LIMIT });
+      if (!(await this.link.call("write", { prompt: fresh ? prompt : null, sampling: this.sampling, slowly: this.slowly, limit: LIMIT }))) return;
       this.read = prompt;
       this.given.textContent = prompt;
-      this.complain(null);
+      this.say("Writing …");
     } catch (error) {
       this.set(false);
       this.say("");
@@ -106,7 +108,7 @@ export class TextCard {
     element("speed").textContent = "–";
   }
 
-  take({ written, tokens, spent }) {
+  take({ written, tokens, spent, bytes: held }) {
     if (this.read === null) return;
     const below = this.page.scrollHeight - this.page.scrollTop - this.page.clientHeight < 40;
     this.written.appendData(written);
@@ -117,13 +119,15 @@ export class TextCard {
     const keep = share.spent > 250 ? 0.9 : 1;
     this.speed = { tokens: share.tokens * keep + tokens, spent: share.spent * keep + spent };
     element("count").textContent = this.tokens.toLocaleString("en");
+    element("memory").textContent = bytes(held);
     if (this.speed.spent > 1) element("speed").textContent = count(Math.round((1000 * this.speed.tokens) / this.speed.spent));
   }
 
   stopped({ done, error }) {
     this.set(false);
     if (error) this.complain(new Error(error));
-    this.say(done ? `Wrote ${LIMIT} tokens. Continue goes on from here.` : "Stopped. Continue goes on from here.");
+    const from = this.read === null ? "Continue reads it from its beginning." : "Continue goes on from here.";
+    this.say(done ? `Wrote ${LIMIT} tokens. ${from}` : `Stopped. ${from}`);
   }
 
   set(running) {

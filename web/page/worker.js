@@ -4,13 +4,15 @@ import { load } from "./minrnn.js";
 /** Milliseconds of writing before the worker listens again. */
 const TURN = 14;
 /** Milliseconds a token takes at reading pace. */
-const READING = 28;
+const PACE = 28;
+/** Tokens of a prompt that are read in one piece. */
+const PIECE = 128;
 
 let text = null;
 let stream = null;
 /** Models that were opened: rows name the one they are for. */
 let opened = 0;
-/** The writing in progress: a token of it is drawn only while it is the current one. */
+/** The writing in progress: a prompt is read for it, and a token of it drawn, only while it is the current one. */
 let writing = null;
 
 function describe(model, name, size) {
@@ -38,25 +40,27 @@ const calls = {
     return { place, of: opened, ...describe(model, name, bytes.byteLength) };
   },
 
-  /** Writes on, from a prompt or from where it stopped, until it is told to stop or `limit` tokens are written. */
-  write({ prompt, sampling, slowly, limit }) {
+  /**
+   * Writes on, from a prompt or from where it stopped, until it is told to stop or `limit` tokens are written. Answers once the prompt is read:
+   * whether it was, as it may be stopped before.
+   */
+  async write({ prompt, sampling, slowly, limit }) {
     calls.stop();
-    const { model } = text;
-    if (prompt !== null) {
-      const tokens = model.encode(prompt);
-      text.session?.free();
-      text.session = model.session();
-      text.logits = text.session.prefill(tokens);
-      text.sampler?.free();
-      text.sampler = null;
-      text.decoder = model.decoder();
+    const own = { left: limit, slowly, sampling };
+    writing = own;
+    try {
+      if (prompt !== null && !(await read(prompt, own))) return false;
+      calls.dial(own.sampling);
+    } catch (error) {
+      if (own === writing) writing = null;
+      throw error;
     }
-    calls.dial(sampling);
-    writing = { left: limit, slowly };
-    setTimeout(turn, 0, writing);
+    setTimeout(turn, 0, own);
+    return true;
   },
 
   dial(sampling) {
+    if (writing) writing.sampling = sampling;
     const draws = JSON.stringify(sampling);
     if (!text || (text.sampler && text.draws === draws)) return;
     const sampler = text.model.sampler(sampling);
@@ -73,13 +77,18 @@ const calls = {
     writing = null;
   },
 
-  /** Reads rows of numbers; answers with what is predicted after each, and how long a row took. Rows for a model of before are dropped. */
-  rows({ rows, of }) {
+  /**
+   * Reads rows of numbers, of a new sequence where it `begins`; answers with what is predicted after each, how long a row took and what is
+   * remembered. Rows for a model of before are dropped.
+   */
+  rows({ rows, begins, of }) {
     if (of !== stream.of) return null;
     const { session, model } = stream;
+    // What is remembered is of the sequence before.
+    if (begins) session.reset();
     const begun = performance.now();
     const predictions = rows.map((row) => (model.table ? session.row(row) : session.step(row)));
-    return { predictions, cost: (performance.now() - begun) / Math.max(1, rows.length) };
+    return { predictions, cost: (performance.now() - begun) / Math.max(1, rows.length), bytes: session.bytes };
   },
 
   /** Forgets what the stream was. */
@@ -87,6 +96,36 @@ const calls = {
     stream?.session.reset();
   },
 };
+
+/** Reads a prompt, in turns, for a writing; it takes the place of what was read before once it is whole. False where it was stopped. */
+async function read(prompt, own) {
+  const { model } = text;
+  const tokens = model.encode(prompt);
+  const session = model.session();
+  let logits = null;
+  try {
+    let begun = performance.now();
+    for (let at = 0; at < tokens.length; at += PIECE) {
+      logits = session.prefill(tokens.slice(at, at + PIECE));
+      if (performance.now() - begun < TURN || at + PIECE >= tokens.length) continue;
+      postMessage({ event: "reading", share: (at + PIECE) / tokens.length });
+      await new Promise((resolve) => setTimeout(resolve));
+      if (own !== writing) {
+        session.free();
+        return false;
+      }
+      begun = performance.now();
+    }
+  } catch (error) {
+    session.free();
+    throw error;
+  }
+  text.session?.free();
+  text.sampler?.free();
+  text.decoder?.free();
+  Object.assign(text, { session, logits, sampler: null, decoder: model.decoder() });
+  return true;
+}
 
 function turn(own) {
   if (own !== writing) return;
@@ -106,8 +145,8 @@ function turn(own) {
     return postMessage({ event: "stopped", error: error.message });
   }
   own.left -= tokens;
-  postMessage({ event: "written", written, tokens, spent: now - begun });
-  if (own.left > 0) return setTimeout(turn, own.slowly ? READING : 0, own);
+  postMessage({ event: "written", written, tokens, spent: now - begun, bytes: session.bytes });
+  if (own.left > 0) return setTimeout(turn, own.slowly ? PACE : 0, own);
   writing = null;
   postMessage({ event: "stopped", done: true });
 }

@@ -183,6 +183,51 @@ const tests = {
     await context.close();
   },
 
+  async "no row of one sequence is read with those of another, however fast they come"() {
+    const { page, wrong, context } = await opened(DESK);
+    await page.evaluate(() => {
+      window.calls = [];
+      const post = Worker.prototype.postMessage;
+      Worker.prototype.postMessage = function (message, ...others) {
+        if (message.name === "rows") window.calls.push(message.argument);
+        return post.call(this, message, ...others);
+      };
+    });
+    await page.getByLabel("Rows a second").selectOption("120");
+    // The step and the number of the sequence as a machine's heat and noise.
+    const lines = [0, 1, 2].flatMap((machine) => [0, 1, 2, 3, 4].map((step) => `m${machine},${step},${machine}`));
+    await dropped(page, [["life.minrnn"], ["own.csv", Buffer.from(`machine,heat,noise\n${lines.join("\n")}\n`)]]);
+    await until(page, () => Number(document.getElementById("rows").textContent) > 100);
+    const calls = await page.evaluate(() => window.calls.slice(-20));
+    assert.ok(calls.length > 5 && calls.some(({ rows }) => rows.length > 1), "several rows at once");
+    for (const { rows, begins } of calls) {
+      assert.ok(rows.every(([step, machine], at) => machine === rows[0][1] && step === rows[0][0] + at), JSON.stringify(rows));
+      assert.equal(begins, rows[0][0] === 0, JSON.stringify(rows));
+    }
+    assert.deepEqual(wrong, []);
+    await context.close();
+  },
+
+  async "a long prompt is read in turns: it can be stopped, and the stream goes on meanwhile"() {
+    const { page, wrong, context } = await opened(DESK);
+    // `fill` takes longer for so much than it waits.
+    await page.getByLabel("Begin with").evaluate((area) => (area.value = "ROMEO: what is the matter?\n".repeat(4000)));
+    await page.getByRole("button", { name: "Continue" }).click();
+    await until(page, () => /^Reading … \d+ %$/.test(document.getElementById("text-status").textContent));
+    const rows = await number(page, "#rows");
+    await until(page, (rows) => Number(document.getElementById("rows").textContent.replace(/,/g, "")) > rows + 10, rows);
+    await page.getByRole("button", { name: "Stop" }).click();
+    await page.waitForSelector("#go:has-text('Continue')", { timeout: 2000 });
+    assert.equal(await page.textContent("#written"), "");
+    assert.match(await page.textContent("#text-status"), /from its beginning/);
+    await page.getByLabel("Begin with").fill("ROMEO:");
+    await page.getByRole("button", { name: "Continue" }).click();
+    await until(page, () => document.getElementById("written").textContent.length > 8);
+    assert.equal(await page.textContent("#given"), "ROMEO:");
+    assert.deepEqual(wrong, []);
+    await context.close();
+  },
+
   async "all of it is reached and worked by keys"() {
     const { page, wrong, context } = await opened(DESK);
     const reached = [];

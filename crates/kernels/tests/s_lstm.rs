@@ -290,6 +290,22 @@ fn the_first_step_is_the_written_equation() {
 }
 
 #[test]
+fn a_nan_in_a_gate_of_the_state_is_in_all_of_it_on_every_level() {
+    for gate in [0, 1] {
+        let mut case = Case::full(Shape { batch: 1, seq_len: 5, width: 20 }, 2, ForgetGate::Sigmoid, 0, &mut Random(44));
+        case.codes = None;
+        case.preact[3 * 80 + gate * 20] = f32::NAN;
+        for level in Level::available() {
+            let found = level.scope(|| case.forward());
+            for (what, state) in STATES.iter().zip(&found[..4]) {
+                assert!(state[..60].iter().all(|x| x.is_finite()), "{what} before it, on {}", level.name());
+                assert!(state[60].is_nan(), "{what} is {} with a NaN in gate {gate}, on {}", state[60], level.name());
+            }
+        }
+    }
+}
+
+#[test]
 fn gradients_vanish_without_subnormal_numbers() {
     // The stabiliser keeps what exponential gates forget far from vanishing; sigmoids forget.
     let mut case = Case::full(Shape { batch: 1, seq_len: 600, width: 20 }, 2, ForgetGate::Sigmoid, 0, &mut Random(43));

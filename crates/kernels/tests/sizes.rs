@@ -1,5 +1,8 @@
 //! No safe function reads or writes past a slice: each one of a table is called with sizes of 0, of 1, huge and wrapping ones, and with
-//! slices that are too short, too long or empty. It returns, or it panics with a sentence of its own.
+//! slices that are too short, too long or empty. It returns, having written the whole of every output, or it panics with a sentence of its own.
+//!
+//! On Linux, slices end where nothing may be touched: a function that goes past one ends the process with a segmentation fault, and
+//! `cargo test --test sizes -- --nocapture` tells which.
 //!
 //! A new kernel is one more entry of [`functions`]. The sizes are those of 64-bit targets.
 #![cfg(target_pointer_width = "64")]
@@ -7,18 +10,24 @@
 mod common;
 #[path = "sizes/functions.rs"]
 mod functions;
+#[path = "sizes/room.rs"]
+mod room;
 
 use functions::{Function, functions};
 use minrnn_kernels::Out;
+use room::Room;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::slice::IterMut;
+use std::vec::IntoIter;
 
 /// Longest slice that is made: longer ones are left empty, and must be missed.
 const LONGEST: u128 = 1 << 12;
 
 /// Sizes that are tried in place of one or two of the ordinary ones. Products of the last few wrap.
 const SIZES: [usize; 8] = [0, 1, 1 << 31, (1 << 32) + 1, 1 << 59, 1 << 62, (1 << 63) + 1, usize::MAX];
+
+/// The bits of a NaN that no kernel makes: what an output holds before it is written.
+const UNWRITTEN: u32 = 0x7fc0_dead;
 
 /// Beginnings of the messages with which Rust itself stops: they say nothing of the caller's mistake.
 const NO_SENTENCE: [&str; 9] = [
@@ -35,7 +44,10 @@ const NO_SENTENCE: [&str; 9] = [
 
 /// The slices of one call, handed out in the order of the function's lengths.
 pub struct Slices<'a> {
-    rest: IterMut<'a, Vec<f32>>,
+    rest: IntoIter<&'a mut [f32]>,
+    /// Which of all slices are outputs.
+    outputs: Vec<usize>,
+    n_slices: usize,
     zeros: &'a [u64; LONGEST as usize + 1],
     /// By how many steps the rows that segments are made for are longer than those they are used with.
     steps_more: usize,
@@ -55,7 +67,10 @@ impl<'a> Slices<'a> {
 
     /// The next slice, to write.
     pub fn out(&mut self) -> Out<'a> {
-        self.f32().into()
+        self.outputs.push(self.n_slices - self.rest.len());
+        let slice = self.f32();
+        slice.fill(f32::from_bits(UNWRITTEN));
+        slice.into()
     }
 
     /// The steps of the rows that segments are made for.
@@ -74,22 +89,40 @@ impl<'a> Slices<'a> {
 }
 
 /// Calls `function`; `Err` is the message it panicked with.
+///
+/// # Panics
+/// When it returns and an element of an output was not written.
 fn call(function: &Function, sizes: &[usize], lengths: &[usize]) -> Result<(), String> {
     call_with_segments(function, sizes, lengths, 0).0
 }
 
 /// The same with segments of rows that are longer by `steps_more`, and whether the function takes any.
 fn call_with_segments(function: &Function, sizes: &[usize], lengths: &[usize], steps_more: usize) -> (Result<(), String>, bool) {
-    thread_local!(static ZEROS: Box<[u64; LONGEST as usize + 1]> = Box::new([0; LONGEST as usize + 1]));
-    let mut slices: Vec<Vec<f32>> = lengths.iter().map(|&len| vec![0.0; len]).collect();
-    ZEROS.with(|zeros| {
-        let mut slices = Slices { rest: slices.iter_mut(), zeros, steps_more, has_segments: false };
-        let ended = catch_unwind(AssertUnwindSafe(|| (function.call)(sizes, &mut slices)));
-        let message = ended.map_err(|panic| match panic.downcast::<String>() {
-            Ok(message) => *message,
-            Err(panic) => panic.downcast_ref::<&str>().map_or_else(String::new, |message| (*message).to_owned()),
+    thread_local! {
+        static ZEROS: Box<[u64; LONGEST as usize + 1]> = Box::new([0; LONGEST as usize + 1]);
+        static ROOMS: RefCell<Vec<Room>> = const { RefCell::new(Vec::new()) };
+    }
+    ROOMS.with_borrow_mut(|rooms| {
+        rooms.resize_with(rooms.len().max(lengths.len()), || Room::new(LONGEST as usize + 1));
+        let slices: Vec<&mut [f32]> = rooms.iter_mut().zip(lengths).map(|(room, &len)| room.last(len)).collect();
+        slices.iter().for_each(|slice| assert!(slice.iter().all(|x| x.to_bits() == 0), "a room is given back with other numbers"));
+        let (how, has_segments, outputs) = ZEROS.with(|zeros| {
+            let n_slices = slices.len();
+            let mut slices = Slices { rest: slices.into_iter(), outputs: Vec::new(), n_slices, zeros, steps_more, has_segments: false };
+            let ended = catch_unwind(AssertUnwindSafe(|| (function.call)(sizes, &mut slices)));
+            let how = ended.map_err(|panic| match panic.downcast::<String>() {
+                Ok(message) => *message,
+                Err(panic) => panic.downcast_ref::<&str>().map_or_else(String::new, |message| (*message).to_owned()),
+            });
+            (how, slices.has_segments, slices.outputs)
         });
-        (message, slices.has_segments)
+        for output in outputs.into_iter().filter(|_| how.is_ok()) {
+            let unwritten = rooms[output].last(lengths[output]).iter().position(|x| x.to_bits() == UNWRITTEN);
+            let sizes = named(function, sizes);
+            assert_eq!(unwritten, None, "{} with {sizes:?} left this element of its slice {output} unwritten", function.name);
+        }
+        rooms.iter_mut().zip(lengths).for_each(|(room, &len)| room.last(len).fill(0.0));
+        (how, has_segments)
     })
 }
 
@@ -128,7 +161,10 @@ fn for_each_function(test: impl Fn(&Function)) {
     thread_local!(static LAST: RefCell<String> = const { RefCell::new(String::new()) });
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(|info| LAST.with_borrow_mut(|last| *last = info.to_string())));
-    let fails = |function: &Function| catch_unwind(AssertUnwindSafe(|| test(function))).is_err().then(|| LAST.take());
+    let fails = |function: &Function| {
+        println!("{}", function.name);
+        catch_unwind(AssertUnwindSafe(|| test(function))).is_err().then(|| LAST.take())
+    };
     let failures: Vec<String> = functions().iter().filter_map(fails).collect();
     std::panic::set_hook(before);
     assert!(failures.is_empty(), "{}", failures.join("\n"));

@@ -10,12 +10,15 @@ use minrnn::train::{Data, Experiment, Task, final_batches};
 use serde::{Deserialize, Serialize};
 
 use crate::folder::{self, Folder};
+use crate::lengths::{self, AtLength};
 use crate::plan::slug;
 use crate::training::{self, Options};
 use crate::{Cell, Error, Host, Job, Metric, Result, Target};
 
 /// Strings of each length that answers are chosen on.
 const STRINGS: u64 = 256;
+/// Strings of one length that a rule is scored on: it costs so little that its curve need not scatter as those of models do.
+const SCORED: u64 = 1024;
 
 /// An answer without a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,6 +31,9 @@ pub struct Baseline {
     pub scaled: Option<f64>,
     /// Mean loss, where the rule has one.
     pub loss: Option<f64>,
+    /// Accuracy at strings of one length, where the rule depends on it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lengths: Vec<AtLength>,
 }
 
 impl Baseline {
@@ -86,6 +92,10 @@ pub fn baselines(
         let name = if column.label.is_empty() { "all".to_owned() } else { slug(&column.label) };
         let path = folder.baselines(target.runs.as_deref().unwrap_or(&target.name), &name);
         let mut of = description(&training::scored(training, options))?;
+        if training.experiment.data.task == Task::FormalLanguage {
+            // What was kept before lengths were looked at is computed again.
+            of["strings_of_a_length"] = SCORED.into();
+        }
         if let Some(sha256) = options.other_text(training) {
             of["text"] = sha256.into();
         }
@@ -160,9 +170,7 @@ fn compute(experiment: &Experiment) -> minrnn::Result<Vec<Baseline>> {
     let IoKind::Tokens { n } = predicts else { return of_values(experiment.data.task, &mut *others, &mut *test) };
     let same = ("always the same answer", Rule::Commonest(|_| 0));
     let rules = match experiment.data.task {
-        Task::FormalLanguage => {
-            vec![same, ("the length alone", Rule::Commonest(|step| ((step.row.len() as u64) << 32) | step.place as u64))]
-        }
+        Task::FormalLanguage => vec![same, ("the length alone", Rule::Commonest(length_and_place))],
         Task::ListOps => vec![same, ("the root operator alone", Rule::Commonest(|step| u64::from(step.row[0])))],
         Task::SelectiveCopying => vec![same, ("the sequence's commonest token", Rule::OfRow(commonest_data_token))],
         // Keys and values come in turn.
@@ -178,9 +186,30 @@ fn compute(experiment: &Experiment) -> minrnn::Result<Vec<Baseline>> {
             Rule::OfRow(answer) => (of_row(*answer, &mut *test)?, None),
         };
         let accuracy = Some(accuracy).filter(|_| by_accuracy);
-        Ok(Baseline { name: (*name).to_owned(), accuracy, scaled: accuracy.and_then(scaled), loss })
+        Ok(Baseline { name: (*name).to_owned(), accuracy, scaled: accuracy.and_then(scaled), loss, lengths: Vec::new() })
     };
-    rules.iter().map(baseline).collect()
+    let mut found: Vec<Baseline> = rules.iter().map(baseline).collect::<minrnn::Result<_>>()?;
+    if let (Task::FormalLanguage, Some(rule)) = (experiment.data.task, found.get_mut(1)) {
+        rule.lengths = by_length(experiment, n)?;
+    }
+    Ok(found)
+}
+
+/// The length of the string and, where several answers are scored, which one it is.
+fn length_and_place(step: &Step) -> u64 {
+    ((step.row.len() as u64) << 32) | step.place as u64
+}
+
+/// Accuracy of what the length tells alone, at the lengths that models are looked at.
+fn by_length(experiment: &Experiment, n: usize) -> minrnn::Result<Vec<AtLength>> {
+    let (task, lengths) = lengths::looked_at(experiment)?;
+    let seed = experiment.train.scoring_seed();
+    let at_length = |length| {
+        let mut others = OneLength::new(&task, length, STRINGS, seed.wrapping_add(1))?;
+        let mut scored = OneLength::new(&task, length, SCORED, seed)?;
+        Ok(AtLength { length, accuracy: commonest(length_and_place, n, &mut others, &mut scored)?.0 })
+    };
+    lengths.into_iter().map(at_length).collect()
 }
 
 /// Batches like those that are scored, to choose answers on.
@@ -329,8 +358,13 @@ fn of_values(task: Task, others: &mut dyn EvaluationSet, test: &mut dyn Evaluati
         }
         n += 1;
     })?;
-    let baseline =
-        |name: &str, sum: f64| Baseline { name: name.to_owned(), accuracy: None, scaled: None, loss: Some(sum / n.max(1) as f64) };
+    let baseline = |name: &str, sum: f64| Baseline {
+        name: name.to_owned(),
+        accuracy: None,
+        scaled: None,
+        loss: Some(sum / n.max(1) as f64),
+        lengths: Vec::new(),
+    };
     let mut found = vec![baseline("always the same number", constant)];
     found.extend((task == Task::NearestNeighbour).then(|| baseline("the mean of the values so far", so_far)));
     Ok(found)
@@ -388,6 +422,14 @@ mod tests {
         // The commonest count depends on little but the length.
         let count = of("language=majority-count");
         assert!(count[1] > count[0] && count[1] > 0.4, "{count:?}");
+
+        // One digit is sorted as it is; of many the change comes where the length says, give or take its root.
+        let settings = ["language=bucket-sort", "max_iterations=20", "eval_min_length=40", "eval_max_length=80"];
+        let found = super::tests::of("formal-language-paper", &settings);
+        let [same, length] = &found[..] else { panic!("{found:?}") };
+        let at = |wanted: usize| length.lengths.iter().find(|at| at.length == wanted).unwrap().accuracy;
+        assert!(same.lengths.is_empty() && length.lengths.len() == 32 && length.lengths.is_sorted_by_key(|at| at.length));
+        assert!(at(160) > at(10) && at(160) > 0.6, "{:?}", length.lengths);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use minrnn::data::FormalTask;
 use minrnn::rng::Purpose;
 use minrnn::train::{Data, Experiment, Task, evaluate, evaluate_length};
 use serde::{Deserialize, Serialize};
@@ -24,15 +25,12 @@ pub struct AtLength {
     pub accuracy: f64,
 }
 
-/// The accuracy of `checkpoint` up to twice the longest strings that `experiment` is scored on, if the model reads such long ones; nothing
-/// where the task is no language. `None` when `stop` was raised before the end.
+/// The task of `experiment`, a formal language, without its limits, and the lengths that its models are looked at: up to twice the longest
+/// strings that they are scored on, if they read such long ones.
 ///
 /// # Errors
-/// When the checkpoint cannot be read.
-pub fn by_length(experiment: &Experiment, checkpoint: &Path, stop: &AtomicBool) -> minrnn::Result<Option<Vec<AtLength>>> {
-    if experiment.data.task != Task::FormalLanguage {
-        return Ok(Some(Vec::new()));
-    }
+/// When the settings do not fit each other.
+pub fn looked_at(experiment: &Experiment) -> minrnn::Result<(FormalTask, Vec<usize>)> {
     let mut longer = experiment.clone();
     longer.data.formal_language.eval_min_length = 1;
     longer.data.formal_language.eval_max_length *= 2;
@@ -40,9 +38,24 @@ pub fn by_length(experiment: &Experiment, checkpoint: &Path, stop: &AtomicBool) 
         longer.data.formal_language.eval_max_length = experiment.data.formal_language.eval_max_length;
     }
     let (task, longest) = (longer.data.formal()?.evaluation, longer.data.formal_language.eval_max_length);
+    let mut lengths: Vec<usize> = (1..=longest).rev().step_by(longest.div_ceil(N_LENGTHS)).collect();
+    lengths.reverse();
+    Ok((task, lengths))
+}
+
+/// The accuracy of `checkpoint` at the lengths it is [looked at](looked_at); nothing where the task is no language. `None` when `stop` was
+/// raised before the end.
+///
+/// # Errors
+/// When the checkpoint cannot be read.
+pub fn by_length(experiment: &Experiment, checkpoint: &Path, stop: &AtomicBool) -> minrnn::Result<Option<Vec<AtLength>>> {
+    if experiment.data.task != Task::FormalLanguage {
+        return Ok(Some(Vec::new()));
+    }
+    let (task, lengths) = looked_at(experiment)?;
     let model = minrnn::checkpoint::load_model(checkpoint, &experiment.train.device.open()?)?.model;
     let mut found = Vec::new();
-    for length in (1..=longest).rev().step_by(longest.div_ceil(N_LENGTHS)).collect::<Vec<_>>().into_iter().rev() {
+    for length in lengths {
         let Some(score) = evaluate_length(&model, &task, length, STRINGS, experiment.train.scoring_seed(), stop)? else { return Ok(None) };
         found.push(AtLength { length, accuracy: score.evaluation.accuracy.unwrap_or(0.0) });
     }

@@ -137,6 +137,8 @@ pub(crate) mod team {
         /// Number of the phase (32 bits), its pieces (16), those claimed (16); one word, so that a claim is of the phase it was meant for.
         word: AtomicU64,
         done: AtomicUsize,
+        /// Whether a phase has begun and is not over: its task must not be replaced.
+        is_running: AtomicBool,
         task: UnsafeCell<Option<*const Task>>,
         /// Whether a piece of the phase has panicked, and with what: the caller goes on with it, whoever did the piece.
         has_panicked: AtomicBool,
@@ -168,6 +170,7 @@ pub(crate) mod team {
                 members: members.min(MOST_MEMBERS),
                 word: AtomicU64::new(0),
                 done: AtomicUsize::new(0),
+                is_running: AtomicBool::new(false),
                 task: UnsafeCell::new(None),
                 has_panicked: AtomicBool::new(false),
                 panic: Mutex::new(None),
@@ -178,15 +181,18 @@ pub(crate) mod team {
             self.members
         }
 
-        /// Runs `task(0)`, …, `task(count − 1)`, each once. For the thread that made the team alone.
+        /// Runs `task(0)`, …, `task(count − 1)`, each once.
         ///
         /// # Panics
+        /// When it is called while the team runs another task, from within a piece of it or from another thread.
+        ///
         /// When a piece does, with its words, once no other is being done.
         ///
         /// When there are more than [`MOST_PIECES`], which [`Workers::split`] never wants: one more would be counted as another phase, and a piece of it
         /// done while nobody waits for it.
         pub(crate) fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
             assert!(count <= MOST_PIECES, "a phase has at most {MOST_PIECES} pieces, found {count}");
+            assert!(!self.is_running.swap(true, Ordering::Acquire), "a team does one task at a time: a piece of a phase cannot be split");
             // Ends the phase: no helper may hold the task when this function is left.
             struct End<'a>(&'a Team);
             impl Drop for End<'_> {
@@ -197,11 +203,12 @@ pub(crate) mod team {
                     while self.0.done.load(Ordering::Acquire) < begun {
                         wait(&mut turns);
                     }
+                    self.0.is_running.store(false, Ordering::Release);
                 }
             }
             // SAFETY: only the lifetime changes; `End` sees to it that nobody uses the task after this function.
             let task = unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), *const Task>(task) };
-            // SAFETY: the last phase is over, so no piece is claimed.
+            // SAFETY: no phase is running, which `is_running` sees to, so no piece is claimed.
             unsafe { *self.task.get() = Some(task) };
             self.done.store(0, Ordering::Relaxed);
             let phase = (self.word.load(Ordering::Relaxed) >> 32).wrapping_add(1) & 0x7fff_ffff;
@@ -404,6 +411,19 @@ pub(crate) mod team {
                     let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| team.run(MOST_PIECES + 1, &piece)));
                     assert!(refused.is_err());
                     assert_eq!(done.load(Ordering::Relaxed), MOST_PIECES);
+                });
+            });
+        }
+
+        #[test]
+        fn a_piece_cannot_be_split_and_the_team_is_whole_afterwards() {
+            pool().install(|| {
+                fork_join(3, |workers| {
+                    let nested = || workers.split(8, 1, usize::MAX, |_, _| workers.split(8, 1, usize::MAX, |_, _| {}));
+                    let panic = catch_unwind(AssertUnwindSafe(nested)).expect_err("a piece is split");
+                    let words = panic.downcast_ref::<&str>().expect("a sentence");
+                    assert!(words.starts_with("a team does one task at a time"), "{words}");
+                    count(workers);
                 });
             });
         }

@@ -32,11 +32,18 @@ fn log_forget<S: Simd>(simd: S, forget: ForgetGate, x: S::f32s) -> S::f32s {
     }
 }
 
+/// The larger of two numbers, NaN where either is: the maximum of instructions answers the second of them, and that of plain Rust the number.
+#[inline(always)]
+fn larger<S: Simd>(simd: S, a: S::f32s, b: S::f32s) -> S::f32s {
+    let of_numbers = simd.select_f32s(simd.greater_than_or_equal_f32s(a, b), a, b);
+    simd.select_f32s(simd.equal_f32s(a, a), of_numbers, a)
+}
+
 /// h, c, n and m after a step from c, n and m before it.
 #[inline(always)]
 fn advance<S: Simd>(simd: S, forget: ForgetGate, [i, f, z, o]: [S::f32s; 4], [c, n, m]: [S::f32s; 3]) -> [S::f32s; 4] {
     let kept = simd.add_f32s(log_forget(simd, forget, f), m);
-    let new_m = simd.max_f32s(kept, i);
+    let new_m = larger(simd, kept, i);
     let (take, keep) = (exp(simd, simd.sub_f32s(i, new_m)), exp(simd, simd.sub_f32s(kept, new_m)));
     let new_c = mul_add(simd, keep, c, simd.mul_f32s(take, tanh(simd, z)));
     let new_n = mul_add(simd, keep, n, take);

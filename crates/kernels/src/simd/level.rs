@@ -94,7 +94,8 @@ impl Level {
         Level::Plain
     }
 
-    /// Runs `work` with kernels called from this thread held to this level.
+    /// Runs `work` with kernels called from this thread held to this level; but large products, which the crate `gemm` makes, with instructions of its
+    /// own choice.
     #[cfg(feature = "std")]
     pub fn scope<R>(self, work: impl FnOnce() -> R) -> R {
         chosen::scope(self, work)

@@ -10,7 +10,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use self::legend::{along, emptiest, lettering};
-use self::style::{color, dash, diamond, mark, marked};
+use self::style::{DOTS, Look, diamond};
 use super::ticks::{self, Ticked};
 use super::{DrawResult, Drawn, GRID, INK, Picture, legible, range_of, save, shorten, text};
 use crate::Result;
@@ -46,6 +46,8 @@ pub struct Series {
     pub spread: Vec<(f64, f64, f64)>,
     /// Values of others, drawn as hollow diamonds in the colour of the line.
     pub published: Vec<(f64, f64)>,
+    /// Whether the others are compared with it, as with a [`Level`]: it is dotted, has no marks and takes no colour from them.
+    pub is_reference: bool,
 }
 
 /// A height that lines are compared with.
@@ -112,6 +114,7 @@ fn drawable(panel: &Panel) -> Option<Panel> {
         points: map(&series.points),
         spread: spread(&series.spread),
         published: map(&series.published),
+        is_reference: series.is_reference,
     });
     let series: Vec<Series> = series.filter(|series| !series.points.is_empty() || !series.published.is_empty()).collect();
     (!series.is_empty()).then(|| Panel { series, ..panel.clone() })
@@ -213,8 +216,9 @@ impl Picture for Lines {
         let names = self.names();
         for (panel, area) in self.panels.iter().zip(body.split_evenly(self.layout())) {
             let place = |series: &Series| names.iter().position(|name| *name == series.label).unwrap_or(0);
-            let styles: Vec<usize> = if one_legend { panel.series.iter().map(place).collect() } else { (0..panel.series.len()).collect() };
-            panel.draw(&area, scale, &styles, !one_legend)?;
+            let number = |(at, series): (usize, &Series)| series.look(if one_legend { place(series) } else { at });
+            let looks: Vec<Look> = panel.series.iter().enumerate().map(number).collect();
+            panel.draw(&area, scale, &looks, !one_legend)?;
         }
         area.present()
     }
@@ -231,8 +235,8 @@ impl Panel {
         }
     }
 
-    /// Draws it with its lines in the colours, dashes and marks of those numbers.
-    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, scale: i32, styles: &[usize], with_legend: bool) -> DrawResult<B> {
+    /// Draws it with its lines looking like that.
+    fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, scale: i32, looks: &[Look], with_legend: bool) -> DrawResult<B> {
         let frame = self.frame(scale);
         let (x, y) = (frame.x, frame.y);
         let mut chart = ChartBuilder::on(area)
@@ -247,10 +251,10 @@ impl Panel {
         self.draw_shade(&mut chart, frame)?;
         self.draw_mesh(&mut chart, frame)?;
         for (_, y) in self.placed_levels() {
-            chart.draw_series(DashedLineSeries::new([(x.0, y), (x.1, y)], 2 * scale, 4 * scale, frame.line(INK, 1)))?;
+            chart.draw_series(DashedLineSeries::new([(x.0, y), (x.1, y)], DOTS.0 * scale, DOTS.1 * scale, frame.line(INK, 1)))?;
         }
-        for (&at, series) in styles.iter().zip(&self.series) {
-            series.draw(&mut chart, at, frame)?;
+        for (&look, series) in looks.iter().zip(&self.series) {
+            series.draw(&mut chart, look, frame)?;
         }
         let mut taken = self.taken(area, &chart, frame);
         // Above the lines, which would make them illegible.
@@ -351,22 +355,27 @@ fn pixel<B: DrawingBackend>(area: &DrawingArea<B, Shift>, chart: &Chart<B>, poin
 }
 
 impl Series {
+    /// What it looks like where lines are numbered and this is line `at`.
+    fn look(&self, at: usize) -> Look {
+        if self.is_reference { Look::Reference } else { Look::Line(at) }
+    }
+
     /// Draws what it scatters over, the line with its marks, and what was published.
-    fn draw<B: DrawingBackend>(&self, chart: &mut Chart<B>, at: usize, frame: Frame) -> DrawResult<B> {
-        let (color, scale) = (color(at), frame.scale);
-        let stroke = frame.line(color, 2);
+    fn draw<B: DrawingBackend>(&self, chart: &mut Chart<B>, look: Look, frame: Frame) -> DrawResult<B> {
+        let (color, scale) = (look.color(), frame.scale);
+        let stroke = frame.line(color, look.width());
         if self.spread.len() > 1 {
             let above = self.spread.iter().map(|&(x, _, high)| (x, high));
             let below = self.spread.iter().rev().map(|&(x, low, _)| (x, low));
             chart.draw_series([Polygon::new(above.chain(below).collect::<Vec<_>>(), color.mix(0.14).filled())])?;
         }
         let points = self.points.iter().copied();
-        match dash(at) {
+        match look.dash() {
             (_, 0) => chart.draw_series(LineSeries::new(points, stroke))?,
             (length, gap) => chart.draw_series(DashedLineSeries::new(points, length * scale, gap * scale, stroke))?,
         };
-        for place in marked(at, &self.points) {
-            for path in mark(at, (0, 0), scale) {
+        for place in look.marked(&self.points) {
+            for path in look.mark((0, 0), scale) {
                 chart.draw_series([EmptyElement::at(place) + PathElement::new(path, stroke)])?;
             }
         }
@@ -432,6 +441,23 @@ mod tests {
         assert!(!with(vec![]) && !with(vec![(0.0, 1.0), (1.0, f64::NAN)]));
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
         assert!(with(vec![(1.0, 1.0)]) && with(vec![(0.0, 1.0), (2.0, 1e-9)]));
+    }
+
+    #[test]
+    fn a_reference_comes_last_in_the_legend_and_takes_no_colour() {
+        let reference = Series { label: "no model".to_owned(), is_reference: true, published: vec![], ..panel().series[0].clone() };
+        let mut panels = [panel(), panel()];
+        panels[0].series.insert(0, reference.clone());
+        let lines = Lines { title: String::new(), panels: panels.to_vec() };
+        assert_eq!(lines.names(), ["minGRU", "GRU & co", "no model"]);
+        let directory = tempfile::tempdir().unwrap();
+        draw_lines("", &panels, directory.path(), "p").unwrap();
+        let svg = std::fs::read_to_string(directory.path().join("p.svg")).unwrap();
+        let strokes = |RGBColor(red, green, blue): RGBColor| svg.matches(&format!("stroke=\"#{red:02X}{green:02X}{blue:02X}\"")).count();
+        // In the legend and the first panel; the colour of a third line is left for a third line.
+        assert!(svg.contains("no model") && strokes(Look::Line(1).color()) > 0 && strokes(Look::Line(2).color()) == 0);
+        panels[0].series[0].is_reference = false;
+        assert_eq!(Lines { title: String::new(), panels: panels.to_vec() }.names(), ["no model", "minGRU", "GRU & co"]);
     }
 
     #[test]

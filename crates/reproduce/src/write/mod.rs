@@ -109,7 +109,13 @@ pub(crate) mod tests {
         let outdated = Run::Outdated(Box::new(outcome(2, 0.1)), why);
         let fourth = Filled::Trained(vec![(1, Run::Done(Box::new(of_two))), (2, outdated)]);
         let command = "minrnn reproduce t --scale cpu".to_owned();
-        let always = Baseline { name: "always the same answer".to_owned(), accuracy: Some(1.0 / 14.0), scaled: None, loss: None };
+        let always = Baseline {
+            name: "always the same answer".to_owned(),
+            accuracy: Some(1.0 / 14.0),
+            scaled: None,
+            loss: None,
+            lengths: Vec::new(),
+        };
         Grid {
             cells: vec![vec![first, second], vec![quoted(), quoted()], vec![third, fourth]],
             readings: vec![vec![Some("paper"), None], vec![None; 2], vec![None; 2]],

@@ -61,9 +61,21 @@ pub fn draw_lengths(grid: &Grid, folder: &Folder) -> minrnn::Result<bool> {
             } else {
                 Vec::new()
             },
-            published: Vec::new(),
+            ..Series::default()
         }
     };
+    // Rules that know nothing but the length, where that tells more than the level of always the same answer.
+    let rules = |column: usize| {
+        let constant = levels(grid, column).first().map_or(0.0, |level| level.y);
+        let tells = move |baseline: &&Baseline| baseline.accuracy.is_some_and(|accuracy| accuracy > constant + TELLING);
+        grid.baselines.get(column).into_iter().flatten().filter(tells).map(|baseline| Series {
+            label: format!("rule: {}", baseline.name),
+            points: baseline.lengths.iter().map(|at| (at.length as f64, at.accuracy)).collect(),
+            is_reference: true,
+            ..Series::default()
+        })
+    };
+    let has_models = |column: usize| grid.cells.iter().any(|row| row[column].outcomes().any(|outcome| !outcome.lengths.is_empty()));
     let learned = |column: usize| {
         let (from, to) = (*grid.learned_lengths.get(column)?)?;
         Some((from as f64, to as f64, "trained on".to_owned()))
@@ -74,13 +86,16 @@ pub fn draw_lengths(grid: &Grid, folder: &Folder) -> minrnn::Result<bool> {
         x_label: "length of the string".to_owned(),
         y_label: if column.label.is_empty() { "accuracy".to_owned() } else { format!("accuracy, {}", column.label.to_lowercase()) },
         y_reach: vec![0.0, 1.0],
-        series: (0..grid.target.rows.len()).map(|row| series(row, at)).collect(),
+        series: (0..grid.target.rows.len()).map(|row| series(row, at)).chain(rules(at)).collect(),
         ..Panel::default()
     };
-    let panels: Vec<Panel> = grid.target.columns.iter().enumerate().map(panel).collect();
+    let panels: Vec<Panel> = grid.target.columns.iter().enumerate().filter(|(at, _)| has_models(*at)).map(panel).collect();
     let title = format!("{} (scale {})", grid.target.title, grid.scale.name());
     draw_lines(&title, &panels, folder.path(), &lengths_name(&grid.target.name))
 }
+
+/// By how much a rule must be better than always the same answer to be drawn beside it.
+const TELLING: f64 = 0.02;
 
 /// What always the same answer comes to, as a level of accuracies.
 fn levels(grid: &Grid, column: usize) -> Vec<Level> {
@@ -189,6 +204,7 @@ fn curves(grid: &Grid, y_label: &str, value: impl Fn(&Point) -> Option<f64>) -> 
                 Vec::new()
             },
             published: published(row),
+            ..Series::default()
         }
     };
     Panel {
@@ -236,6 +252,34 @@ mod tests {
         second.lengths.pop();
         assert_eq!(by_length(&[&first, &second]), [(8.0, 1.0, 1.0, 1.0)]);
         assert!(by_length(&[]).is_empty());
+    }
+
+    #[test]
+    fn a_rule_by_length_is_drawn_where_it_tells_more_than_always_the_same_answer() {
+        let text = "name = \"t\"\ntitle = \"A table\"\nsource = \"A paper\"\nmetrics = [\"accuracy\"]\n[[columns]]\nlabel = \"Bucket sort\"\n\
+                    [[rows]]\nlabel = \"LSTM\"\n";
+        let target: crate::Target = toml::from_str(text).unwrap();
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = Folder::open(scratch.path(), crate::Scale::Cpu).unwrap();
+        let is_drawn = |accuracy: f64, runs: Vec<(u64, crate::Run)>| {
+            let lengths = [(8, 0.4), (16, accuracy)].map(|(length, accuracy)| AtLength { length, accuracy }).to_vec();
+            let rule = |name: &str, accuracy: f64, lengths: Vec<AtLength>| Baseline {
+                name: name.to_owned(),
+                accuracy: Some(accuracy),
+                scaled: None,
+                loss: None,
+                lengths,
+            };
+            let baselines = vec![vec![rule("always the same answer", 0.1, Vec::new()), rule("the length alone", accuracy, lengths)]];
+            let cells = vec![vec![Filled::Trained(runs)]];
+            let grid = Grid { cells, baselines, learned_lengths: vec![None], ..Grid::empty(&target, crate::Scale::Cpu, String::new()) };
+            let drawn = draw_lengths(&grid, &folder).unwrap();
+            drawn.then(|| std::fs::read_to_string(folder.file("t-lengths", "svg")).unwrap().contains("rule: the length alone"))
+        };
+        let done = || vec![(1, crate::Run::Done(Box::new(outcome(1, 0.5))))];
+        assert_eq!(is_drawn(0.75, done()), Some(true));
+        assert_eq!(is_drawn(0.11, done()), Some(false));
+        assert_eq!(is_drawn(0.75, vec![(1, crate::Run::Open)]), None, "no model is compared with it");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::style::{color, diamond, sample};
+use super::style::{Look, diamond};
 use super::{Chart, Lines, Panel, Series, TITLE_HEIGHT, WIDTH};
 use crate::plot::{COLORS, DrawResult, GRID, INK, text};
 
@@ -39,14 +39,17 @@ impl Lines {
         lines
     }
 
-    /// The names of all lines, each once, those of the panel with most of them first.
+    /// The names of all lines, each once, those of the panel with most of them first; then those of references, which take no colour.
     pub(super) fn names(&self) -> Vec<&str> {
         // Of equals the first.
         let fullest = self.panels.iter().rev().max_by_key(|panel| panel.series.len());
         let mut names = Vec::new();
-        for series in fullest.into_iter().chain(&self.panels).flat_map(|panel| &panel.series) {
-            if !names.contains(&series.label.as_str()) {
-                names.push(&series.label);
+        for is_reference in [false, true] {
+            let series = fullest.into_iter().chain(&self.panels).flat_map(|panel| &panel.series);
+            for series in series.filter(|series| series.is_reference == is_reference) {
+                if !names.contains(&series.label.as_str()) {
+                    names.push(&series.label);
+                }
             }
         }
         names
@@ -58,18 +61,24 @@ impl Lines {
         self.panels.len() > 1 && (names <= COLORS.len() || self.panels.iter().any(|panel| panel.series.len() == names))
     }
 
+    /// The series of that name, of whatever panel.
+    fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Series> {
+        self.panels.iter().flat_map(|panel| &panel.series).filter(move |series| series.label == name)
+    }
+
     /// The lines' names beside each other under the title.
     pub(super) fn draw_legend<B: DrawingBackend>(&self, head: &DrawingArea<B, Shift>, scale: i32) -> DrawResult<B> {
         let style = text(13 * scale, INK).pos(Pos::new(HPos::Left, VPos::Center));
         let n_series = self.names().len();
-        let has_line =
-            |name: &str| self.panels.iter().flat_map(|panel| &panel.series).any(|series| series.label == name && series.has_line());
         let mut at = 0;
         for (row, entries) in self.legend().into_iter().enumerate() {
             let y = (TITLE_HEIGHT + LEGEND_HEIGHT * row as i32 + LEGEND_HEIGHT / 2) * scale;
             for (x, name) in entries {
                 let x = x * scale;
-                let of_series = (at < n_series).then(|| (at, has_line(&name)));
+                let of_series = (at < n_series).then(|| {
+                    let look = self.named(&name).next().map_or(Look::Line(at), |series| series.look(at));
+                    (look, self.named(&name).any(Series::has_line))
+                });
                 entry(of_series, (x, y), scale).iter().try_for_each(|path| head.draw(path))?;
                 head.draw(&Text::new(name, (x + (LEGEND_LINE + 8) * scale, y), style.clone()))?;
                 at += 1;
@@ -109,7 +118,7 @@ impl Panel {
         area.draw(&Rectangle::new(corners, GRID.stroke_width(scale as u32)))?;
         for (at, name) in names.iter().enumerate() {
             let place = (x + 8 * scale, y + (20 * at as i32 + 14) * scale);
-            let of_series = self.series.get(at).map(|series| (at, series.has_line()));
+            let of_series = self.series.get(at).map(|series| (series.look(at), series.has_line()));
             entry(of_series, place, scale).iter().try_for_each(|path| area.draw(path))?;
             area.draw(&Text::new((*name).to_owned(), (place.0 + (LEGEND_LINE + 8) * scale, place.1), style.clone()))?;
         }
@@ -124,13 +133,13 @@ impl Series {
     }
 }
 
-/// What stands before a name: a piece of the line of that number or, where it has none, its diamond; of what was published, a diamond without a
+/// What stands before a name: a piece of its line or, where it has none, its diamond; of what was published, a diamond without a
 /// line's colour.
-fn entry(of_series: Option<(usize, bool)>, (x, y): (i32, i32), scale: i32) -> Vec<PathElement<(i32, i32)>> {
+fn entry(of_series: Option<(Look, bool)>, (x, y): (i32, i32), scale: i32) -> Vec<PathElement<(i32, i32)>> {
     let middle = (x + LEGEND_LINE / 2 * scale, y);
     match of_series {
-        Some((at, true)) => sample(at, (x, y), LEGEND_LINE, scale),
-        Some((at, false)) => vec![diamond(middle, color(at), scale)],
+        Some((look, true)) => look.sample((x, y), LEGEND_LINE, scale),
+        Some((look, false)) => vec![diamond(middle, look.color(), scale)],
         None => vec![diamond(middle, INK, scale)],
     }
 }
@@ -195,7 +204,7 @@ mod tests {
         let svg = std::fs::read_to_string(directory.path().join("p.svg")).unwrap();
         // In both panels, and in the legend; that of the first line in one panel.
         let strokes = |at: usize| {
-            let RGBColor(red, green, blue) = color(at);
+            let RGBColor(red, green, blue) = Look::Line(at).color();
             svg.matches(&format!("#{red:02X}{green:02X}{blue:02X}")).count()
         };
         assert!(strokes(1) > strokes(0) && strokes(0) > 0 && strokes(2) == 0, "{} and {}", strokes(0), strokes(1));
@@ -204,7 +213,7 @@ mod tests {
     #[test]
     fn what_was_only_published_has_its_diamond_in_the_legend() {
         let paths = |of_series| entry(of_series, (0, 0), 1).len();
-        assert!(paths(Some((1, true))) > 1 && paths(Some((1, false))) == 1 && paths(None) == 1);
+        assert!(paths(Some((Look::Line(1), true))) > 1 && paths(Some((Look::Line(1), false))) == 1 && paths(None) == 1);
         let mut only_published = panel();
         only_published.series[0].points.clear();
         let svgs = [vec![only_published.clone()], vec![only_published; 2]].map(|panels| {
