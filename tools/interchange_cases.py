@@ -24,10 +24,10 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from safetensors.torch import save_file
+from fixtures import BATCH, SEQ_LEN, save, xlstm_model
 from torch import Tensor, nn
 
-BATCH, SEQ_LEN, VOCAB, D = 2, 9, 11, 8
+VOCAB, D = 11, 8
 
 
 @dataclass
@@ -237,28 +237,10 @@ def mamba(tied: bool, **options: object) -> Case:
 
 
 def xlstm(heads: int, slstm_at: list[int]) -> Case:
-    """xLSTMLMModel of NX-AI's xlstm with the vanilla back end."""
-    from xlstm import (
-        FeedForwardConfig,
-        mLSTMBlockConfig,
-        mLSTMLayerConfig,
-        sLSTMBlockConfig,
-        sLSTMLayerConfig,
-        xLSTMLMModel,
-        xLSTMLMModelConfig,
+    """xLSTMLMModel of NX-AI's xlstm, three blocks."""
+    model = off_initial_values(
+        xlstm_model(vocab_size=VOCAB, heads=heads, context_length=SEQ_LEN, blocks=3, width=16, slstm_at=slstm_at)
     )
-
-    feed_forward = FeedForwardConfig(proj_factor=1.3, act_fn="gelu")
-    config = xLSTMLMModelConfig(
-        vocab_size=VOCAB,
-        mlstm_block=mLSTMBlockConfig(mlstm=mLSTMLayerConfig(num_heads=heads)),
-        slstm_block=sLSTMBlockConfig(slstm=sLSTMLayerConfig(backend="vanilla", num_heads=heads), feedforward=feed_forward),
-        context_length=SEQ_LEN,
-        num_blocks=3,
-        embedding_dim=16,
-        slstm_at=slstm_at,
-    )
-    model = off_initial_values(xLSTMLMModel(config))
     for name, tensor in model.state_dict().items():
         if name.endswith(("xlstm_norm.weight", "ffn_norm.weight", "post_blocks_norm.weight")):
             # So that 1 + w has no rounding.
@@ -407,8 +389,7 @@ def main() -> None:
         torch.manual_seed(seed)
         tensors, metadata = fixture(make())
         path = args.out / f"{name}.safetensors"
-        save_file(tensors, path, metadata=metadata)
-        print(f"{path}: {path.stat().st_size / 1024:.1f} KiB")
+        save(tensors, path, metadata)
 
 
 if __name__ == "__main__":

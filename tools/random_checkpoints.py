@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from fixtures import xlstm_model
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -41,27 +42,8 @@ def min_lm() -> State:
 
 def xlstm() -> State:
     """xLSTM[7:1] of 125M parameters, after the paper's table."""
-    from xlstm import (
-        FeedForwardConfig,
-        mLSTMBlockConfig,
-        mLSTMLayerConfig,
-        sLSTMBlockConfig,
-        sLSTMLayerConfig,
-        xLSTMLMModel,
-        xLSTMLMModelConfig,
-    )
-
-    feed_forward = FeedForwardConfig(proj_factor=1.3, act_fn="gelu")
-    config = xLSTMLMModelConfig(
-        vocab_size=50257,
-        mlstm_block=mLSTMBlockConfig(mlstm=mLSTMLayerConfig(num_heads=4)),
-        slstm_block=sLSTMBlockConfig(slstm=sLSTMLayerConfig(backend="vanilla", num_heads=4), feedforward=feed_forward),
-        context_length=256,
-        num_blocks=24,
-        embedding_dim=768,
-        slstm_at=[3, 20],
-    )
-    return xLSTMLMModel(config).state_dict()
+    model = xlstm_model(vocab_size=50257, heads=4, context_length=256, blocks=24, width=768, slstm_at=[3, 20])
+    return model.state_dict()
 
 
 def nano_gpt() -> State:

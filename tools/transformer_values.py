@@ -12,14 +12,10 @@ Computed by PyTorch in float64 with `scaled_dot_product_attention`; no dropout:
 Letters: B batch, T time, D d_model, M feed-forward width, V vocabulary.
 """
 
-import argparse
-import json
-from pathlib import Path
-
 import torch
 import torch.nn.functional as F
-from reference_values import BATCH, SEQ_LEN, Weights, norm
-from safetensors.torch import save_file
+from fixtures import Weights, write_variants
+from reference_values import norm
 from torch import Tensor
 
 SIZES = {"mixer": "attention", "vocab_size": 11, "d_model": 8, "n_heads": 2, "n_layers": 2, "max_seq_len": 16, "bias": False}
@@ -109,29 +105,8 @@ def language_model(config: dict, w: Weights, tokens: Tensor) -> Tensor:
     return normed(w, "final_norm", x) @ w.get("head.weight", w["embedding.weight"]).T
 
 
-def fixture(config: dict, seed: int) -> dict[str, Tensor]:
-    rng = torch.Generator().manual_seed(seed)
-    weights = draw_weights(config, rng)
-    tokens, targets = torch.randint(config["vocab_size"], (2, BATCH, SEQ_LEN), generator=rng)
-    leaves = {name: tensor.double().requires_grad_() for name, tensor in weights.items()}
-    logits = language_model(config, leaves, tokens)
-    loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten())
-    gradients = torch.autograd.grad(loss, list(leaves.values()))
-    expect = {"logits": logits, "loss": loss.reshape(1)}
-    expect |= {f"grad.{name}": gradient for name, gradient in zip(leaves, gradients, strict=True)}
-    tensors = weights | {f"expect.{name}": tensor.detach().float() for name, tensor in expect.items()}
-    tensors |= {"input.tokens": tokens.int(), "target.tokens": targets.int()}
-    return {name: tensor.contiguous() for name, tensor in tensors.items()}
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--out", type=Path, default=Path("crates/minrnn/tests/fixtures"))
-    out = parser.parse_args().out
-    for seed, (name, config) in enumerate(VARIANTS.items()):
-        path = out / f"{name}.safetensors"
-        save_file(fixture(config, seed), path, metadata={"config": json.dumps(config)})
-        print(f"{path}: {path.stat().st_size / 1024:.1f} KiB")
+    write_variants(__doc__.split("\n", 1)[0], VARIANTS, draw_weights, language_model)
 
 
 if __name__ == "__main__":

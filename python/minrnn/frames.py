@@ -178,7 +178,7 @@ class Predictions:
     def __init__(
         self,
         task: dict[str, Any],
-        number_names: list[tuple[str, int]],
+        output_names: list[tuple[str, int]],
         names: list[Any] | None,
         numbers: np.ndarray,
         times: list[list[str]] | None = None,
@@ -186,7 +186,7 @@ class Predictions:
         column: Any = None,
     ) -> None:
         # The names as a column of the library that the table is of, where it has them.
-        self._task, self._number_names, self._column = task, number_names, column
+        self._task, self._output_names, self._column = task, output_names, column
         self.names, self.times, self.notes = names, times, notes or []
         if task["task"] == "classify":
             self.classes, self.probabilities = task["classes"], numbers
@@ -208,13 +208,13 @@ class Predictions:
         task, n = self._task, len(self)
         names = list(range(n)) if self.names is None else list(self.names)
         if task["task"] == "classify":
-            shares = [(name, self.probabilities[:, place]) for name, place in self._number_names]
+            shares = [(name, self.probabilities[:, place]) for name, place in self._output_names]
             return [(task["group"], names), (task["target"], self.labels), *shares]
         if task["task"] == "regress":
-            return [(task["group"], names), *((name, self.values[:, place]) for name, place in self._number_names)]
+            return [(task["group"], names), *((name, self.values[:, place]) for name, place in self._output_names)]
         horizon = self.values.shape[1]
         numbers = self.values.reshape(n, horizon, -1)
-        values = [(name, numbers[:, :, place].reshape(-1)) for name, place in self._number_names]
+        values = [(name, numbers[:, :, place].reshape(-1)) for name, place in self._output_names]
         own: list[tuple[str, Any]] = []
         if self.names is not None or n != 1:
             group = task.get("group") or _free("sequence", "_number", values)

@@ -84,7 +84,7 @@ class Model(_minrnn.Model):
             if not unnamed:
                 raise InputError("the table has no rows, expected at least one")
             numbers = self.session(len(unnamed), threads=threads, table=True).prefill(unnamed)
-            return Predictions(task, self._number_names, None, numbers)
+            return Predictions(task, self._output_names, None, numbers)
         reads = reads_of(task)
         to_come = None if future is None else _read(future, reads, TO_COME)
         names, times, numbers, notes = self._predict(_read(table, reads), to_come, threads)
@@ -92,7 +92,7 @@ class Model(_minrnn.Model):
         known = SequenceNames(task, table)
         named = None if names == [""] else known.names(names)
         told = [each for each in times if each is not None]
-        return Predictions(task, self._number_names, named, numbers, told if len(told) == len(times) else None, notes, known.column(names))
+        return Predictions(task, self._output_names, named, numbers, told if len(told) == len(times) else None, notes, known.column(names))
 
     def _labels_of(self, table: Any) -> list[str]:
         """The label of every sequence of a table, in memory or a file, as the table has it, in the order in which ``predict`` has the sequences."""

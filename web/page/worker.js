@@ -97,10 +97,13 @@ const calls = {
   },
 };
 
-/** Reads a prompt, in turns, for a writing; it takes the place of what was read before once it is whole. False where it was stopped. */
+/** Reads a prompt, in turns, for a writing, in the place of what was read before; false where it was stopped, and nothing is read then. */
 async function read(prompt, own) {
   const { model } = text;
   const tokens = model.encode(prompt);
+  // Before there is another: what attention remembers may take half of the memory.
+  text.session?.free();
+  text.session = null;
   const session = model.session();
   let logits = null;
   try {
@@ -120,7 +123,6 @@ async function read(prompt, own) {
     session.free();
     throw error;
   }
-  text.session?.free();
   text.sampler?.free();
   text.decoder?.free();
   Object.assign(text, { session, logits, sampler: null, decoder: model.decoder() });

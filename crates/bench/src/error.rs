@@ -1,5 +1,6 @@
 //! What can go wrong in a measurement.
 
+use minrnn::memory::rounded;
 use minrnn_model::WeightFormat;
 
 /// Shorthand for results of this crate.
@@ -11,8 +12,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// There is less memory than it keeps at once; both in bytes.
     #[error(
-        "this measurement needs at least {:.1} GiB of memory, but {:.1} GiB are available; lower the batch size, the length or the widths",
-        gib(*.needed), gib(*.available)
+        "this measurement needs at least {} of memory, but {} are available; lower the batch size, the length or the widths",
+        rounded(*.needed), rounded(*.available)
     )]
     Memory {
         /// A lower bound of what it keeps.
@@ -78,8 +79,4 @@ impl From<minrnn_stream::Error> for Error {
     fn from(error: minrnn_stream::Error) -> Self {
         Self::Model(error.into())
     }
-}
-
-fn gib(bytes: u128) -> f64 {
-    bytes as f64 / f64::from(1u32 << 30)
 }

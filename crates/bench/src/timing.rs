@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use burn::tensor::Device;
 use minrnn::device::name_of;
+use minrnn::statistics::median;
 
 use crate::{Error, Result};
 
@@ -49,10 +50,7 @@ impl Times {
 
     /// The time in the middle, or the mean of the two there.
     pub fn median(&self) -> f64 {
-        let mut sorted = self.0.clone();
-        sorted.sort_by(f64::total_cmp);
-        let middle = sorted.len() / 2;
-        if sorted.len() % 2 == 1 { sorted[middle] } else { f64::midpoint(sorted[middle - 1], sorted[middle]) }
+        median(self.0.iter().copied()).unwrap_or(f64::NAN)
     }
 
     /// The least time.

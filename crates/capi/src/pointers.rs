@@ -29,6 +29,23 @@ pub(crate) unsafe fn write<'a, T>(name: &str, pointer: *mut T, len: usize) -> Re
     Ok(unsafe { std::slice::from_raw_parts_mut(pointer, len) })
 }
 
+/// What is read and what is written, beside the place that tells how many of the latter there are: all three lie apart.
+///
+/// # Safety
+/// Both as [`read`] and [`write`] say, and `len` is null or has room for a number.
+pub(crate) unsafe fn read_and_write<'a, A, B>(
+    [name, other, len_name]: [&str; 3],
+    input: (*const A, usize),
+    output: (*mut B, usize),
+    len: *mut usize,
+) -> Result<(&'a [A], &'a mut [B])> {
+    expect_apart([name, other], input, output)?;
+    expect_apart([name, len_name], input, (len, 1))?;
+    expect_apart([other, len_name], (output.0.cast_const(), output.1), (len, 1))?;
+    // SAFETY: the caller's promise, and they lie apart.
+    unsafe { Ok((read(name, input.0, input.1)?, write(other, output.0, output.1)?)) }
+}
+
 /// Puts `value` where a result is wanted.
 ///
 /// # Safety

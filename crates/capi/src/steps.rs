@@ -25,6 +25,11 @@ struct Buffers<'a, T> {
 }
 
 impl<T> Call<T> {
+    /// One that says nothing of rows.
+    fn without_rows(read: *const T, n_read: usize, outputs: *mut f32, n_outputs: usize) -> Self {
+        Self { rows: std::ptr::null(), n_rows: 0, read, n_read, outputs, n_outputs }
+    }
+
     /// # Safety
     /// The pointers are null or have as many elements as is said of them.
     unsafe fn checked<'a>(self, name: &str) -> Result<Buffers<'a, T>> {
@@ -113,25 +118,29 @@ pub unsafe extern "C" fn minrnn_step_values(
     })
 }
 
-/// Runs `read` on one row of a session, with or without outputs.
-fn prefilled<T>(
+/// Reads a sequence into one row of a session: with `prefill` where outputs are wanted, with `advance` where they are not.
+///
+/// # Safety
+/// As [`Call::checked`].
+unsafe fn prefilled<'a, T: 'a>(
     session: *mut SessionHandle,
     row: usize,
-    Buffers { read, outputs, .. }: Buffers<'_, T>,
-    run: impl FnOnce(&Model, &[usize], &[&[T]], &mut State, Option<&mut [f32]>, &mut Workspace) -> minrnn_stream::Result<()>,
+    name: &str,
+    call: Call<T>,
+    prefill: impl FnOnce(&Model, &[usize], &[&'a [T]], &mut State, &mut [f32], &mut Workspace) -> minrnn_stream::Result<()>,
+    advance: impl FnOnce(&Model, &[usize], &[&'a [T]], &mut State, &mut Workspace) -> minrnn_stream::Result<()>,
 ) -> Result<()> {
+    // SAFETY: the caller's promise.
+    let Buffers { read, outputs, .. } = unsafe { call.checked(name) }?;
     let mut session = SESSIONS.exclusive(session.addr())?;
     let (loaded, _, memory) = session.parts(None);
     let model = &loaded.model;
-    let outputs = match outputs.is_empty() {
-        true => None,
-        false => {
-            expect_len("outputs", outputs.len(), model.outputs(), "the outputs of the model after the last step, or none")?;
-            Some(outputs)
-        }
-    };
     let (state, workspace) = memory.parts_mut();
-    Ok(run(model, &[row], &[read], state, outputs, workspace)?)
+    if outputs.is_empty() {
+        return Ok(advance(model, &[row], &[read], state, workspace)?);
+    }
+    expect_len("outputs", outputs.len(), model.outputs(), "the outputs of the model after the last step, or none")?;
+    Ok(prefill(model, &[row], &[read], state, outputs, workspace)?)
 }
 
 /// Reads a prompt into one row, all tokens at once, and writes the outputs after the last; none where `n_outputs` is 0.
@@ -148,13 +157,9 @@ pub unsafe extern "C" fn minrnn_prefill_tokens(
     n_outputs: usize,
 ) -> Status {
     guarded(|| {
-        let call = Call { rows: std::ptr::null(), n_rows: 0, read: tokens, n_read: n_tokens, outputs, n_outputs };
+        let call = Call::without_rows(tokens, n_tokens, outputs, n_outputs);
         // SAFETY: the caller's promise.
-        let buffers = unsafe { call.checked("tokens") }?;
-        prefilled(session, row, buffers, |model, rows, prompts, state, outputs, workspace| match outputs {
-            Some(outputs) => model.prefill_rows(rows, prompts, state, outputs, workspace),
-            None => model.advance_rows(rows, prompts, state, workspace),
-        })
+        unsafe { prefilled(session, row, "tokens", call, Model::prefill_rows, Model::advance_rows) }
     })
 }
 
@@ -172,13 +177,9 @@ pub unsafe extern "C" fn minrnn_prefill_values(
     n_outputs: usize,
 ) -> Status {
     guarded(|| {
-        let call = Call { rows: std::ptr::null(), n_rows: 0, read: values, n_read: n_values, outputs, n_outputs };
+        let call = Call::without_rows(values, n_values, outputs, n_outputs);
         // SAFETY: the caller's promise.
-        let buffers = unsafe { call.checked("values") }?;
-        prefilled(session, row, buffers, |model, rows, sequences, state, outputs, workspace| match outputs {
-            Some(outputs) => model.prefill_rows_values(rows, sequences, state, outputs, workspace),
-            None => model.advance_rows_values(rows, sequences, state, workspace),
-        })
+        unsafe { prefilled(session, row, "values", call, Model::prefill_rows_values, Model::advance_rows_values) }
     })
 }
 
@@ -216,7 +217,7 @@ pub unsafe extern "C" fn minrnn_forward_tokens(
     n_outputs: usize,
 ) -> Status {
     guarded(|| {
-        let call = Call { rows: std::ptr::null(), n_rows: 0, read: tokens, n_read: n_tokens, outputs, n_outputs };
+        let call = Call::without_rows(tokens, n_tokens, outputs, n_outputs);
         // SAFETY: the caller's promise.
         forwarded(session, unsafe { call.checked("tokens") }?, Model::forward)
     })
@@ -235,7 +236,7 @@ pub unsafe extern "C" fn minrnn_forward_values(
     n_outputs: usize,
 ) -> Status {
     guarded(|| {
-        let call = Call { rows: std::ptr::null(), n_rows: 0, read: values, n_read: n_values, outputs, n_outputs };
+        let call = Call::without_rows(values, n_values, outputs, n_outputs);
         // SAFETY: the caller's promise.
         forwarded(session, unsafe { call.checked("values") }?, Model::forward_values)
     })

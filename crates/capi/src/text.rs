@@ -58,11 +58,9 @@ pub unsafe extern "C" fn minrnn_encode(
     n_tokens: *mut usize,
 ) -> Status {
     guarded(|| {
-        expect_apart(["text", "tokens"], (text, len), (tokens, capacity))?;
-        expect_apart(["text", "n_tokens"], (text, len), (n_tokens, 1))?;
-        expect_apart(["tokens", "n_tokens"], (tokens.cast_const(), capacity), (n_tokens, 1))?;
-        // SAFETY: the caller's promise, and they lie apart.
-        let (text, tokens) = unsafe { (pointers::read("text", text.cast::<u8>(), len)?, pointers::write("tokens", tokens, capacity)?) };
+        // SAFETY: the caller's promise.
+        let (text, tokens) =
+            unsafe { pointers::read_and_write(["text", "tokens", "n_tokens"], (text.cast::<u8>(), len), (tokens, capacity), n_tokens) }?;
         // Held no longer than that, so that others may free it meanwhile.
         let model = MODELS.shared(model.addr())?.clone();
         let tokenizer = model.tokenizer()?;
@@ -89,12 +87,9 @@ pub unsafe extern "C" fn minrnn_decode(
     len: *mut usize,
 ) -> Status {
     guarded(|| {
-        expect_apart(["tokens", "text"], (tokens, n_tokens), (text, capacity))?;
-        expect_apart(["tokens", "len"], (tokens, n_tokens), (len, 1))?;
-        expect_apart(["text", "len"], (text.cast_const(), capacity), (len, 1))?;
-        // SAFETY: the caller's promise, and they lie apart.
+        // SAFETY: the caller's promise.
         let (tokens, text) =
-            unsafe { (pointers::read("tokens", tokens, n_tokens)?, pointers::write("text", text.cast::<u8>(), capacity)?) };
+            unsafe { pointers::read_and_write(["tokens", "text", "len"], (tokens, n_tokens), (text.cast::<u8>(), capacity), len) }?;
         let mut found = Vec::new();
         let model = MODELS.shared(model.addr())?.clone();
         let tokenizer = model.tokenizer()?;
@@ -152,11 +147,9 @@ pub unsafe extern "C" fn minrnn_text_encode(
     n_tokens: *mut usize,
 ) -> Status {
     guarded(|| {
-        expect_apart(["bytes", "tokens"], (bytes, len), (tokens, capacity))?;
-        expect_apart(["bytes", "n_tokens"], (bytes, len), (n_tokens, 1))?;
-        expect_apart(["tokens", "n_tokens"], (tokens.cast_const(), capacity), (n_tokens, 1))?;
-        // SAFETY: the caller's promise, and they lie apart.
-        let (bytes, tokens) = unsafe { (pointers::read("bytes", bytes.cast::<u8>(), len)?, pointers::write("tokens", tokens, capacity)?) };
+        // SAFETY: the caller's promise.
+        let (bytes, tokens) =
+            unsafe { pointers::read_and_write(["bytes", "tokens", "n_tokens"], (bytes.cast::<u8>(), len), (tokens, capacity), n_tokens) }?;
         let mut text = TEXTS.exclusive(text.addr())?;
         let Text { model, input, characters, .. } = &mut *text;
         let tokenizer = model.tokenizer()?;

@@ -179,9 +179,15 @@ fn a_model_is_freed_while_others_use_it() {
                 let mut n = 0;
                 let mut encode =
                     || unsafe { minrnn_encode(without_provenance_mut(address), text.as_ptr().cast(), text.len(), null_mut(), 0, &mut n) };
-                while encode() == Status::Ok {
+                let ended = loop {
+                    let status = encode();
+                    // Also where it is refused: the other thread waits for it.
                     is_begun.store(true, Ordering::Relaxed);
-                }
+                    if status != Status::Ok {
+                        break status;
+                    }
+                };
+                refused(ended, Status::Handle, "it was freed");
             });
             while !is_begun.load(Ordering::Relaxed) {
                 std::hint::spin_loop();

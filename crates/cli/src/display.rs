@@ -8,7 +8,7 @@ use minrnn::checkpoint::parameter_count;
 use minrnn::data::table::left_out;
 use minrnn::numbers::significant;
 use minrnn::report::REPORT_FILE;
-use minrnn::train::{Data, Ending, Evaluation, Event, Expect, FINAL_BATCHES, FinalReport, Keep, Metric, Trainer, Update, duration};
+use minrnn::train::{Data, Ending, Evaluation, Event, Expect, FINAL_BATCHES, FinalReport, Keep, Metric, Task, Trainer, Update, duration};
 use minrnn::words::counted;
 
 use crate::input;
@@ -26,7 +26,7 @@ pub struct Display {
     started: Instant,
     started_at: u64,
     last_line: Option<Instant>,
-    by_accuracy: bool,
+    task: Task,
     keeps_best: bool,
     scored_part: &'static str,
     processes: usize,
@@ -79,18 +79,18 @@ impl Display {
             bar.reset_eta();
             bar
         });
-        let by_accuracy = trainer.data().is_scored_by_accuracy();
+        let task = trainer.experiment().data.task;
         let scored_part = if trainer.data().has_parts() { "validation" } else { "test" };
         let processes = trainer.group().size();
         let keeps_best = trainer.experiment().train.validates();
-        Self { bar, max_iterations, started: Instant::now(), started_at, last_line: None, by_accuracy, keeps_best, scored_part, processes }
+        Self { bar, max_iterations, started: Instant::now(), started_at, last_line: None, task, keeps_best, scored_part, processes }
     }
 
     pub fn show(&mut self, event: &Event) {
         match event {
             Event::Updated(update) => self.show_update(update),
             Event::Evaluated { iteration, evaluation, is_best } => {
-                let accuracy = evaluation.accuracy.filter(|_| self.by_accuracy);
+                let accuracy = self.task.scored_accuracy(evaluation.accuracy);
                 let accuracy = accuracy.map_or(String::new(), |share| format!("  accuracy {:.2} %", 100.0 * share));
                 let best = if *is_best && self.keeps_best { "  best" } else { "" };
                 self.line(&format!("iteration {iteration}: {} loss {:.4}{accuracy}{best}", self.scored_part, evaluation.loss));
@@ -161,11 +161,11 @@ pub fn announce_ending(ending: Ending, trainer: &Trainer) {
 /// Prints the final report on stdout.
 pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    let by_accuracy = trainer.data().is_scored_by_accuracy();
-    let shown = |evaluation: &Evaluation| match evaluation.accuracy {
-        Some(accuracy) if by_accuracy => format!("accuracy {:.2} %, loss {:.4}", 100.0 * accuracy, evaluation.loss),
-        Some(_) => format!("loss {:.4} nats", evaluation.loss),
-        None => format!("mean squared error {}", significant(evaluation.loss)),
+    let task = trainer.experiment().data.task;
+    let shown = |evaluation: &Evaluation| match (task.scored_accuracy(evaluation.accuracy), evaluation.accuracy) {
+        (Some(accuracy), _) => format!("accuracy {:.2} %, loss {:.4}", 100.0 * accuracy, evaluation.loss),
+        (None, Some(_)) => format!("loss {:.4} nats", evaluation.loss),
+        (None, None) => format!("mean squared error {}", significant(evaluation.loss)),
     };
     // What can be compared with a baseline says it with its certainty, and nothing else says it again.
     if report.compared.is_empty() {
@@ -184,7 +184,7 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         writeln!(out, "the training was short: scored on {batches}, not on {FINAL_BATCHES}; minrnn eval {run} takes them all")?;
     }
     for measure in &report.compared {
-        writeln!(out, "test {}", measure.told())?;
+        writeln!(out, "test {}", measure.describe())?;
     }
     left_out(&report.compared).iter().try_for_each(|told| writeln!(out, "test {told}"))?;
     if let Some(confusion) = &report.confusion {
@@ -194,14 +194,14 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         let of_before = "scored: the earlier model, which never saw the test part";
         writeln!(out, "{of_before}, after {} ({})", counted(report.iteration, "iteration"), report.scored.display())?;
     }
-    if let Some(told) = trainer.told_of_start() {
-        writeln!(out, "{told}")?;
+    if let Some(caveat) = trainer.start_caveat() {
+        writeln!(out, "{caveat}")?;
     }
     if let Some(temperature) = report.temperature {
         writeln!(out, "probabilities: calibrated on the held-out part (logits divided by {temperature:.2})")?;
     }
-    for told in report.spreads.iter().flat_map(|spreads| trainer.data().told_spreads(spreads)) {
-        writeln!(out, "{told}")?;
+    for sentence in report.spreads.iter().zip(trainer.data().table_task()).flat_map(|(spreads, task)| spreads.describe(&task)) {
+        writeln!(out, "{sentence}")?;
     }
     if let Some((chance, scaled)) = trainer.data().chance().and_then(|chance| Some((chance, report.fixed.scaled_accuracy(chance)?))) {
         writeln!(out, "scaled so that guessing ({:.1}%) is 0: {:.1}%", 100.0 * chance, 100.0 * scaled)?;

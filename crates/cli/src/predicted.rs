@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use minrnn::csv::quoted;
-use minrnn::data::table::{Prediction, Series, TableTask, number_names};
+use minrnn::data::table::{Prediction, Series, TableTask, output_names};
 use minrnn::numbers::Shortest;
 use minrnn_model::likeliest;
 use serde_json::{Map, Value};
@@ -96,7 +96,7 @@ impl Predicted {
 }
 
 fn header(task: &TableTask) -> Vec<String> {
-    let numbers = number_names(task).into_iter().map(|(name, _)| name);
+    let numbers = output_names(task).into_iter().map(|(name, _)| name);
     match task {
         TableTask::Classify(classifier) => [&classifier.group, &classifier.target].into_iter().cloned().chain(numbers).collect(),
         TableTask::Regress(regressor) => [regressor.group.clone()].into_iter().chain(numbers).collect(),

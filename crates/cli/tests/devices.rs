@@ -1,14 +1,14 @@
 //! Devices on the real binary: they are listed, and names that do not fit are refused in a sentence.
 
-use std::process::{Command, Output};
+mod common;
 
-fn minrnn(args: &[&str], variable: Option<&str>) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_minrnn"));
-    command.env_remove("MINRNN_DEVICE").args(args);
-    if let Some(name) = variable {
-        command.env("MINRNN_DEVICE", name);
-    }
-    command.output().expect("the program starts")
+use common::{Finished, Scratch, minrnn, shown};
+
+/// What the binary does with `args` where the environment names the device `variable`, or none.
+fn told(args: &[&str], variable: Option<&str>) -> Finished {
+    let mut command = minrnn(args);
+    command.env_remove("MINRNN_DEVICE").envs(variable.map(|name| ("MINRNN_DEVICE", name)));
+    Finished::of(&mut command)
 }
 
 const SCAN: [&str; 14] =
@@ -16,39 +16,32 @@ const SCAN: [&str; 14] =
 
 #[test]
 fn the_processor_is_listed() {
-    let found = minrnn(&["devices"], None);
-    assert!(found.status.success());
-    let text = String::from_utf8(found.stdout).unwrap();
+    let text = told(&["devices"], None).ok().stdout;
     assert!(text.lines().next().is_some_and(|line| line.starts_with("cpu") && line.ends_with("the processor")), "{text}");
 }
 
 #[test]
 fn the_flag_comes_before_the_environment() {
-    assert!(minrnn(&SCAN, Some("cpu")).status.success());
+    told(&SCAN, Some("cpu")).ok();
     let flagged = [SCAN.as_slice(), &["--device", "cpu"]].concat();
-    assert!(minrnn(&flagged, Some("nonsense")).status.success());
+    told(&flagged, Some("nonsense")).ok();
 }
 
 #[test]
 fn devices_that_are_not_there_are_refused_in_a_sentence() {
     for (name, expected) in [("nonsense", "there is no device 'nonsense'"), ("cpu:1", "there is no cpu:1"), ("cuda:9", "cuda")] {
         for (args, variable) in [([SCAN.as_slice(), &["--device", name]].concat(), None), (SCAN.to_vec(), Some(name))] {
-            let refused = minrnn(&args, variable);
-            let said = String::from_utf8_lossy(&refused.stderr).into_owned();
-            assert_eq!(refused.status.code(), Some(2), "{name}: {said}");
-            assert!(said.starts_with("error: ") && said.contains(expected), "{name}: {said}");
+            told(&args, variable).refused(&[expected]);
         }
     }
 }
 
 #[test]
 fn a_training_on_a_device_that_is_not_there_leaves_no_directory() {
-    let scratch = tempfile::tempdir().unwrap();
-    let out = scratch.path().join("run");
-    let refused = minrnn(&["train", "--device", "cpu:7", "--out", out.to_str().unwrap()], None);
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(!out.exists());
-    let refused = minrnn(&["train", "--set", "device=gpu", "--out", out.to_str().unwrap()], None);
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(!out.exists());
+    let scratch = Scratch::new();
+    let out = scratch.path("run");
+    for device in [["--device", "cpu:7"], ["--set", "device=gpu"]] {
+        told(&[&["train", "--out", &shown(&out)], &device[..]].concat(), None).failed(2, &[]);
+        assert!(!out.exists());
+    }
 }

@@ -1,11 +1,14 @@
 //! `minrnn generate` on tiny models that the tests make themselves.
 
+mod common;
+
 use std::io::{BufReader, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use burn::tensor::Device;
+use common::{Finished, minrnn, signal};
 use minrnn::checkpoint::{TOKENIZER_FILE, load_model, save_weights};
 use minrnn::data::Tokenizer;
 use minrnn::generate::{Session, TextGenerator};
@@ -55,7 +58,7 @@ impl Checkpoint {
         self.path().join(name)
     }
 
-    fn generate(&self, args: &[&str]) -> Output {
+    fn generate(&self, args: &[&str]) -> Finished {
         generate(&self.path(), args)
     }
 
@@ -91,31 +94,26 @@ fn write_model(directory: &Path, seed: u64, vocab_size: usize, tokenizer: Option
 }
 
 fn command(run: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_minrnn"));
-    command.arg("generate").arg(run).args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut command = minrnn(&["generate"]);
+    command.arg(run).args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-fn generate(run: &Path, args: &[&str]) -> Output {
-    command(run, args).output().unwrap()
+fn generate(run: &Path, args: &[&str]) -> Finished {
+    Finished::of(&mut command(run, args))
 }
 
-fn text(output: &Output) -> &str {
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
-    std::str::from_utf8(&output.stdout).unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-/// The sentence of a refusal: nothing on stdout, one error on stderr, no panic.
 #[track_caller]
-fn refused(output: &Output, code: i32) -> String {
-    let stderr = stderr(output);
-    assert_eq!(output.status.code(), Some(code), "{stderr}");
-    assert!(output.stdout.is_empty() && stderr.contains("error: ") && !stderr.contains("panicked"), "{stderr}");
-    stderr
+fn text(finished: &Finished) -> &str {
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    &finished.stdout
+}
+
+/// Checks that nothing was generated, and for exit code 2 and a last sentence with `part` in it.
+#[track_caller]
+fn generated_nothing(finished: &Finished, part: &str) {
+    finished.failed(2, &[part]);
+    assert_eq!(finished.stdout, "");
 }
 
 #[test]
@@ -126,17 +124,17 @@ fn the_text_alone_is_on_stdout_and_is_that_of_the_library() {
     let args = ["--prompt", "the cat", "--max-tokens", "100", "--seed", "3", "--temperature", "0.8", "--top-k", "5"];
     let output = checkpoint.generate(&args);
     assert_eq!(text(&output), expected);
-    assert!(stderr(&output).contains("min-gru of ") && stderr(&output).contains("generated 100 tokens"), "{}", stderr(&output));
+    assert!(output.stderr.contains("min-gru of ") && output.stderr.contains("generated 100 tokens"), "{output:?}");
     let file = checkpoint.file("prompt.txt");
     std::fs::write(&file, "the cat").unwrap();
     let from_file: Vec<&str> = ["--prompt-file", file.to_str().unwrap()].into_iter().chain(args[2..].iter().copied()).collect();
     assert_eq!(text(&checkpoint.generate(&from_file)), expected);
     let from_stdin = |more: &[&str]| {
         let mut command = command(&checkpoint.path(), &["--prompt-file", "-"]);
-        command.args(more).args(&args[2..]).stdin(std::fs::File::open(&file).unwrap()).output().unwrap()
+        Finished::of(command.args(more).args(&args[2..]).stdin(std::fs::File::open(&file).unwrap()))
     };
     assert_eq!(text(&from_stdin(&[])), expected);
-    assert!(refused(&from_stdin(&["--prompt-file", "-"]), 2).contains("--prompt-file - is given twice"));
+    generated_nothing(&from_stdin(&["--prompt-file", "-"]), "--prompt-file - is given twice");
 }
 
 #[test]
@@ -178,7 +176,7 @@ fn a_run_directory_stands_for_its_best_checkpoint() {
     }
     let output = generate(run.path(), &["--prompt", "ab"]);
     assert_eq!(text(&output), text(&alone.generate(&["--prompt", "ab"])));
-    assert!(stderr(&output).contains("iter-20"));
+    assert!(output.stderr.contains("iter-20"));
 }
 
 #[test]
@@ -202,7 +200,7 @@ fn a_saved_session_goes_on_as_if_never_interrupted() {
     stops.iter().for_each(|stop| args.extend(["--stop", stop]));
     let first = checkpoint.generate(&args);
     assert_eq!(text(&first), &free[..29]);
-    assert!(stderr(&first).contains("--load-session"));
+    assert!(first.stderr.contains("--load-session"));
     let second = checkpoint.generate(&["--load-session", session, "--save-session", session, "--max-tokens", "30"]);
     let third = checkpoint.generate(&["--load-session", session, "--max-tokens", "30"]);
     assert_eq!([text(&first), text(&second), text(&third)].concat(), free);
@@ -213,12 +211,12 @@ fn a_damaged_session_is_not_shown_as_a_good_one() {
     let checkpoint = Checkpoint::new();
     let path = checkpoint.beside("session");
     text(&checkpoint.generate(&["--prompt", "ab", "--max-tokens", "3", "--save-session", path.to_str().unwrap()]));
-    let inspect = || Command::new(env!("CARGO_BIN_EXE_minrnn")).arg("inspect").arg(&path).output().unwrap();
+    let inspect = || Finished::of(minrnn(&["inspect"]).arg(&path));
     assert!(text(&inspect()).contains("minrnn_session"));
     let mut bytes = std::fs::read(&path).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     std::fs::write(&path, bytes).unwrap();
-    assert!(refused(&inspect(), 2).contains("the saved session is damaged: its checksum does not match"));
+    inspect().refused(&["the saved session is damaged: its checksum does not match"]);
 }
 
 #[test]
@@ -232,7 +230,7 @@ fn a_session_can_be_prompted_forked_and_sampled_otherwise() {
     assert_eq!(text(&load(&["--prompt", " brown", "--seed", "4"])), expected);
     let forked = load(&["--batch", "3"]);
     assert_eq!(text(&forked).matches("of the session (").count(), 3);
-    assert!(refused(&load(&["--prompt", "a", "--prompt", "b"]), 2).contains("the session has 1 texts"));
+    generated_nothing(&load(&["--prompt", "a", "--prompt", "b"]), "the session has 1 texts");
 }
 
 #[test]
@@ -241,8 +239,8 @@ fn characters_arrive_while_more_are_generated_and_a_closed_pipe_is_no_error() {
     let mut child = command(&checkpoint.path(), &["--max-tokens", "1000000000"]).spawn().unwrap();
     let mut first = [0; 50];
     child.stdout.take().unwrap().read_exact(&mut first).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!((output.status.code(), stderr(&output).contains("error")), (Some(0), false), "{}", stderr(&output));
+    let finished = Finished::from(child.wait_with_output().unwrap()).ok();
+    assert!(!finished.stderr.contains("error"), "{finished:?}");
     assert_eq!(first.as_slice(), &checkpoint.expected(&[""], Sampling::default(), 50)[0].as_bytes()[..50]);
 }
 
@@ -256,12 +254,10 @@ fn an_interrupt_ends_the_text_and_keeps_the_session() {
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let mut shown = vec![0; 20];
     stdout.read_exact(&mut shown).unwrap();
-    let interrupted = Command::new("sh").args(["-c", &format!("kill -INT {}", child.id())]).status().unwrap();
-    assert!(interrupted.success());
+    signal(&child, "INT");
     stdout.read_to_end(&mut shown).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("interrupted after"), "{}", stderr(&output));
+    let finished = Finished::from(child.wait_with_output().unwrap()).stopped();
+    assert!(finished.stderr.contains("interrupted after"), "{finished:?}");
     let shown = String::from_utf8(shown).unwrap();
     let more = checkpoint.generate(&["--load-session", session, "--max-tokens", "20"]);
     let expected = checkpoint.expected(&[""], Sampling::default(), shown.chars().count() + 20).remove(0);
@@ -273,45 +269,44 @@ fn an_interrupt_ends_the_text_and_keeps_the_session() {
 fn a_full_disk_under_stdout_is_a_sentence() {
     let checkpoint = Checkpoint::new();
     let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let output = command(&checkpoint.path(), &[]).stdout(full()).output().unwrap();
-    assert!(refused(&output, 1).contains("could not write the text to standard output: No space left"));
+    let finished = Finished::of(command(&checkpoint.path(), &[]).stdout(full()));
+    finished.failed(1, &["could not write the text to standard output: No space left"]);
 }
 
 #[test]
 fn a_run_that_is_not_there_or_is_none_is_refused() {
     let parent = tempfile::tempdir().unwrap();
-    assert!(refused(&generate(&parent.path().join("none"), &[]), 2).contains("could not open the run"));
-    assert!(refused(&generate(parent.path(), &[]), 2).contains("expected a run directory or a checkpoint"));
+    generated_nothing(&generate(&parent.path().join("none"), &[]), "could not open the run");
+    generated_nothing(&generate(parent.path(), &[]), "expected a run directory or a checkpoint");
     let checkpoint = Checkpoint::new();
-    refused(&generate(&checkpoint.file(WEIGHTS_FILE), &[]), 2);
+    generate(&checkpoint.file(WEIGHTS_FILE), &[]).refused(&[]);
 }
 
 #[test]
 fn a_damaged_checkpoint_is_refused() {
     let checkpoint = Checkpoint::new();
     let whole = std::fs::read(checkpoint.file(WEIGHTS_FILE)).unwrap();
-    let with = |name: &str, bytes: &[u8]| {
+    let with = |name: &str, bytes: &[u8], part: &str| {
         let old = std::fs::read(checkpoint.file(name)).unwrap();
         std::fs::write(checkpoint.file(name), bytes).unwrap();
-        let sentence = refused(&checkpoint.generate(&[]), 2);
+        generated_nothing(&checkpoint.generate(&[]), part);
         std::fs::write(checkpoint.file(name), old).unwrap();
-        sentence
     };
-    assert!(with(WEIGHTS_FILE, &whole[..whole.len() - 100]).contains("it was cut short or damaged"));
-    assert!(with(WEIGHTS_FILE, &[&[0x77; 64], &whole[..]].concat()).contains("claims a header of"));
-    assert!(with(WEIGHTS_FILE, &[&whole[..8], &vec![b'{'; whole.len() - 8]].concat()).contains("the header is damaged"));
+    with(WEIGHTS_FILE, &whole[..whole.len() - 100], "it was cut short or damaged");
+    with(WEIGHTS_FILE, &[&[0x77; 64], &whole[..]].concat(), "claims a header of");
+    with(WEIGHTS_FILE, &[&whole[..8], &vec![b'{'; whole.len() - 8]].concat(), "the header is damaged");
     let huge = br#"{"w":{"dtype":"F32","shape":[1099511627776],"data_offsets":[0,4398046511104]}}"#;
-    assert!(with(WEIGHTS_FILE, &[&(huge.len() as u64).to_le_bytes(), &huge[..]].concat()).contains("should have 4398046511"));
-    assert!(with(WEIGHTS_FILE, b"").contains("fewer than a header"));
-    assert!(with("config.json", b"{").contains("expected a checkpoint configuration"));
+    with(WEIGHTS_FILE, &[&(huge.len() as u64).to_le_bytes(), &huge[..]].concat(), "should have 4398046511");
+    with(WEIGHTS_FILE, b"", "fewer than a header");
+    with("config.json", b"{", "expected a checkpoint configuration");
     let other = br#"{"version": 1, "model": {"vocab_size": 28, "d_model": 8}}"#;
-    assert!(with("config.json", other).contains("expected [28, 8]"));
-    assert!(with(TOKENIZER_FILE, b"[]").contains("is neither a minrnn tokenizer"));
+    with("config.json", other, "expected [28, 8]");
+    with(TOKENIZER_FILE, b"[]", "is neither a minrnn tokenizer");
     Tokenizer::Byte.save(checkpoint.file("larger.json")).unwrap();
     let larger = std::fs::read(checkpoint.file("larger.json")).unwrap();
-    assert!(with(TOKENIZER_FILE, &larger).contains("has 256 tokens"));
+    with(TOKENIZER_FILE, &larger, "has 256 tokens");
     std::fs::remove_file(checkpoint.file(WEIGHTS_FILE)).unwrap();
-    assert!(refused(&checkpoint.generate(&[]), 2).contains("could not read"));
+    generated_nothing(&checkpoint.generate(&[]), "could not read");
 }
 
 #[test]
@@ -321,29 +316,28 @@ fn weights_that_are_not_numbers_are_a_sentence() {
     let len = bytes.len();
     bytes[len - 4000..].fill(0xff);
     std::fs::write(checkpoint.file(WEIGHTS_FILE), bytes).unwrap();
-    let output = checkpoint.generate(&["--prompt", ALPHABET]);
-    let sentence = refused(&output, 2);
-    assert!(sentence.contains("holds NaN at position") && sentence.contains("expected finite numbers"), "{sentence}");
+    let finished = checkpoint.generate(&["--prompt", ALPHABET]);
+    finished.failed(2, &["holds NaN at position", "expected finite numbers"]);
+    assert_eq!(finished.stdout, "");
 }
 
 #[test]
 fn a_model_of_a_task_has_nothing_to_continue() {
-    let sentence = refused(&Checkpoint::with(0, false).generate(&["--prompt", "ab"]), 2);
-    assert!(sentence.contains("has no tokenizer.json") && sentence.contains("minrnn eval"), "{sentence}");
+    Checkpoint::with(0, false).generate(&["--prompt", "ab"]).refused(&["has no tokenizer.json", "minrnn eval"]);
 }
 
 #[test]
 fn a_character_outside_the_vocabulary_is_named() {
-    let sentence = refused(&Checkpoint::new().generate(&["--prompt", "the Cat"]), 2);
-    assert!(sentence.contains("character 5 of the text is 'C' (U+0043)"), "{sentence}");
+    generated_nothing(&Checkpoint::new().generate(&["--prompt", "the Cat"]), "character 5 of the text is 'C' (U+0043)");
 }
 
 #[test]
 fn numbers_of_many_digits_are_told_in_few() {
     let checkpoint = Checkpoint::new();
     for flag in ["--repetition-penalty", "--top-p", "--min-p"] {
-        let sentence = refused(&checkpoint.generate(&[flag, "1e300"]), 2);
-        assert!(sentence.ends_with("found 1e300\n"), "{sentence}");
+        let finished = checkpoint.generate(&[flag, "1e300"]);
+        generated_nothing(&finished, "found 1e300");
+        assert!(finished.stderr.ends_with("found 1e300\n"), "{finished:?}");
     }
 }
 
@@ -352,9 +346,9 @@ fn prompt_files_that_are_no_text_are_refused() {
     let checkpoint = Checkpoint::new();
     let file = checkpoint.file("prompt");
     let args = ["--prompt-file", file.to_str().unwrap()];
-    assert!(refused(&checkpoint.generate(&args), 2).contains("could not read"));
+    generated_nothing(&checkpoint.generate(&args), "could not read");
     std::fs::write(&file, b"abc\xff").unwrap();
-    assert!(refused(&checkpoint.generate(&args), 2).contains("expected UTF-8 text, found another byte at offset 3"));
+    generated_nothing(&checkpoint.generate(&args), "expected UTF-8 text, found another byte at offset 3");
 }
 
 #[test]
@@ -394,8 +388,9 @@ fn settings_out_of_range_are_named() {
         (&["--wrong-flag"], "unexpected argument '--wrong-flag'"),
     ];
     for (args, expected) in cases {
-        let sentence = refused(&checkpoint.generate(args), 2);
-        assert!(sentence.contains(expected), "{args:?}: {sentence}");
+        let Finished { code, stdout, stderr } = checkpoint.generate(args);
+        assert_eq!((code, stdout.as_str()), (Some(2), ""), "{args:?}: {stderr}");
+        assert!(stderr.contains("error: ") && stderr.contains(expected) && !stderr.contains("panicked"), "{args:?}: {stderr}");
     }
 }
 
@@ -431,11 +426,11 @@ fn every_flipped_bit_of_a_saved_session_is_refused() {
         let mut bytes = bytes.clone();
         bytes[at] ^= 1 << (at % 8);
         std::fs::write(&session, bytes).unwrap();
-        let output = checkpoint.generate(&args);
+        let finished = checkpoint.generate(&args);
         // Nothing else than the text of the whole file is ever generated: a name of the frame may have changed.
-        match output.status.code() {
-            Some(0) => assert_eq!(text(&output), expected, "byte {at}"),
-            _ => _ = refused(&output, 2),
+        match finished.code {
+            Some(0) => assert_eq!(finished.stdout, expected, "byte {at}"),
+            _ => generated_nothing(&finished, ""),
         }
     }
 }
@@ -446,10 +441,10 @@ fn a_session_that_is_damaged_or_of_another_model_is_refused() {
     let session = checkpoint.beside("session");
     let name = session.to_str().unwrap();
     text(&checkpoint.generate(&["--max-tokens", "5", "--save-session", name]));
-    assert!(refused(&other.generate(&["--load-session", name]), 2).contains("another model or other weights"));
+    generated_nothing(&other.generate(&["--load-session", name]), "another model or other weights");
     let bytes = std::fs::read(&session).unwrap();
     std::fs::write(&session, &bytes[..bytes.len() / 2]).unwrap();
-    refused(&checkpoint.generate(&["--load-session", name]), 2);
+    generated_nothing(&checkpoint.generate(&["--load-session", name]), "");
     let others: [(&[u8], &str); 3] = [
         (b"the quick brown fox", "no safetensors file"),
         (b"\x89minrnnG\0\0\0\0\0", "the saved state of a stream"),
@@ -457,13 +452,12 @@ fn a_session_that_is_damaged_or_of_another_model_is_refused() {
     ];
     for (content, kind) in others {
         std::fs::write(&session, content).unwrap();
-        let sentence = refused(&checkpoint.generate(&["--load-session", name]), 2);
-        assert!(sentence.contains(&format!("'{name}': it is {kind}, expected a saved session")), "{sentence}");
+        let expected = format!("'{name}': it is {kind}, expected a saved session");
+        generated_nothing(&checkpoint.generate(&["--load-session", name]), &expected);
     }
-    assert!(
-        refused(&checkpoint.generate(&["--load-session", checkpoint.file(WEIGHTS_FILE).to_str().unwrap()]), 2).contains("a saved session")
-    );
-    assert!(refused(&checkpoint.generate(&["--load-session", "none"]), 2).contains("could not read 'none'"));
+    let weights = checkpoint.file(WEIGHTS_FILE);
+    generated_nothing(&checkpoint.generate(&["--load-session", weights.to_str().unwrap()]), "a saved session");
+    generated_nothing(&checkpoint.generate(&["--load-session", "none"]), "could not read 'none'");
     let output = checkpoint.generate(&["--max-tokens", "5", "--save-session", checkpoint.path().to_str().unwrap()]);
-    assert!(refused(&output, 2).contains("is a directory"));
+    generated_nothing(&output, "is a directory");
 }

@@ -1,33 +1,18 @@
 //! `minrnn inspect` and `minrnn experiments` as their users run them.
 
+mod common;
+
 use std::path::Path;
-use std::process::{Command, Output};
 
 use burn::tensor::Device;
+use common::{Finished, shown, told};
 use minrnn::checkpoint::save_weights;
 use minrnn::model::SequenceModel;
 use minrnn::train::RunDir;
 use minrnn_model::{CheckpointConfig, MixerKind, ModelConfig, WEIGHTS_FILE, write_safetensors};
 
-fn minrnn(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_minrnn")).args(arguments).output().unwrap()
-}
-
-fn inspect(path: &Path) -> Output {
-    minrnn(&["inspect", path.to_str().unwrap()])
-}
-
-fn shown(output: &Output) -> String {
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-/// The sentence of a refusal.
-fn refused(output: &Output) -> String {
-    let message = String::from_utf8(output.stderr.clone()).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{message}");
-    assert!(message.starts_with("error: ") && message.lines().count() == 1, "{message}");
-    message
+fn inspect(path: &Path) -> Finished {
+    told(&["inspect", &shown(path)])
 }
 
 /// A run with the checkpoints `iter-10` (best) and `iter-20` (last).
@@ -51,7 +36,7 @@ fn run() -> tempfile::TempDir {
 fn a_run_shows_its_best_checkpoint_configuration_parameters_state_and_progress() {
     let parent = run();
     // The columns are as wide as their longest name.
-    let text = shown(&inspect(&parent.path().join("run")));
+    let text = inspect(&parent.path().join("run")).ok().stdout;
     let text = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n").collect::<String>();
     for line in [
         "best iter-10",
@@ -74,7 +59,7 @@ fn a_run_shows_its_best_checkpoint_configuration_parameters_state_and_progress()
 fn parameters_are_counted_and_grouped() {
     let parent = run();
     let checkpoint = parent.path().join("run/checkpoints/iter-20");
-    let text = shown(&inspect(&checkpoint));
+    let text = inspect(&checkpoint).ok().stdout;
     assert!(text.contains("iteration  20") && !text.contains("last  "), "{text}");
     let total = text.lines().find_map(|line| line.trim().strip_prefix("parameters")).unwrap().replace(' ', "");
     let listed = text.lines().filter_map(|line| line.trim().strip_suffix(']')?.split_once(" [").map(|(_, shape)| shape));
@@ -86,28 +71,27 @@ fn parameters_are_counted_and_grouped() {
 #[test]
 fn a_tensor_file_shows_its_tensors_and_metadata_with_control_characters_escaped() {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/verify/min_gru_positive.safetensors");
-    let text = shown(&inspect(&fixture));
+    let text = inspect(&fixture).ok().stdout;
     for line in ["14 tensors", "candidate  positive", "cell       min_gru", "loss_weight", "[2, 33, 6]"] {
         assert!(text.contains(line), "{line}: {text}");
     }
     let file = tempfile::NamedTempFile::new().unwrap();
     write_safetensors(file.path(), [("a\u{1b}[2J".to_owned(), vec![1], vec![0.0].into())], Some(("note", "x\ny"))).unwrap();
-    let text = shown(&inspect(file.path()));
+    let text = inspect(file.path()).ok().stdout;
     assert!(text.contains(r"a\u{1b}[2J") && text.contains(r"x\ny") && !text.contains('\u{1b}'), "{text}");
 }
 
 #[test]
 fn what_is_neither_a_run_nor_a_tensor_file_is_refused() {
     let directory = tempfile::tempdir().unwrap();
-    assert!(refused(&inspect(directory.path())).contains("expected a run directory or a checkpoint"));
-    assert!(refused(&inspect(&directory.path().join("none"))).contains("none"));
+    inspect(directory.path()).refused(&["expected a run directory or a checkpoint"]);
+    inspect(&directory.path().join("none")).refused(&["none"]);
     let text = directory.path().join("notes.txt");
     std::fs::write(&text, "not a tensor file").unwrap();
-    assert!(refused(&inspect(&text)).contains("notes.txt': it is no safetensors file, expected a safetensors file or a packed model"));
+    inspect(&text).refused(&["notes.txt': it is no safetensors file, expected a safetensors file or a packed model"]);
     let episodes = directory.path().join("a.trajectories");
-    let recorded = minrnn(&["rollout", "--behavior", "random", "--episodes", "2", "--record", episodes.to_str().unwrap()]);
-    assert!(recorded.status.success());
-    assert!(refused(&inspect(&episodes)).contains("a.trajectories': it is a file of trajectories, expected a safetensors file or"));
+    told(&["rollout", "--behavior", "random", "--episodes", "2", "--record", &shown(&episodes)]).ok();
+    inspect(&episodes).refused(&["a.trajectories': it is a file of trajectories, expected a safetensors file or"]);
 }
 
 #[test]
@@ -115,21 +99,21 @@ fn damaged_checkpoints_are_refused() {
     let parent = run();
     let checkpoint = parent.path().join("run/checkpoints/iter-10");
     std::fs::write(checkpoint.join("progress.json"), "[1").unwrap();
-    assert!(refused(&inspect(&checkpoint)).contains("progress.json"));
+    inspect(&checkpoint).refused(&["progress.json"]);
     let weights = checkpoint.join(WEIGHTS_FILE);
     let bytes = std::fs::read(&weights).unwrap();
     std::fs::write(&weights, &bytes[..bytes.len() - 10]).unwrap();
-    assert!(refused(&inspect(&checkpoint)).contains("cut short"));
+    inspect(&checkpoint).refused(&["cut short"]);
     std::fs::remove_file(&weights).unwrap();
-    assert!(refused(&inspect(&parent.path().join("run"))).contains(WEIGHTS_FILE));
+    inspect(&parent.path().join("run")).refused(&[WEIGHTS_FILE]);
     std::fs::remove_file(checkpoint.join("SHA256SUMS")).unwrap();
     std::fs::write(checkpoint.join("config.json"), "{}").unwrap();
-    assert!(refused(&inspect(&checkpoint)).contains("config.json"));
+    inspect(&checkpoint).refused(&["config.json"]);
 }
 
 /// The lines of an untrained model, with single spaces.
 fn untrained(arguments: &[&str]) -> String {
-    let text = shown(&minrnn(&[&["inspect"], arguments].concat()));
+    let text = told(&[&["inspect"], arguments].concat()).ok().stdout;
     text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n").collect()
 }
 
@@ -162,11 +146,8 @@ fn an_experiment_shows_what_its_model_would_cost() {
 
 #[test]
 fn an_experiment_that_learns_from_a_table_says_that_its_run_is_to_be_given() {
-    let told = refused(&minrnn(&["inspect", "forecast"]));
-    assert!(
-        told.contains("experiment 'forecast' learns from a file, which says how large its model is; train it, and give the run"),
-        "{told}"
-    );
+    let sentence = "experiment 'forecast' learns from a file, which says how large its model is; train it, and give the run";
+    told(&["inspect", "forecast"]).refused(&[sentence]);
 }
 
 #[test]
@@ -199,26 +180,24 @@ fn an_experiment_file_and_a_configuration_take_settings() {
         (vec!["--set", "mixer=aaren", "--set", "n_heads=3"], "n_heads must divide the inner width"),
     ];
     for (set, sentence) in refusals {
-        let message = refused(&minrnn(&[&["inspect", file.to_str().unwrap()], &set[..]].concat()));
-        assert!(message.contains(sentence), "{message}");
+        told(&[&["inspect", file.to_str().unwrap()], &set[..]].concat()).refused(&[sentence]);
     }
 }
 
 #[test]
 fn what_is_no_experiment_and_settings_of_a_trained_model_are_refused() {
-    let message = refused(&minrnn(&["inspect", "shakespeare-min-gur"]));
-    assert!(message.contains("no experiment 'shakespeare-min-gur'; did you mean 'shakespeare-min-gru'?"), "{message}");
+    told(&["inspect", "shakespeare-min-gur"]).refused(&["no experiment 'shakespeare-min-gur'; did you mean 'shakespeare-min-gru'?"]);
     let parent = run();
-    let message = refused(&minrnn(&["inspect", parent.path().join("run").to_str().unwrap(), "--set", "d_model=8"]));
-    assert!(message.contains("settings change only an experiment or a config.json"), "{message}");
+    let of_run = told(&["inspect", &shown(&parent.path().join("run")), "--set", "d_model=8"]);
+    of_run.refused(&["settings change only an experiment or a config.json"]);
     let json = parent.path().join("other.json");
     std::fs::write(&json, "{}").unwrap();
-    assert!(refused(&inspect(&json)).contains("expected a checkpoint configuration"));
+    inspect(&json).refused(&["expected a checkpoint configuration"]);
 }
 
 #[test]
 fn experiments_are_listed_with_what_they_should_reach() {
-    let text = shown(&minrnn(&["experiments"]));
+    let text = told(&["experiments"]).ok().stdout;
     for line in ["selective-copying ", "expected: test accuracy 1, within 0.01", "shakespeare-min-gru", "test loss 1.548", "source: "] {
         assert!(text.contains(line), "{line}: {text}");
     }

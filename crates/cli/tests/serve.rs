@@ -392,6 +392,34 @@ fn a_client_that_keeps_a_connection_waiting_loses_it() {
 }
 
 #[test]
+fn a_request_that_is_far_too_long_is_answered_before_its_end() {
+    let server = Server::start(&[model(), "--max-request", "1"]);
+    let begun = |head: &str| {
+        let mut connection = server.silent();
+        let head = format!("POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{head}\r\n\r\n");
+        connection.write_all(head.as_bytes()).unwrap();
+        connection
+    };
+    let answer = |connection: TcpStream| {
+        let mut lines = BufReader::new(connection).lines();
+        let status = lines.next().unwrap().unwrap();
+        // The body is all on one line, behind the head.
+        let told = lines.map_while(|line| line.ok()).find(|line| line.starts_with('{')).unwrap_or_default();
+        (status, told)
+    };
+    let (status, told) = answer(begun("Content-Length: 99999999999"));
+    assert!(
+        status.starts_with("HTTP/1.1 413") && told.contains("the request has 99999999999 bytes, expected at most 1048576"),
+        "{status} {told}"
+    );
+    // In pieces without a length, which go on until the server has had enough.
+    let mut endless = begun("Transfer-Encoding: chunked");
+    let piece = [&b"10000\r\n"[..], &[b' '; 1 << 16], b"\r\n"].concat();
+    let n_pieces = (0..1 << 10).take_while(|_| endless.write_all(&piece).is_ok()).count();
+    assert!(n_pieces < 1 << 10, "64 MiB were read");
+}
+
+#[test]
 fn more_than_can_wait_is_refused_and_may_come_again() {
     let server = Server::start(&[model(), "--sessions", "1", "--queue", "1", "--max-tokens", "1000000000"]);
     let endless = json!({ "prompt": "the ", "max_tokens": 1_000_000_000, "stream": true });
@@ -741,6 +769,10 @@ fn what_cannot_be_served_is_refused_before_it_listens() {
     let refused = |args: &[&str], parts: &[&str]| Finished::of(&mut minrnn(&[&["serve"], args].concat())).refused(parts);
     refused(&[&shown(&task.out)], &["was trained neither on text nor on a table"]);
     refused(&[&shown(&scratch.path("none"))], &["none"]);
+    let damaged = scratch.path("damaged.minrnn");
+    let bytes = std::fs::read(model()).unwrap();
+    std::fs::write(&damaged, &bytes[..bytes.len() / 2]).unwrap();
+    refused(&[&shown(&damaged)], &["damaged.minrnn"]);
     refused(&[model(), model()], &["two models are called 'words'"]);
     refused(&[model(), "--sessions", "0"], &["sessions must be at least 1"]);
     refused(&[model(), "--patience", "0"], &["patience must be at least 1"]);

@@ -62,13 +62,13 @@ pub struct Upstream<'a, T = f32> {
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of x.
-    pub x: Out<'a>,
+    pub d_x: Out<'a>,
     /// Of the weight.
-    pub weight: Out<'a>,
+    pub d_weight: Out<'a>,
     /// Of the bias `[D]`.
-    pub bias: Out<'a>,
+    pub d_bias: Out<'a>,
     /// Of the window, whether or not there is one.
-    pub window: Out<'a>,
+    pub d_window: Out<'a>,
 }
 
 /// Output of the convolution `[B, T, D]` with `bias` `[D]`, and the window to carry on `[B, K−1, D]`.
@@ -100,27 +100,27 @@ pub fn forward(shape: Shape, kernel_size: usize, inputs: Inputs, bias: &[f32], y
 ///
 /// # Panics
 /// When a length does not fit or `kernel_size` is 0.
-pub fn backward(shape: Shape, kernel_size: usize, inputs: Inputs, upstream: Upstream, mut d: Gradients) {
+pub fn backward(shape: Shape, kernel_size: usize, inputs: Inputs, upstream: Upstream, mut gradients: Gradients) {
     let weight = inputs.weight;
     let positions = Positions::new(shape, kernel_size, inputs);
     upstream.d_y.inspect(|d| expect_len("d_y", d, shape.elements()));
     upstream.d_window_last.inspect(|d| expect_len("d_window_last", d, positions.window_elements()));
     upstream.d_residual.inspect(|d| expect_len("d_residual", d, shape.elements()));
-    d.x.expect_len("d_x", shape.elements());
-    d.weight.expect_len("d_weight", weight.len());
-    d.bias.expect_len("d_bias", shape.width);
-    d.window.expect_len("d_window", positions.window_elements());
+    gradients.d_x.expect_len("d_x", shape.elements());
+    gradients.d_weight.expect_len("d_weight", weight.len());
+    gradients.d_bias.expect_len("d_bias", shape.width);
+    gradients.d_window.expect_len("d_window", positions.window_elements());
     if shape.seq_len == 0 {
-        copy_or_zero(upstream.d_window_last, d.window.reborrow().slots());
+        copy_or_zero(upstream.d_window_last, gradients.d_window.reborrow().slots());
     }
     let taps = transpose(weight, shape.width, kernel_size);
     let adjoint = Adjoint { positions: &positions, upstream, taps: &taps };
     #[cfg(feature = "fft")]
     if !inputs.x.is_empty() && spectral::pays(shape.seq_len, kernel_size) {
-        return spectral::backward(&adjoint, weight, d);
+        return spectral::backward(&adjoint, weight, gradients);
     }
     let level = Level::current();
-    let (d_x, d_window) = (SharedOut::new(d.x), SharedOut::new(d.window));
+    let (d_x, d_window) = (SharedOut::new(gradients.d_x), SharedOut::new(gradients.d_window));
     let sums = (kernel_size + 1) * shape.width;
     let partial = rows::for_each_block(shape.steps(), shape.width, sums, |steps, sums| {
         let (d_taps, d_bias) = sums.split_at_mut(kernel_size * shape.width);
@@ -128,10 +128,10 @@ pub fn backward(shape: Shape, kernel_size: usize, inputs: Inputs, upstream: Upst
     });
     let mut d_taps = vec![0.0; kernel_size * shape.width];
     rows::combine(&partial, sums, 0, Out::new(&mut d_taps));
-    for (i, out) in d.weight.slots().iter_mut().enumerate() {
+    for (i, out) in gradients.d_weight.slots().iter_mut().enumerate() {
         out.write(d_taps[i % kernel_size * shape.width + i / kernel_size]);
     }
-    rows::combine(&partial, sums, kernel_size * shape.width, d.bias);
+    rows::combine(&partial, sums, kernel_size * shape.width, gradients.d_bias);
 }
 
 fn copy_or_zero(source: Option<&[f32]>, out: Slots) {

@@ -50,11 +50,11 @@ pub struct Inputs<'a> {
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of x.
-    pub x: Out<'a>,
+    pub d_x: Out<'a>,
     /// Of the bias, where wanted.
-    pub bias: Option<Out<'a>>,
+    pub d_bias: Option<Out<'a>>,
     /// Of the scale, where wanted.
-    pub scale: Option<Out<'a>>,
+    pub d_scale: Option<Out<'a>>,
 }
 
 /// y = GELU(gate) ⊙ value ⊙ scale, `[rows, width]`.
@@ -69,8 +69,8 @@ pub fn forward(rows: usize, width: usize, inputs: Inputs, y: Out) {
 ///
 /// # Panics
 /// When a length does not fit.
-pub fn backward(rows: usize, width: usize, inputs: Inputs, d_y: &[f32], d: Gradients) {
-    gate_backward(Gelu, rows, width, inputs, d_y, d);
+pub fn backward(rows: usize, width: usize, inputs: Inputs, d_y: &[f32], gradients: Gradients) {
+    gate_backward(Gelu, rows, width, inputs, d_y, gradients);
 }
 
 /// [`forward`] with any activation.
@@ -81,14 +81,14 @@ pub(crate) fn gate(activation: impl Activation, rows: usize, width: usize, input
 }
 
 /// [`backward`] with any activation.
-pub(crate) fn gate_backward(activation: impl Activation, rows: usize, width: usize, inputs: Inputs, d_y: &[f32], d: Gradients) {
+pub(crate) fn gate_backward(activation: impl Activation, rows: usize, width: usize, inputs: Inputs, d_y: &[f32], gradients: Gradients) {
     let [value, gate, value_bias, gate_bias, scale] = inputs.check(rows, width);
     expect_len("d_y", d_y, elements([rows, width]));
-    d.x.expect_len("d_x", elements([rows, 2, width]));
-    if let Some(d_scale) = &d.scale {
+    gradients.d_x.expect_len("d_x", elements([rows, 2, width]));
+    if let Some(d_scale) = &gradients.d_scale {
         d_scale.expect_len("d_scale", width);
     }
-    let [value_sums, gate_sums] = match d.bias {
+    let [value_sums, gate_sums] = match gradients.d_bias {
         Some(d_bias) => {
             d_bias.expect_len("d_bias", elements([2, width]));
             inputs.halves.split(d_bias.split_at(width).map(Some))
@@ -96,8 +96,8 @@ pub(crate) fn gate_backward(activation: impl Activation, rows: usize, width: usi
         None => [None, None],
     };
     let inputs_and_d = [value, gate, value_bias, gate_bias, scale, Input::matrix(d_y, width)];
-    let outputs = inputs.halves.split(Output::halves(d.x, width));
-    rows::apply(GatedBackward(activation), [rows, width], inputs_and_d, outputs, [value_sums, gate_sums, d.scale]);
+    let outputs = inputs.halves.split(Output::halves(gradients.d_x, width));
+    rows::apply(GatedBackward(activation), [rows, width], inputs_and_d, outputs, [value_sums, gate_sums, gradients.d_scale]);
 }
 
 impl<'a> Inputs<'a> {

@@ -78,17 +78,17 @@ pub struct Upstream<'a, T = f32> {
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of the pre-activations.
-    pub preact: Out<'a>,
+    pub d_preact: Out<'a>,
     /// Of their bias, where wanted.
-    pub bias: Option<Out<'a>>,
+    pub d_bias: Option<Out<'a>>,
     /// Of the recurrent weight.
-    pub weight: Out<'a>,
+    pub d_weight: Out<'a>,
     /// Of the recurrent bias, where wanted.
-    pub recurrent_bias: Option<Out<'a>>,
+    pub d_recurrent_bias: Option<Out<'a>>,
     /// Of the carried state `[B, E]`, whether or not there is one.
-    pub h0: Out<'a>,
+    pub d_h0: Out<'a>,
     /// Of the state `[E]` that a reset restores, whether or not there is one.
-    pub init: Out<'a>,
+    pub d_init: Out<'a>,
 }
 
 /// States of every step `h` `[B, T, E]`, and the last ones `h_last` `[B, E]`. In padding `h` is 0 and the state passes.
@@ -111,37 +111,37 @@ pub fn forward(shape: Shape, inputs: Inputs, h: Out, h_last: Out) {
 ///
 /// # Panics
 /// When a length does not fit `shape`.
-pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, d: Gradients) {
+pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, gradients: Gradients) {
     let e = shape.width;
     expect_len("h", upstream.h, shape.elements());
     upstream.d_h.inspect(|d| expect_len("d_h", d, shape.elements()));
     upstream.d_h_last.inspect(|d| expect_len("d_h_last", d, shape.states()));
-    d.preact.expect_len("d_preact", 3 * shape.elements());
-    d.weight.expect_len("d_weight", elements([3, e, e]));
-    d.h0.expect_len("d_h0", shape.states());
-    d.init.expect_len("d_init", e);
+    gradients.d_preact.expect_len("d_preact", 3 * shape.elements());
+    gradients.d_weight.expect_len("d_weight", elements([3, e, e]));
+    gradients.d_h0.expect_len("d_h0", shape.states());
+    gradients.d_init.expect_len("d_init", e);
     let cell = Cell::new(shape, inputs);
     // Sums of a task: weight, then the sums of ā_r, ā_z, ā_n and the gradient of q, then init.
     let per_task = 3 * e * e + 5 * e;
-    let (d_preact, d_h0) = (SharedOut::new(d.preact), SharedOut::new(d.h0));
+    let (d_preact, d_h0) = (SharedOut::new(gradients.d_preact), SharedOut::new(gradients.d_h0));
     let partials = for_each_task(shape, inputs.start.segments, per_task, |rows, partial| {
         // SAFETY: tasks have rows of their own.
         let (d_preact, d_h0) = unsafe { (rows.own(&d_preact, rows.seq_len * 3 * e), rows.own(&d_h0, e)) };
         cell.backward(rows, upstream, d_preact, d_h0, partial);
     });
     let sums = 3 * e * e;
-    combine(&partials, per_task, 0, d.weight);
-    if let Some(d_bias) = d.bias {
+    combine(&partials, per_task, 0, gradients.d_weight);
+    if let Some(d_bias) = gradients.d_bias {
         d_bias.expect_len("d_bias", elements([3, e]));
         combine(&partials, per_task, sums, d_bias);
     }
-    if let Some(d_recurrent_bias) = d.recurrent_bias {
+    if let Some(d_recurrent_bias) = gradients.d_recurrent_bias {
         d_recurrent_bias.expect_len("d_recurrent_bias", elements([3, e]));
         let [of_gates, of_candidate] = d_recurrent_bias.split_at(2 * e);
         combine(&partials, per_task, sums, of_gates);
         combine(&partials, per_task, sums + 3 * e, of_candidate);
     }
-    combine(&partials, per_task, sums + 4 * e, d.init);
+    combine(&partials, per_task, sums + 4 * e, gradients.d_init);
 }
 
 /// The arguments both directions share, prepared.

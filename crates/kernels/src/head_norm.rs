@@ -25,9 +25,9 @@ pub struct Inputs<'a> {
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of x.
-    pub x: Out<'a>,
+    pub d_x: Out<'a>,
     /// Of w.
-    pub weight: Out<'a>,
+    pub d_weight: Out<'a>,
 }
 
 impl<'a> Inputs<'a> {
@@ -49,7 +49,7 @@ pub fn forward(rows: usize, heads: usize, inputs: Inputs, y: Out) {
 ///
 /// # Panics
 /// When a length does not fit, or the heads do not divide the width.
-pub fn backward(rows: usize, heads: usize, inputs: Inputs, d_y: &[f32], d: Gradients) {
+pub fn backward(rows: usize, heads: usize, inputs: Inputs, d_y: &[f32], gradients: Gradients) {
     let (norm, inputs) = inputs.of(rows, heads);
-    norm::backward(norm, inputs, d_y, None, d.x, d.weight, None);
+    norm::backward(norm, inputs, d_y, None, gradients.d_x, gradients.d_weight, None);
 }

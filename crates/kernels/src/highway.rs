@@ -26,15 +26,15 @@ pub struct Inputs<'a> {
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of the gate.
-    pub gate: Out<'a>,
+    pub d_gate: Out<'a>,
     /// Of its bias, where wanted.
-    pub gate_bias: Option<Out<'a>>,
+    pub d_gate_bias: Option<Out<'a>>,
     /// Of the value.
-    pub value: Out<'a>,
+    pub d_value: Out<'a>,
     /// Of its bias, where wanted.
-    pub value_bias: Option<Out<'a>>,
+    pub d_value_bias: Option<Out<'a>>,
     /// Of x.
-    pub x: Out<'a>,
+    pub d_x: Out<'a>,
 }
 
 impl<'a> Inputs<'a> {
@@ -65,18 +65,18 @@ pub fn forward(rows: usize, width: usize, inputs: Inputs, y: Out) {
 ///
 /// # Panics
 /// When a length does not fit.
-pub fn backward(rows: usize, width: usize, inputs: Inputs, d_y: &[f32], d: Gradients) {
+pub fn backward(rows: usize, width: usize, inputs: Inputs, d_y: &[f32], gradients: Gradients) {
     let [gate, gate_bias, value, value_bias, x] = inputs.check(rows, width);
     expect_len("d_y", d_y, elements([rows, width]));
-    for (name, out) in [("d_gate", &d.gate), ("d_value", &d.value), ("d_x", &d.x)] {
+    for (name, out) in [("d_gate", &gradients.d_gate), ("d_value", &gradients.d_value), ("d_x", &gradients.d_x)] {
         out.expect_len(name, elements([rows, width]));
     }
-    for (name, out) in [("d_gate_bias", &d.gate_bias), ("d_value_bias", &d.value_bias)] {
+    for (name, out) in [("d_gate_bias", &gradients.d_gate_bias), ("d_value_bias", &gradients.d_value_bias)] {
         out.iter().for_each(|out| out.expect_len(name, width));
     }
     let inputs = [gate, gate_bias, value, value_bias, x, Input::matrix(d_y, width)];
-    let outputs = [d.gate, d.value, d.x].map(|out| Output::matrix(out, width));
-    rows::apply(Backward, [rows, width], inputs, outputs, [d.gate_bias, d.value_bias]);
+    let outputs = [gradients.d_gate, gradients.d_value, gradients.d_x].map(|out| Output::matrix(out, width));
+    rows::apply(Backward, [rows, width], inputs, outputs, [gradients.d_gate_bias, gradients.d_value_bias]);
 }
 
 /// s ⊙ value + (1 − s) ⊙ x with s = σ(gate).

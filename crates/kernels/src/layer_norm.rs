@@ -31,11 +31,11 @@ pub struct Inputs<'a> {
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of x `[rows, width]`.
-    pub x: Out<'a>,
+    pub d_x: Out<'a>,
     /// Of γ `[width]`.
-    pub gamma: Out<'a>,
+    pub d_gamma: Out<'a>,
     /// Of β `[width]`.
-    pub beta: Out<'a>,
+    pub d_beta: Out<'a>,
 }
 
 impl<'a> Inputs<'a> {
@@ -60,7 +60,7 @@ pub fn forward(rows: usize, width: usize, inputs: Inputs, beta: &[f32], y: Out) 
 ///
 /// # Panics
 /// When a length does not fit.
-pub fn backward(rows: usize, width: usize, inputs: Inputs, d_y: &[f32], d_residual: Option<&[f32]>, d: Gradients) {
+pub fn backward(rows: usize, width: usize, inputs: Inputs, d_y: &[f32], d_residual: Option<&[f32]>, gradients: Gradients) {
     let (norm, inputs) = inputs.check(rows, width);
-    norm::backward(norm, inputs, d_y, d_residual, d.x, d.gamma, Some(d.beta));
+    norm::backward(norm, inputs, d_y, d_residual, gradients.d_x, gradients.d_gamma, Some(gradients.d_beta));
 }

@@ -83,21 +83,21 @@ pub struct Upstream<'a, T = f32> {
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of the pre-activations.
-    pub preact: Out<'a>,
+    pub d_preact: Out<'a>,
     /// Of their bias, where wanted.
-    pub bias: Option<Out<'a>>,
+    pub d_bias: Option<Out<'a>>,
     /// Of the recurrent weight.
-    pub weight: Out<'a>,
+    pub d_weight: Out<'a>,
     /// Of the recurrent bias, where wanted.
-    pub recurrent_bias: Option<Out<'a>>,
+    pub d_recurrent_bias: Option<Out<'a>>,
     /// Of the carried h `[B, E]`.
-    pub h0: Out<'a>,
+    pub d_h0: Out<'a>,
     /// Of the carried c `[B, E]`.
-    pub c0: Out<'a>,
+    pub d_c0: Out<'a>,
     /// Of the h `[E]` that a reset restores.
-    pub init_h: Out<'a>,
+    pub d_init_h: Out<'a>,
     /// Of the c `[E]` that a reset restores.
-    pub init_c: Out<'a>,
+    pub d_init_c: Out<'a>,
 }
 
 /// States of every step `h`, `c` `[B, T, E]`, and the last ones `h_last`, `c_last` `[B, E]`. In padding `h` and `c` are 0 and the state
@@ -125,38 +125,38 @@ pub fn forward(shape: Shape, inputs: Inputs, h: Out, c: Out, h_last: Out, c_last
 ///
 /// # Panics
 /// When a length does not fit `shape`.
-pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, d: Gradients) {
+pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, gradients: Gradients) {
     let e = shape.width;
     expect_len("h", upstream.h, shape.elements());
     expect_len("c", upstream.c, shape.elements());
     upstream.d_h.inspect(|d| expect_len("d_h", d, shape.elements()));
     upstream.d_h_last.inspect(|d| expect_len("d_h_last", d, shape.states()));
     upstream.d_c_last.inspect(|d| expect_len("d_c_last", d, shape.states()));
-    d.preact.expect_len("d_preact", 4 * shape.elements());
-    d.weight.expect_len("d_weight", elements([4, e, e]));
-    d.h0.expect_len("d_h0", shape.states());
-    d.c0.expect_len("d_c0", shape.states());
-    d.init_h.expect_len("d_init_h", e);
-    d.init_c.expect_len("d_init_c", e);
+    gradients.d_preact.expect_len("d_preact", 4 * shape.elements());
+    gradients.d_weight.expect_len("d_weight", elements([4, e, e]));
+    gradients.d_h0.expect_len("d_h0", shape.states());
+    gradients.d_c0.expect_len("d_c0", shape.states());
+    gradients.d_init_h.expect_len("d_init_h", e);
+    gradients.d_init_c.expect_len("d_init_c", e);
     let cell = Cell::new(shape, inputs);
     // Sums of a task: weight, then bias, initial h and initial c.
     let per_task = 4 * e * e + 6 * e;
-    let [d_preact, d_h0, d_c0] = [d.preact, d.h0, d.c0].map(SharedOut::new);
+    let [d_preact, d_h0, d_c0] = [gradients.d_preact, gradients.d_h0, gradients.d_c0].map(SharedOut::new);
     let partials = for_each_task(shape, inputs.start.h.segments, per_task, |rows, partial| {
         // SAFETY: tasks have rows of their own.
         let outputs = unsafe { [rows.own(&d_preact, rows.seq_len * 4 * e), rows.own(&d_h0, e), rows.own(&d_c0, e)] };
         cell.backward(rows, upstream, outputs, partial);
     });
     let sums = 4 * e * e;
-    combine(&partials, per_task, 0, d.weight);
-    for (name, bias) in [("d_bias", d.bias), ("d_recurrent_bias", d.recurrent_bias)] {
+    combine(&partials, per_task, 0, gradients.d_weight);
+    for (name, bias) in [("d_bias", gradients.d_bias), ("d_recurrent_bias", gradients.d_recurrent_bias)] {
         if let Some(bias) = bias {
             bias.expect_len(name, elements([4, e]));
             combine(&partials, per_task, sums, bias);
         }
     }
-    combine(&partials, per_task, sums + 4 * e, d.init_h);
-    combine(&partials, per_task, sums + 5 * e, d.init_c);
+    combine(&partials, per_task, sums + 4 * e, gradients.d_init_h);
+    combine(&partials, per_task, sums + 5 * e, gradients.d_init_c);
 }
 
 /// The arguments both directions share, prepared.

@@ -89,11 +89,11 @@ pub struct Upstream<'a, T = f32> {
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of q, k and v.
-    pub qkv: [Out<'a>; 3],
+    pub d_qkv: [Out<'a>; 3],
     /// Of the gates.
-    pub gates: Out<'a>,
+    pub d_gates: Out<'a>,
     /// Of the carried C and n, whether or not the start has them.
-    pub start: [Out<'a>; 2],
+    pub d_start: [Out<'a>; 2],
 }
 
 /// Outputs of every step `h` `[B, T, D]`, 0 in padding, and C `[B, NH, e, e]`, n `[B, NH, e]` and m `[B, NH]` after the last.
@@ -120,19 +120,21 @@ pub fn forward(shape: Shape, inputs: Inputs, h: Out, last: [Out; 3]) {
 ///
 /// # Panics
 /// When a length does not fit `shape`, or the heads do not divide its width.
-pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, d: Gradients) {
+pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, gradients: Gradients) {
     let heads = inputs.heads;
     let problem = Problem::new(shape, inputs);
     let e = problem.width;
     expect_len("h", upstream.h, shape.elements());
     upstream.d_h.inspect(|d| expect_len("d_h", d, shape.elements()));
-    d.qkv.iter().for_each(|d| d.expect_len("a gradient of q, k, v", shape.elements()));
-    d.gates.expect_len("d_gates", inputs.gates.len());
-    for (d_last, d_start, per_head) in [(upstream.d_last[0], &d.start[0], e * e), (upstream.d_last[1], &d.start[1], e)] {
+    gradients.d_qkv.iter().for_each(|d| d.expect_len("a gradient of q, k, v", shape.elements()));
+    gradients.d_gates.expect_len("d_gates", inputs.gates.len());
+    for (d_last, d_start, per_head) in [(upstream.d_last[0], &gradients.d_start[0], e * e), (upstream.d_last[1], &gradients.d_start[1], e)]
+    {
         d_last.inspect(|d| expect_len("d_last", d, elements([shape.batch, heads, per_head])));
         d_start.expect_len("d_start", elements([shape.batch, heads, per_head]));
     }
-    let (d_qkv, d_gates, d_start) = (d.qkv.map(SharedOut::new), SharedOut::new(d.gates), d.start.map(SharedOut::new));
+    let (d_qkv, d_gates, d_start) =
+        (gradients.d_qkv.map(SharedOut::new), SharedOut::new(gradients.d_gates), gradients.d_start.map(SharedOut::new));
     problem.for_each_head(backward::Backward::new, |worker, head| {
         // SAFETY: every head of every row has outputs of its own.
         let d_start = unsafe { [head.memory(&d_start[0], e * e), head.memory(&d_start[1], e)] };

@@ -94,31 +94,31 @@ pub struct Upstream<'a> {
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of the scores.
-    pub scores: Out<'a>,
+    pub d_scores: Out<'a>,
     /// Of the values.
-    pub values: Out<'a>,
+    pub d_values: Out<'a>,
     /// Of the carried mean, whether or not there is one.
-    pub mean: Out<'a>,
+    pub d_mean: Out<'a>,
     /// Of the carried log-weight, whether or not there is one.
-    pub log_weight: Out<'a>,
+    pub d_log_weight: Out<'a>,
 }
 
 /// Gradients of everything.
 ///
 /// # Panics
 /// When a length does not fit `shape`, or the heads do not divide its width.
-pub fn backward(shape: Shape, inputs: Inputs, start: Start, upstream: Upstream, d: Gradients) {
+pub fn backward(shape: Shape, inputs: Inputs, start: Start, upstream: Upstream, gradients: Gradients) {
     let problem = Problem::new(shape, inputs, start);
     expect_len("y", upstream.y, shape.elements());
     expect_len("shares", upstream.shares, inputs.scores.len());
     upstream.d_y.inspect(|d| expect_len("d_y", d, shape.elements()));
     upstream.d_mean_last.inspect(|d| expect_len("d_mean_last", d, shape.states()));
     upstream.d_log_weight_last.inspect(|d| expect_len("d_log_weight_last", d, elements([shape.batch, inputs.heads])));
-    d.scores.expect_len("d_scores", inputs.scores.len());
-    d.values.expect_len("d_values", shape.elements());
-    d.mean.expect_len("d_mean", shape.states());
-    d.log_weight.expect_len("d_log_weight", elements([shape.batch, inputs.heads]));
-    let outputs = [d.scores, d.values, d.mean, d.log_weight].map(SharedOut::new);
+    gradients.d_scores.expect_len("d_scores", inputs.scores.len());
+    gradients.d_values.expect_len("d_values", shape.elements());
+    gradients.d_mean.expect_len("d_mean", shape.states());
+    gradients.d_log_weight.expect_len("d_log_weight", elements([shape.batch, inputs.heads]));
+    let outputs = [gradients.d_scores, gradients.d_values, gradients.d_mean, gradients.d_log_weight].map(SharedOut::new);
     problem.for_each_task(|b, head| {
         problem.level.run(Backward { problem: &problem, b, head, upstream, outputs });
     });

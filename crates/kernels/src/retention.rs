@@ -143,13 +143,13 @@ pub struct Inputs<'a, T = f32> {
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of the queries.
-    pub queries: Out<'a>,
+    pub d_queries: Out<'a>,
     /// Of the keys.
-    pub keys: Out<'a>,
+    pub d_keys: Out<'a>,
     /// Of the values.
-    pub values: Out<'a>,
+    pub d_values: Out<'a>,
     /// Of the carried state, whether or not there is one.
-    pub state: Out<'a>,
+    pub d_state: Out<'a>,
 }
 
 /// Outputs `y` `[B, T, H·V]`, 0 at padding, and the last state, as [`Start::state`].
@@ -191,20 +191,20 @@ pub fn forward(sizes: Sizes, form: Form, inputs: Inputs, y: Out, state_last: Out
 ///
 /// # Panics
 /// When a length does not fit `sizes`, or K is odd where pairs are turned.
-pub fn backward(sizes: Sizes, form: Form, inputs: Inputs, d_y: Option<&[f32]>, d_state_last: Option<&[f32]>, d: Gradients) {
+pub fn backward(sizes: Sizes, form: Form, inputs: Inputs, d_y: Option<&[f32]>, d_state_last: Option<&[f32]>, gradients: Gradients) {
     let start = inputs.start;
     let problem = Problem::new(sizes, form, inputs);
     d_y.inspect(|d| expect_len("d_y", d, sizes.values()));
     d_state_last.inspect(|d| expect_len("d_state_last", d, sizes.states(&form)));
-    d.queries.expect_len("d_queries", sizes.keys());
-    d.keys.expect_len("d_keys", sizes.keys());
-    d.values.expect_len("d_values", sizes.values());
-    d.state.expect_len("d_state", sizes.states(&form));
-    if d.queries.is_empty() && d.values.is_empty() && d.state.is_empty() {
+    gradients.d_queries.expect_len("d_queries", sizes.keys());
+    gradients.d_keys.expect_len("d_keys", sizes.keys());
+    gradients.d_values.expect_len("d_values", sizes.values());
+    gradients.d_state.expect_len("d_state", sizes.states(&form));
+    if gradients.d_queries.is_empty() && gradients.d_values.is_empty() && gradients.d_state.is_empty() {
         return;
     }
-    let outputs = [d.queries, d.keys, d.values].map(SharedOut::new);
-    let d_state = SharedOut::new(d.state);
+    let outputs = [gradients.d_queries, gradients.d_keys, gradients.d_values].map(SharedOut::new);
+    let d_state = SharedOut::new(gradients.d_state);
     grid::for_each(sizes.batch * sizes.heads, |task| {
         let mut head = Head::new(&problem, task);
         let chunks: Vec<Chunk> = chunks(sizes.seq_len, start.segments, head.b, head.first_position).collect();

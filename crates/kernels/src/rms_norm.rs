@@ -32,9 +32,9 @@ pub struct Inputs<'a> {
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of x.
-    pub x: Out<'a>,
+    pub d_x: Out<'a>,
     /// Of γ.
-    pub gamma: Out<'a>,
+    pub d_gamma: Out<'a>,
 }
 
 impl<'a> Inputs<'a> {
@@ -57,8 +57,8 @@ pub fn forward(rows: usize, width: usize, inputs: Inputs, y: Out) {
 ///
 /// # Panics
 /// When a length does not fit.
-pub fn backward(rows: usize, width: usize, inputs: Inputs, d_y: &[f32], d_residual: Option<&[f32]>, d: Gradients) {
-    norm::backward(RootMeanSquare, inputs.check(rows, width), d_y, d_residual, d.x, d.gamma, None);
+pub fn backward(rows: usize, width: usize, inputs: Inputs, d_y: &[f32], d_residual: Option<&[f32]>, gradients: Gradients) {
+    norm::backward(RootMeanSquare, inputs.check(rows, width), d_y, d_residual, gradients.d_x, gradients.d_gamma, None);
 }
 
 #[derive(Clone, Copy)]

@@ -113,46 +113,46 @@ pub struct Upstream<'a> {
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of the receptance.
-    pub receptance: Out<'a>,
+    pub d_receptance: Out<'a>,
     /// Of the key.
-    pub key: Out<'a>,
+    pub d_key: Out<'a>,
     /// Of the value.
-    pub value: Out<'a>,
+    pub d_value: Out<'a>,
     /// Of the decay, of which w = −e^decay.
-    pub decay: Out<'a>,
+    pub d_decay: Out<'a>,
     /// Of the bonus.
-    pub bonus: Out<'a>,
+    pub d_bonus: Out<'a>,
     /// Of the carried mean and log-weight, whether or not there are any.
-    pub memory: [Out<'a>; 2],
+    pub d_memory: [Out<'a>; 2],
 }
 
 /// Gradients of everything.
 ///
 /// # Panics
 /// When a length does not fit `shape`.
-pub fn backward(shape: Shape, inputs: Inputs, start: Start, upstream: Upstream, d: Gradients) {
+pub fn backward(shape: Shape, inputs: Inputs, start: Start, upstream: Upstream, gradients: Gradients) {
     expect_len("kept", upstream.kept, kept_len(shape));
     upstream.d_y.inspect(|d| expect_len("d_y", d, shape.elements()));
     upstream.d_last.iter().flatten().for_each(|d| expect_len("d_last", d, shape.states()));
-    for (name, d) in [("d_receptance", &d.receptance), ("d_key", &d.key), ("d_value", &d.value)] {
+    for (name, d) in [("d_receptance", &gradients.d_receptance), ("d_key", &gradients.d_key), ("d_value", &gradients.d_value)] {
         d.expect_len(name, shape.elements());
     }
-    d.memory.iter().for_each(|d| d.expect_len("d_memory", shape.states()));
+    gradients.d_memory.iter().for_each(|d| d.expect_len("d_memory", shape.states()));
     let e = shape.width;
-    for (name, d) in [("d_decay", &d.decay), ("d_bonus", &d.bonus)] {
+    for (name, d) in [("d_decay", &gradients.d_decay), ("d_bonus", &gradients.d_bonus)] {
         d.expect_len(name, e);
     }
     let problem = Problem::new(shape, inputs, start);
     // For each row the sums of decay, then of bonus.
     let mut partials = vec![0.0; shape.batch * 2 * e];
     let sums = SharedOut::new(&mut partials);
-    let d_inputs = [d.receptance, d.key, d.value].map(SharedOut::new);
-    let d_memory = d.memory.map(SharedOut::new);
+    let d_inputs = [gradients.d_receptance, gradients.d_key, gradients.d_value].map(SharedOut::new);
+    let d_memory = gradients.d_memory.map(SharedOut::new);
     problem.for_each_task(|task| {
         problem.level.run(Backward { problem: &problem, task, upstream, d_inputs, d_memory, sums });
     });
-    combine(&partials, 2 * e, 0, d.decay);
-    combine(&partials, 2 * e, e, d.bonus);
+    combine(&partials, 2 * e, 0, gradients.d_decay);
+    combine(&partials, 2 * e, e, gradients.d_bonus);
 }
 
 struct Problem<'a> {

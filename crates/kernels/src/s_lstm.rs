@@ -102,13 +102,13 @@ pub struct Upstream<'a, T = f32> {
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of the pre-activations.
-    pub preact: Out<'a>,
+    pub d_preact: Out<'a>,
     /// Of the recurrent weight.
-    pub weight: Out<'a>,
+    pub d_weight: Out<'a>,
     /// Of the bias, where wanted.
-    pub bias: Option<Out<'a>>,
+    pub d_bias: Option<Out<'a>>,
     /// Of the carried h, c and n, whether or not the start has them.
-    pub start: [Out<'a>; 3],
+    pub d_start: [Out<'a>; 3],
 }
 
 /// States of every step `[B, T, E]` and the last ones `[B, E]`, in the order h, c, n, m. In padding the states are 0 and what is carried
@@ -135,18 +135,18 @@ pub fn forward(shape: Shape, inputs: Inputs, states: [Out; 4], last: [Out; 4]) {
 ///
 /// # Panics
 /// When a length does not fit `shape`, or the heads do not divide its width.
-pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, d: Gradients) {
+pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, gradients: Gradients) {
     let (e, weight) = (shape.width, inputs.weight);
     upstream.states.iter().for_each(|state| expect_len("a state", state, shape.elements()));
     upstream.d_h.inspect(|d| expect_len("d_h", d, shape.elements()));
     upstream.d_last.iter().flatten().for_each(|d| expect_len("d_last", d, shape.states()));
-    d.preact.expect_len("d_preact", 4 * shape.elements());
-    d.weight.expect_len("d_weight", weight.len());
-    d.start.iter().for_each(|d| d.expect_len("d_start", shape.states()));
+    gradients.d_preact.expect_len("d_preact", 4 * shape.elements());
+    gradients.d_weight.expect_len("d_weight", weight.len());
+    gradients.d_start.iter().for_each(|d| d.expect_len("d_start", shape.states()));
     let cell = Cell::new(shape, inputs);
     // Sums of a task: weight, then bias.
     let per_task = weight.len() + 4 * e;
-    let (d_preact, d_start) = (SharedOut::new(d.preact), d.start.map(SharedOut::new));
+    let (d_preact, d_start) = (SharedOut::new(gradients.d_preact), gradients.d_start.map(SharedOut::new));
     let partials = for_each_task(shape, inputs.start.segments, per_task, |rows, partial| {
         // SAFETY: tasks have rows of their own.
         let (d_preact, d_start) = unsafe {
@@ -155,8 +155,8 @@ pub fn backward(shape: Shape, inputs: Inputs, upstream: Upstream, d: Gradients) 
         };
         cell.backward(rows, upstream, d_preact, d_start, partial);
     });
-    combine(&partials, per_task, 0, d.weight);
-    if let Some(d_bias) = d.bias {
+    combine(&partials, per_task, 0, gradients.d_weight);
+    if let Some(d_bias) = gradients.d_bias {
         d_bias.expect_len("d_bias", elements([4, e]));
         combine(&partials, per_task, weight.len(), d_bias);
     }

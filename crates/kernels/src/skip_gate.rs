@@ -25,13 +25,13 @@ pub struct Inputs<'a> {
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of y.
-    pub y: Out<'a>,
+    pub d_y: Out<'a>,
     /// Of c.
-    pub c: Out<'a>,
+    pub d_c: Out<'a>,
     /// Of the skip.
-    pub skip: Out<'a>,
+    pub d_skip: Out<'a>,
     /// Of z.
-    pub z: Out<'a>,
+    pub d_z: Out<'a>,
 }
 
 impl<'a> Inputs<'a> {
@@ -60,15 +60,15 @@ pub fn forward(rows: usize, inputs: Inputs, out: Out) {
 ///
 /// # Panics
 /// When a length does not fit.
-pub fn backward(rows: usize, inputs: Inputs, d_out: &[f32], d: Gradients) {
+pub fn backward(rows: usize, inputs: Inputs, d_out: &[f32], gradients: Gradients) {
     let (width, [y, c, z, skip]) = (inputs.skip.len(), inputs.check(rows));
     expect_len("d_out", d_out, elements([rows, width]));
-    for (name, out) in [("d_y", &d.y), ("d_c", &d.c), ("d_z", &d.z)] {
+    for (name, out) in [("d_y", &gradients.d_y), ("d_c", &gradients.d_c), ("d_z", &gradients.d_z)] {
         out.expect_len(name, elements([rows, width]));
     }
-    d.skip.expect_len("d_skip", width);
-    let outputs = [d.y, d.c, d.z].map(|out| Output::matrix(out, width));
-    rows::apply(Backward, [rows, width], [y, c, z, skip, Input::matrix(d_out, width)], outputs, [Some(d.skip)]);
+    gradients.d_skip.expect_len("d_skip", width);
+    let outputs = [gradients.d_y, gradients.d_c, gradients.d_z].map(|out| Output::matrix(out, width));
+    rows::apply(Backward, [rows, width], [y, c, z, skip, Input::matrix(d_out, width)], outputs, [Some(gradients.d_skip)]);
 }
 
 #[derive(Clone, Copy)]

@@ -30,7 +30,7 @@ pub fn forward(rows: usize, width: usize, x: &[f32], y: Out) {
 /// # Panics
 /// When a length does not fit.
 pub fn backward(rows: usize, width: usize, x: &[f32], d_y: &[f32], d_x: Out) {
-    gate_backward(Silu, rows, width, inputs(x), d_y, Gradients { x: d_x, bias: None, scale: None });
+    gate_backward(Silu, rows, width, inputs(x), d_y, Gradients { d_x, d_bias: None, d_scale: None });
 }
 
 fn inputs(x: &[f32]) -> Inputs<'_> {

@@ -53,9 +53,9 @@ impl Case {
     fn backward(&self) -> [Vec<f32>; 4] {
         let window = self.shape.batch * (self.kernel_size - 1) * self.shape.width;
         let (d_y, d_window_last, d_residual) = (self.d_y.as_deref(), self.d_window_last.as_deref(), self.d_residual.as_deref());
-        outputs([self.shape.elements(), self.weight.len(), self.shape.width, window], |[x, weight, bias, window]| {
+        outputs([self.shape.elements(), self.weight.len(), self.shape.width, window], |[d_x, d_weight, d_bias, d_window]| {
             let upstream = Upstream { d_y, d_window_last, d_residual };
-            conv::backward(self.shape, self.kernel_size, self.inputs(), upstream, Gradients { x, weight, bias, window })
+            conv::backward(self.shape, self.kernel_size, self.inputs(), upstream, Gradients { d_x, d_weight, d_bias, d_window })
         })
     }
 

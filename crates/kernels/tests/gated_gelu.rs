@@ -33,7 +33,7 @@ fn kernel_matches_reference() {
                 let [y] = outputs([rows * width], |[y]| gated_gelu::forward(rows, width, inputs, y));
                 assert_close(&format!("{level} {rows}x{width} y"), &y, &expected, OUTPUT);
                 let [dx, db, ds] = outputs([rows * 2 * width, 2 * width, width], |[dx, db, ds]| {
-                    gated_gelu::backward(rows, width, inputs, &d_y, Gradients { x: dx, bias: Some(db), scale: Some(ds) })
+                    gated_gelu::backward(rows, width, inputs, &d_y, Gradients { d_x: dx, d_bias: Some(db), d_scale: Some(ds) })
                 });
                 assert_close(&format!("{level} {rows}x{width} d_x"), &dx, &d_x, GRADIENT);
                 assert_sums_close(&format!("{level} {rows}x{width} d_bias"), &db, &d_bias, rows);
@@ -51,7 +51,7 @@ fn threads_change_nothing() {
     assert_threads_change_nothing(|| {
         outputs([rows * 2 * width, 2 * width, width], |[dx, db, ds]| {
             let inputs = Inputs { halves: Halves::ValueGate, x: &x, bias: Some(&w), scale: Some(&w[..width]) };
-            gated_gelu::backward(rows, width, inputs, &d_y, Gradients { x: dx, bias: Some(db), scale: Some(ds) })
+            gated_gelu::backward(rows, width, inputs, &d_y, Gradients { d_x: dx, d_bias: Some(db), d_scale: Some(ds) })
         })
     });
 }
@@ -67,7 +67,7 @@ fn a_gate_in_front_without_scale_is_the_same_with_halves_exchanged() {
             outputs([rows * width, rows * 2 * width], |[y, d_x]| {
                 let inputs = Inputs { halves, x, bias: None, scale };
                 gated_gelu::forward(rows, width, inputs, y);
-                gated_gelu::backward(rows, width, inputs, &d_y, Gradients { x: d_x, bias: None, scale: None });
+                gated_gelu::backward(rows, width, inputs, &d_y, Gradients { d_x, d_bias: None, d_scale: None });
             })
         };
         let [y, d_x] = run(Halves::GateValue, &x, None);

@@ -3,12 +3,14 @@
 mod common;
 mod stepwise;
 
-use common::{Random, all_bits, assert_gradient, differences, outputs, wide};
+use common::{Random, assert_gradient, differences, outputs, wide};
 use minrnn_kernels::gru::{self, Gradients, Inputs, Upstream};
 use minrnn_kernels::reference::gru as reference;
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::{GruForm, Shape, Start};
-use stepwise::{GRADIENT, KINDS, STATE, assert_vanished, close, codes, cut, join, segments, shapes, sum};
+use stepwise::{
+    GRADIENT, KINDS, STATE, assert_threads_change_the_order_of_sums_alone, assert_vanished, close, codes, cut, join, segments, shapes, sum,
+};
 
 const FORMS: [GruForm; 2] = [GruForm::Paper, GruForm::Torch];
 const GRADIENTS: [&str; 6] = ["d_preact", "d_bias", "d_weight", "d_recurrent_bias", "d_h0", "d_init"];
@@ -78,9 +80,9 @@ impl Case {
         let (shape, e) = (self.shape, self.shape.width);
         let upstream = Upstream { h, d_h: self.d_h.as_deref(), d_h_last: self.d_h_last.as_deref() };
         let lengths = [3 * shape.elements(), 3 * e, 3 * e * e, 3 * e, shape.states(), e];
-        outputs(lengths, |[preact, bias, weight, recurrent_bias, h0, init]| {
-            let (bias, recurrent_bias) = (Some(bias), Some(recurrent_bias));
-            gru::backward(shape, self.inputs(), upstream, Gradients { preact, bias, weight, recurrent_bias, h0, init });
+        outputs(lengths, |[d_preact, d_bias, d_weight, d_recurrent_bias, d_h0, d_init]| {
+            let (d_bias, d_recurrent_bias) = (Some(d_bias), Some(d_recurrent_bias));
+            gru::backward(shape, self.inputs(), upstream, Gradients { d_preact, d_bias, d_weight, d_recurrent_bias, d_h0, d_init });
         })
     }
 
@@ -223,25 +225,11 @@ fn garbage_in_padding_reaches_nothing() {
 #[test]
 fn threads_change_nothing_but_the_order_of_sums() {
     let case = Case::full(Shape { batch: 5, seq_len: 40, width: 16 }, GruForm::Torch, 3, &mut Random(8));
-    let run = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| {
-            let out = case.forward();
-            let d = case.backward(&out[0]);
-            (out, d)
-        })
-    };
-    let (out, d) = run(1);
-    for threads in [2, 3, 8] {
-        let again = run(threads);
-        let twice = run(threads);
-        let bits = [&again, &twice].map(|(out, d)| (all_bits(out), all_bits(d)));
-        assert_eq!(bits[0], bits[1], "the same bits on {threads} threads");
-        close("h", &again.0[0], &wide(&out[0]), STATE);
-        for (i, name) in GRADIENTS.iter().enumerate() {
-            close(name, &again.1[i], &wide(&d[i]), GRADIENT);
-        }
-    }
+    assert_threads_change_the_order_of_sums_alone(GRADIENTS, || {
+        let out = case.forward();
+        let d = case.backward(&out[0]);
+        (out, d)
+    });
 }
 
 #[test]

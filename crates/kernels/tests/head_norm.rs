@@ -34,7 +34,7 @@ fn kernel_matches_reference() {
                 // Two channels that nearly agree are normalised by their small difference.
                 assert_close(&name("y"), &y, &expected, 1e-4);
                 let [dx, dw] = outputs([rows * width, width], |[dx, dw]| {
-                    head_norm::backward(rows, heads, Inputs { x: &x, weight: &weight, eps: EPS }, &d_y, Gradients { x: dx, weight: dw })
+                    head_norm::backward(rows, heads, Inputs { x: &x, weight: &weight, eps: EPS }, &d_y, Gradients { d_x: dx, d_weight: dw })
                 });
                 assert_close(&name("d_x"), &dx, &d_x, 1e-3);
                 assert_sums_close(&name("d_weight"), &dw, &d_weight, rows);
@@ -59,8 +59,8 @@ fn a_head_whose_squares_overflow_is_nan_and_never_a_silent_zero() {
             assert_nan_in(&name("y"), large.clone(), 3 * width, |y| head_norm::forward(3, 2, inputs, y));
             let backward = |d: Gradients| head_norm::backward(3, 2, inputs, &d_y, d);
             let [mut d_x, mut d_weight] = [vec![0.0; 3 * width], vec![0.0; width]];
-            assert_nan_in(&name("d_x"), large.clone(), 3 * width, |x| backward(Gradients { x, weight: Out::new(&mut d_weight) }));
-            assert_nan_in(&name("d_weight"), head..width, width, |weight| backward(Gradients { x: Out::new(&mut d_x), weight }));
+            assert_nan_in(&name("d_x"), large.clone(), 3 * width, |d_x| backward(Gradients { d_x, d_weight: Out::new(&mut d_weight) }));
+            assert_nan_in(&name("d_weight"), head..width, width, |d_weight| backward(Gradients { d_x: Out::new(&mut d_x), d_weight }));
         });
         let only_that = |numbers: &[f32]| numbers.iter().enumerate().all(|(i, x)| x.is_nan() == large.contains(&i));
         assert!(only_that(&reference::head_norm::forward(3, 2, &x, &weight, EPS)), "the reference at {head}");
@@ -75,7 +75,7 @@ fn threads_change_nothing() {
     let (x, d_y, w) = (random.normal(rows * width), random.normal(rows * width), random.normal(width));
     assert_threads_change_nothing(|| {
         outputs([rows * width, width], |[dx, dw]| {
-            head_norm::backward(rows, 4, Inputs { x: &x, weight: &w, eps: EPS }, &d_y, Gradients { x: dx, weight: dw })
+            head_norm::backward(rows, 4, Inputs { x: &x, weight: &w, eps: EPS }, &d_y, Gradients { d_x: dx, d_weight: dw })
         })
     });
 }

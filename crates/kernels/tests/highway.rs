@@ -28,8 +28,14 @@ fn kernels_match_the_reference_on_every_level() {
             let [y] = outputs([n], |[y]| highway::forward(rows, width, inputs, y));
             assert_close(&what("y"), &y, &expected, OUTPUT);
             let w = if biased { width } else { 0 };
-            let found = outputs([n, n, n, w, w], |[gate, value, x, gate_bias, value_bias]| {
-                let d = Gradients { gate, value, x, gate_bias: biased.then_some(gate_bias), value_bias: biased.then_some(value_bias) };
+            let found = outputs([n, n, n, w, w], |[d_gate, d_value, d_x, d_gate_bias, d_value_bias]| {
+                let d = Gradients {
+                    d_gate,
+                    d_value,
+                    d_x,
+                    d_gate_bias: biased.then_some(d_gate_bias),
+                    d_value_bias: biased.then_some(d_value_bias),
+                };
                 highway::backward(rows, width, inputs, &d_y, d);
             });
             assert_close(&what("d_gate"), &found[0], &d_gate, GRADIENT);

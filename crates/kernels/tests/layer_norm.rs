@@ -38,7 +38,7 @@ fn kernel_matches_reference() {
                     Inputs { x: &x, gamma: &gamma, eps: EPS },
                     &d_y,
                     None,
-                    Gradients { x: dx, gamma: dg, beta: db },
+                    Gradients { d_x: dx, d_gamma: dg, d_beta: db },
                 )
             });
             assert_close(&format!("{level} {rows}x{width} d_x"), &dx, &d_x, GRADIENT);
@@ -51,7 +51,7 @@ fn kernel_matches_reference() {
                     Inputs { x: &x, gamma: &gamma, eps: EPS },
                     &d_y,
                     Some(&x),
-                    Gradients { x: dx, gamma: dg, beta: db },
+                    Gradients { d_x: dx, d_gamma: dg, d_beta: db },
                 )
             });
             assert!(both.iter().zip(dx.iter().zip(&x)).all(|(&both, (d, x))| both == d + x), "{level} {rows}x{width} with a residual");
@@ -71,7 +71,7 @@ fn a_constant_row_gives_beta_and_no_gradient() {
                 Inputs { x: &x, gamma: &gamma, eps: EPS },
                 &[1.0; 70],
                 None,
-                Gradients { x: dx, gamma: dg, beta: db },
+                Gradients { d_x: dx, d_gamma: dg, d_beta: db },
             );
         });
         assert!(y.iter().all(|&y| y == 0.5) && db.iter().all(|&d| d == 1.0) && dg.iter().all(|&d| d == 0.0));
@@ -94,11 +94,11 @@ fn a_row_whose_squares_overflow_is_nan_and_never_a_silent_zero() {
             assert_nan_in(&name("y"), second.clone(), 3 * width, |y| layer_norm::forward(3, width, inputs, &beta, y));
             let backward = |d: Gradients| layer_norm::backward(3, width, inputs, &d_y, None, d);
             let [mut d_x, mut d_gamma, mut d_beta] = [3 * width, width, width].map(|n| vec![0.0; n]);
-            assert_nan_in(&name("d_x"), second.clone(), 3 * width, |x| {
-                backward(Gradients { x, gamma: Out::new(&mut d_gamma), beta: Out::new(&mut d_beta) });
+            assert_nan_in(&name("d_x"), second.clone(), 3 * width, |d_x| {
+                backward(Gradients { d_x, d_gamma: Out::new(&mut d_gamma), d_beta: Out::new(&mut d_beta) });
             });
-            assert_nan_in(&name("d_gamma"), 0..width, width, |gamma| {
-                backward(Gradients { x: Out::new(&mut d_x), gamma, beta: Out::new(&mut d_beta) });
+            assert_nan_in(&name("d_gamma"), 0..width, width, |d_gamma| {
+                backward(Gradients { d_x: Out::new(&mut d_x), d_gamma, d_beta: Out::new(&mut d_beta) });
             });
             assert!(d_beta.iter().all(|d| d.is_finite()), "{level} {width} d_beta");
         });
@@ -118,7 +118,7 @@ fn threads_change_nothing() {
     assert_threads_change_nothing(|| {
         outputs([rows * width, width, width], |[dx, dg, db]| {
             let inputs = Inputs { x: &x[..rows * width], gamma: &w[..width], eps: EPS };
-            layer_norm::backward(rows, width, inputs, &d_y, None, Gradients { x: dx, gamma: dg, beta: db })
+            layer_norm::backward(rows, width, inputs, &d_y, None, Gradients { d_x: dx, d_gamma: dg, d_beta: db })
         })
     });
 }

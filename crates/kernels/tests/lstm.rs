@@ -3,12 +3,14 @@
 mod common;
 mod stepwise;
 
-use common::{Random, all_bits, assert_gradient, differences, outputs, wide};
+use common::{Random, assert_gradient, differences, outputs, wide};
 use minrnn_kernels::lstm::{self, Gradients, Inputs, Upstream};
 use minrnn_kernels::reference::lstm as reference;
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::{Shape, Start};
-use stepwise::{GRADIENT, KINDS, STATE, assert_vanished, close, codes, cut, join, segments, shapes, sum};
+use stepwise::{
+    GRADIENT, KINDS, STATE, assert_threads_change_the_order_of_sums_alone, assert_vanished, close, codes, cut, join, segments, shapes, sum,
+};
 
 const STATES: [&str; 4] = ["h", "c", "h_last", "c_last"];
 const GRADIENTS: [&str; 8] = ["d_preact", "d_bias", "d_weight", "d_recurrent_bias", "d_h0", "d_c0", "d_init_h", "d_init_c"];
@@ -87,9 +89,9 @@ impl Case {
         let (d_h, d_h_last, d_c_last) = (self.d_h.as_deref(), self.d_h_last.as_deref(), self.d_c_last.as_deref());
         let upstream = Upstream { h, c, d_h, d_h_last, d_c_last };
         let lengths = [4 * shape.elements(), 4 * e, 4 * e * e, 4 * e, states, states, e, e];
-        outputs(lengths, |[preact, bias, weight, recurrent_bias, h0, c0, init_h, init_c]| {
-            let (bias, recurrent_bias) = (Some(bias), Some(recurrent_bias));
-            let d = Gradients { preact, bias, weight, recurrent_bias, h0, c0, init_h, init_c };
+        outputs(lengths, |[d_preact, d_bias, d_weight, d_recurrent_bias, d_h0, d_c0, d_init_h, d_init_c]| {
+            let (d_bias, d_recurrent_bias) = (Some(d_bias), Some(d_recurrent_bias));
+            let d = Gradients { d_preact, d_bias, d_weight, d_recurrent_bias, d_h0, d_c0, d_init_h, d_init_c };
             lstm::backward(shape, self.inputs(), upstream, d);
         })
     }
@@ -231,25 +233,11 @@ fn garbage_in_padding_reaches_nothing() {
 #[test]
 fn threads_change_nothing_but_the_order_of_sums() {
     let case = Case::full(Shape { batch: 5, seq_len: 40, width: 16 }, 3, &mut Random(8));
-    let run = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| {
-            let out = case.forward();
-            let d = case.backward(&out[0], &out[1]);
-            (out, d)
-        })
-    };
-    let (out, d) = run(1);
-    for threads in [2, 3, 8] {
-        let again = run(threads);
-        let twice = run(threads);
-        let bits = [&again, &twice].map(|(out, d)| (all_bits(out), all_bits(d)));
-        assert_eq!(bits[0], bits[1], "the same bits on {threads} threads");
-        close("h", &again.0[0], &wide(&out[0]), STATE);
-        for (i, name) in GRADIENTS.iter().enumerate() {
-            close(name, &again.1[i], &wide(&d[i]), GRADIENT);
-        }
-    }
+    assert_threads_change_the_order_of_sums_alone(GRADIENTS, || {
+        let out = case.forward();
+        let d = case.backward(&out[0], &out[1]);
+        (out, d)
+    });
 }
 
 #[test]

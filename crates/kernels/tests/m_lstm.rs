@@ -74,9 +74,9 @@ impl Case {
 
     fn backward(&self, h: &[f32]) -> [Vec<f32>; 6] {
         let (e, all, elements) = (self.shape.width / self.heads, self.shape.batch * self.heads, self.shape.elements());
-        outputs([elements, elements, elements, self.gates.len(), all * e * e, all * e], |[q, k, v, gates, c0, n0]| {
+        outputs([elements, elements, elements, self.gates.len(), all * e * e, all * e], |[d_q, d_k, d_v, d_gates, d_c0, d_n0]| {
             let upstream = Upstream { h, d_h: self.d_h.as_deref(), d_last: self.d_last.each_ref().map(Option::as_deref) };
-            m_lstm::backward(self.shape, self.inputs(), upstream, Gradients { qkv: [q, k, v], gates, start: [c0, n0] });
+            m_lstm::backward(self.shape, self.inputs(), upstream, Gradients { d_qkv: [d_q, d_k, d_v], d_gates, d_start: [d_c0, d_n0] });
         })
     }
 

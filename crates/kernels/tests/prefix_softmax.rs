@@ -54,10 +54,11 @@ impl Case {
 
     fn backward(&self, [y, _, _, shares]: &[Vec<f32>; 4]) -> [Vec<f32>; 4] {
         let (inputs, start) = arguments(&self.inputs, self);
-        outputs(self.inputs.each_ref().map(Vec::len), |[scores, values, mean, log_weight]| {
+        outputs(self.inputs.each_ref().map(Vec::len), |[d_scores, d_values, d_mean, d_log_weight]| {
             let [d_mean_last, d_log_weight_last] = self.d_last.each_ref().map(|d| d.as_deref());
             let upstream = prefix_softmax::Upstream { y, shares, d_y: self.d_y.as_deref(), d_mean_last, d_log_weight_last };
-            prefix_softmax::backward(self.shape, inputs, start, upstream, prefix_softmax::Gradients { scores, values, mean, log_weight });
+            let d = prefix_softmax::Gradients { d_scores, d_values, d_mean, d_log_weight };
+            prefix_softmax::backward(self.shape, inputs, start, upstream, d);
         })
     }
 

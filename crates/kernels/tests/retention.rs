@@ -79,9 +79,9 @@ impl Case {
     }
 
     fn backward(&self) -> [Vec<f32>; 4] {
-        outputs(self.inputs.each_ref().map(Vec::len), |[queries, keys, values, state]| {
+        outputs(self.inputs.each_ref().map(Vec::len), |[d_queries, d_keys, d_values, d_state]| {
             let (d_y, d_last) = (self.d_y.as_deref(), self.d_last.as_deref());
-            let d = Gradients { queries, keys, values, state };
+            let d = Gradients { d_queries, d_keys, d_values, d_state };
             retention::backward(self.sizes, self.form(), self.arguments(&self.inputs), d_y, d_last, d);
         })
     }

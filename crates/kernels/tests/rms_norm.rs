@@ -27,12 +27,12 @@ fn kernel_matches_reference() {
             let [y] = outputs([rows * width], |[y]| rms_norm::forward(rows, width, Inputs { x: &x, gamma: &gamma }, y));
             assert_close(&format!("{level} {rows}x{width} y"), &y, &expected, OUTPUT);
             let [dx, dg] = outputs([rows * width, width], |[dx, dg]| {
-                rms_norm::backward(rows, width, Inputs { x: &x, gamma: &gamma }, &d_y, None, Gradients { x: dx, gamma: dg })
+                rms_norm::backward(rows, width, Inputs { x: &x, gamma: &gamma }, &d_y, None, Gradients { d_x: dx, d_gamma: dg })
             });
             assert_close(&format!("{level} {rows}x{width} d_x"), &dx, &d_x, GRADIENT);
             assert_sums_close(&format!("{level} {rows}x{width} d_gamma"), &dg, &d_gamma, rows);
             let [both, _] = outputs([rows * width, width], |[dx, dg]| {
-                rms_norm::backward(rows, width, Inputs { x: &x, gamma: &gamma }, &d_y, Some(&x), Gradients { x: dx, gamma: dg })
+                rms_norm::backward(rows, width, Inputs { x: &x, gamma: &gamma }, &d_y, Some(&x), Gradients { d_x: dx, d_gamma: dg })
             });
             assert!(both.iter().zip(dx.iter().zip(&x)).all(|(&both, (d, x))| both == d + x), "{level} {rows}x{width} with a residual");
         });
@@ -45,7 +45,7 @@ fn a_row_of_zeros_gives_zeros() {
     on_every_level(|_| {
         let [y, dx, dg] = outputs([20; 3], |[y, dx, dg]| {
             rms_norm::forward(1, 20, Inputs { x: &x, gamma: &gamma }, y);
-            rms_norm::backward(1, 20, Inputs { x: &x, gamma: &gamma }, &[1e-12; 20], None, Gradients { x: dx, gamma: dg });
+            rms_norm::backward(1, 20, Inputs { x: &x, gamma: &gamma }, &[1e-12; 20], None, Gradients { d_x: dx, d_gamma: dg });
         });
         assert!(y.iter().chain(&dg).all(|&y| y == 0.0));
         let (expected, _) = reference::rms_norm::backward(1, 20, &wide(&x), &wide(&gamma), &[1e-12; 20]);
@@ -67,8 +67,8 @@ fn a_row_whose_squares_overflow_is_nan_and_never_a_silent_zero() {
             assert_nan_in(&name("y"), second.clone(), 3 * width, |y| rms_norm::forward(3, width, inputs, y));
             let backward = |d: Gradients| rms_norm::backward(3, width, inputs, &d_y, None, d);
             let [mut d_x, mut d_gamma] = [vec![0.0; 3 * width], vec![0.0; width]];
-            assert_nan_in(&name("d_x"), second.clone(), 3 * width, |x| backward(Gradients { x, gamma: Out::new(&mut d_gamma) }));
-            assert_nan_in(&name("d_gamma"), 0..width, width, |gamma| backward(Gradients { x: Out::new(&mut d_x), gamma }));
+            assert_nan_in(&name("d_x"), second.clone(), 3 * width, |d_x| backward(Gradients { d_x, d_gamma: Out::new(&mut d_gamma) }));
+            assert_nan_in(&name("d_gamma"), 0..width, width, |d_gamma| backward(Gradients { d_x: Out::new(&mut d_x), d_gamma }));
         });
         let only_second = |numbers: &[f32]| numbers.iter().enumerate().all(|(i, x)| x.is_nan() == second.contains(&i));
         assert!(only_second(&reference::rms_norm::forward(3, width, &x, &gamma)), "the reference at {width}");
@@ -93,7 +93,7 @@ fn threads_change_nothing() {
                 Inputs { x: &x[..rows * width], gamma: &w[..width] },
                 &d_y,
                 None,
-                Gradients { x: dx, gamma: dg },
+                Gradients { d_x: dx, d_gamma: dg },
             )
         })
     });

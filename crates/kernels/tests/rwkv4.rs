@@ -59,10 +59,10 @@ impl Case {
 
     fn backward(&self, kept: &[f32]) -> [Vec<f32>; 7] {
         let (inputs, start) = arguments(&self.inputs, self);
-        outputs(self.inputs.each_ref().map(Vec::len), |[receptance, key, value, decay, bonus, mean, log_weight]| {
+        outputs(self.inputs.each_ref().map(Vec::len), |[d_receptance, d_key, d_value, d_decay, d_bonus, d_mean, d_log_weight]| {
             let d_last = self.d_last.each_ref().map(|d| d.as_deref());
             let upstream = rwkv4::Upstream { kept, d_y: self.d_y.as_deref(), d_last };
-            let d = rwkv4::Gradients { receptance, key, value, decay, bonus, memory: [mean, log_weight] };
+            let d = rwkv4::Gradients { d_receptance, d_key, d_value, d_decay, d_bonus, d_memory: [d_mean, d_log_weight] };
             rwkv4::backward(self.shape, inputs, start, upstream, d);
         })
     }

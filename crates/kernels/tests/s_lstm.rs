@@ -3,12 +3,15 @@
 mod common;
 mod stepwise;
 
-use common::{Random, all_bits, assert_gradient, differences, dot, outputs, wide};
+use common::{Random, assert_gradient, differences, dot, outputs, wide};
 use minrnn_kernels::reference::s_lstm as reference;
 use minrnn_kernels::s_lstm::{self, EMPTY_M, ForgetGate, Gradients, Inputs, Start, Upstream};
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::{Shape, segments::PADDING};
-use stepwise::{GRADIENT, KINDS, STATE, assert_vanished, close, codes, cut, heads_of, join, segments, shapes, sum};
+use stepwise::{
+    GRADIENT, KINDS, STATE, assert_threads_change_the_order_of_sums_alone, assert_vanished, close, codes, cut, heads_of, join, segments,
+    shapes, sum,
+};
 
 const STATES: [&str; 8] = ["h", "c", "n", "m", "last h", "last c", "last n", "last m"];
 const GRADIENTS: [&str; 6] = ["d_preact", "d_weight", "d_bias", "d_h0", "d_c0", "d_n0"];
@@ -85,8 +88,8 @@ impl Case {
         let lengths = [self.preact.len(), self.weight.len(), 4 * self.shape.width, states, states, states];
         let d_last = self.d_last.each_ref().map(Option::as_deref);
         let upstream = Upstream { states: [&out[0], &out[1], &out[2], &out[3]], d_h: self.d_h.as_deref(), d_last };
-        outputs(lengths, |[preact, weight, bias, h0, c0, n0]| {
-            let d = Gradients { preact, weight, bias: Some(bias), start: [h0, c0, n0] };
+        outputs(lengths, |[d_preact, d_weight, d_bias, d_h0, d_c0, d_n0]| {
+            let d = Gradients { d_preact, d_weight, d_bias: Some(d_bias), d_start: [d_h0, d_c0, d_n0] };
             s_lstm::backward(self.shape, self.inputs(), upstream, d);
         })
     }
@@ -252,25 +255,11 @@ fn garbage_in_padding_reaches_nothing() {
 #[test]
 fn threads_change_nothing_but_the_order_of_sums() {
     let case = Case::full(Shape { batch: 5, seq_len: 40, width: 16 }, 2, ForgetGate::Sigmoid, 3, &mut Random(8));
-    let run = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| {
-            let out = case.forward();
-            let d = case.backward(&out);
-            (out, d)
-        })
-    };
-    let (out, d) = run(1);
-    for threads in [2, 3, 8] {
-        let again = run(threads);
-        let twice = run(threads);
-        let bits = [&again, &twice].map(|(out, d)| (all_bits(out), all_bits(d)));
-        assert_eq!(bits[0], bits[1], "the same bits on {threads} threads");
-        close("h", &again.0[0], &wide(&out[0]), STATE);
-        for (i, name) in GRADIENTS.iter().enumerate() {
-            close(name, &again.1[i], &wide(&d[i]), GRADIENT);
-        }
-    }
+    assert_threads_change_the_order_of_sums_alone(GRADIENTS, || {
+        let out = case.forward();
+        let d = case.backward(&out);
+        (out, d)
+    });
 }
 
 #[test]

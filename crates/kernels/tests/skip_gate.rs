@@ -36,7 +36,7 @@ fn kernels_match_reference() {
                     rows,
                     Inputs { y: &y, c: &c, skip: &skip, z: &x },
                     &d,
-                    Gradients { y: f_y, c: f_c, skip: f_skip, z: f_z },
+                    Gradients { d_y: f_y, d_c: f_c, d_skip: f_skip, d_z: f_z },
                 )
             });
             assert_close(&name("d_y"), &f_y, &d_y, GRADIENT);
@@ -55,7 +55,7 @@ fn threads_change_nothing() {
     let skip = random.normal(width);
     assert_threads_change_nothing(|| {
         outputs([rows * width, rows * width, rows * width, width], |[d_y, d_c, d_z, d_skip]| {
-            skip_gate::backward(rows, Inputs { y: &y, c: &c, skip: &skip, z: &z }, &d, Gradients { y: d_y, c: d_c, skip: d_skip, z: d_z })
+            skip_gate::backward(rows, Inputs { y: &y, c: &c, skip: &skip, z: &z }, &d, Gradients { d_y, d_c, d_skip, d_z })
         })
     });
 }

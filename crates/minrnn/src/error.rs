@@ -1,9 +1,8 @@
 //! One error type for the library; every message is a sentence that names the thing, what was expected, what was found and what to do.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use minrnn_stream::ErrorKind as RuntimeErrorKind;
+use minrnn_stream::is_wrong_path;
 
 /// Shorthand for results of this library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -38,6 +37,8 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it and what to do.
         problem: String,
+        /// The error that says so, where it was found by what reads such bytes from anywhere.
+        source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
     /// A setting without default is missing, and nothing can be done without it.
     #[error("{sentence}")]
@@ -102,7 +103,8 @@ pub enum Error {
         /// The offending value.
         value: f64,
     },
-    /// A configuration or a file of a model was refused.
+    /// A configuration or a file of a model was refused. One that cannot be read is [`Error::Io`], a damaged one [`Error::Malformed`], unless its
+    /// tensors or its packed sections are at fault.
     #[error(transparent)]
     Model(minrnn_model::Error),
     /// The inference runtime or the sampler refused its input.
@@ -205,6 +207,8 @@ impl From<minrnn_model::Error> for Error {
     fn from(error: minrnn_model::Error) -> Self {
         match error {
             minrnn_model::Error::Text(problem) | minrnn_model::Error::Row(problem) => Self::Data(problem),
+            minrnn_model::Error::Io { action, path, source } => Self::Io { action, path, source },
+            minrnn_model::Error::Malformed { path, problem, source } => Self::Malformed { path, problem, source },
             error => Self::Model(error),
         }
     }
@@ -227,7 +231,7 @@ impl Error {
 
     /// An [`Error::Malformed`] for `path`.
     pub fn malformed(path: impl AsRef<Path>, problem: impl Into<String>) -> Self {
-        Self::Malformed { path: path.as_ref().to_owned(), problem: problem.into() }
+        Self::Malformed { path: path.as_ref().to_owned(), problem: problem.into(), source: None }
     }
 
     /// The same with the name of the file whose content is wrong.
@@ -267,29 +271,9 @@ impl Error {
     pub fn is_wrong_input(&self) -> bool {
         match self {
             Self::NonFinite { .. } | Self::Output { .. } => false,
-            Self::Runtime(minrnn_stream::Error::Logit { .. } | minrnn_stream::Error::Prediction { .. }) => false,
-            Self::Runtime(error) => match error.kind() {
-                // What was asked for may be right for a machine that has more, or less to do.
-                RuntimeErrorKind::Memory => false,
-                RuntimeErrorKind::File
-                | RuntimeErrorKind::Model
-                | RuntimeErrorKind::Input
-                | RuntimeErrorKind::Kind
-                | RuntimeErrorKind::State => true,
-            },
+            Self::Runtime(error) => error.is_wrong_input(),
             Self::Elsewhere { is_wrong_input, .. } => *is_wrong_input,
-            // A path that cannot be right is; a full disk or a missing permission is not.
-            Self::Io { source, .. } | Self::Model(minrnn_model::Error::Io { source, .. }) => {
-                matches!(
-                    source.kind(),
-                    ErrorKind::NotFound
-                        | ErrorKind::AlreadyExists
-                        | ErrorKind::IsADirectory
-                        | ErrorKind::NotADirectory
-                        | ErrorKind::InvalidInput
-                        | ErrorKind::InvalidFilename
-                ) || is_loop(source.kind())
-            }
+            Self::Io { source, .. } => is_wrong_path(source),
             // The settings ask for more than there is: that is known beforehand, and settings that fit are named.
             Self::Memory(_) => true,
             Self::Config(_)
@@ -317,13 +301,10 @@ pub fn expect_output(what: impl FnOnce() -> String, numbers: impl IntoIterator<I
     }
 }
 
-/// Whether symbolic links lead to themselves. The kind has a name, but none that may be written.
-fn is_loop(kind: ErrorKind) -> bool {
-    format!("{kind:?}") == "FilesystemLoop"
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io::ErrorKind;
+
     use super::*;
 
     #[cfg(unix)]
@@ -334,6 +315,21 @@ mod tests {
         std::os::unix::fs::symlink(&path, &path).unwrap();
         let source = std::fs::read(&path).unwrap_err();
         assert!(Error::io("read", &path, source).is_wrong_input());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_or_is_damaged_is_one_variant_whoever_read_it() {
+        let missing = || minrnn_model::Error::io("read", "file", ErrorKind::NotFound.into());
+        for error in [Error::from(missing()), minrnn_stream::Error::from(missing()).into()] {
+            assert!(matches!(&error, Error::Io { action: "read", .. }), "{error:?}");
+            assert_eq!(error.to_string(), missing().to_string());
+        }
+        let damaged = || minrnn_model::Error::malformed_by("file", std::io::Error::other("its header is damaged"));
+        for error in [Error::from(damaged()), minrnn_stream::Error::from(damaged()).into()] {
+            assert!(matches!(&error, Error::Malformed { .. }), "{error:?}");
+            assert_eq!(error.to_string(), damaged().to_string());
+            assert!(std::error::Error::source(&error).is_some_and(|source| source.is::<std::io::Error>()), "{error:?}");
+        }
     }
 
     #[test]

@@ -5,6 +5,9 @@ use std::fmt;
 /// Digits that matter of a number that is told to people.
 const DIGITS: usize = 5;
 
+/// 2^53, from which on different whole numbers are one 64-bit float.
+pub(crate) const INEXACT: f64 = 9_007_199_254_740_992.0;
+
 /// `x` with five digits that matter, such as `14.701`, `0.013370`, `7.6000e-13`; a whole number below 10¹⁵ has all that stand before its point.
 pub fn significant(x: f64) -> String {
     if x != 0.0 && !(1e-6..1e15).contains(&x.abs()) {

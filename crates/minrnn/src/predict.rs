@@ -71,6 +71,6 @@ pub fn predict<M: Mixer>(
 pub(crate) fn finite(task: &TableTask, series: &Series, outputs: &[f32]) -> Result<Prediction> {
     let prediction = task.prediction(series.recent(series.len() - 1, task.reach()), outputs);
     let (Prediction::Classes(numbers) | Prediction::Values(numbers)) = &prediction;
-    expect_output(|| series.told(), outputs.iter().map(|&output| f64::from(output)).chain(numbers.iter().copied()))?;
+    expect_output(|| series.describe(), outputs.iter().map(|&output| f64::from(output)).chain(numbers.iter().copied()))?;
     Ok(prediction)
 }

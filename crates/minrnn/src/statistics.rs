@@ -1,4 +1,4 @@
-//! Means, deviations and confidence, over seeds, sequences and whatever else is repeated.
+//! Means, medians, deviations and confidence, over seeds, sequences and whatever else is repeated.
 
 /// 0.975 quantiles of Student's t with 1 to 30 degrees of freedom.
 const T_975: [f64; 30] = [
@@ -83,6 +83,14 @@ pub fn sign_test(a: u64, b: u64) -> f64 {
     (2.0 * tail).min(1.0)
 }
 
+/// The value in the middle of `values`, or the mean of the two there; none where there is no value.
+pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let mut sorted: Vec<f64> = values.into_iter().collect();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let (low, high) = (sorted.get(sorted.len().saturating_sub(1) / 2)?, sorted.get(sorted.len() / 2)?);
+    Some(0.5 * low + 0.5 * high)
+}
+
 /// The mean of several values and how far they scatter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Summary {
@@ -162,6 +170,14 @@ mod tests {
         assert_eq!(Summary::of(&[]), None);
         assert_eq!(Summary::of(&[3.0, 3.0]).unwrap().reach(), Some(0.0));
         assert_eq!(one.reach_of_difference(&Summary::of(&[3.0, 4.0]).unwrap()), None);
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle_or_between_the_two_there() {
+        assert_eq!(median([3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median([4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(median([f64::MAX, f64::MAX]), Some(f64::MAX));
+        assert_eq!(median([]), None);
     }
 
     #[test]

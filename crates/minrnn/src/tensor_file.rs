@@ -30,7 +30,6 @@ pub fn read_tensors(path: impl AsRef<Path>, expected: &str) -> Result<Weights> {
             Some(kind) => Error::malformed(path, format!("it is {kind}, expected {expected}")),
             None => error.into(),
         },
-        minrnn_model::Error::Io { action, path, source } => Error::io(action, path, source),
         error => error.into(),
     })
 }

@@ -136,7 +136,7 @@ fn there(name: &str) {
 }
 
 #[test]
-fn min_gru_pytorch() {
+fn min_gru_pytorch_goes_there_and_back() {
     there_and_back("min_gru_pytorch");
     there_and_back("min_gru_pytorch_lstm_conv");
     there_and_back("min_gru_pytorch_three_taps");
@@ -144,14 +144,14 @@ fn min_gru_pytorch() {
 }
 
 #[test]
-fn min_rnns() {
+fn min_rnns_goes_there_and_back() {
     there_and_back("min_rnns");
     there_and_back("min_rnns_lstm_batch_norm");
     there("min_rnns_lstm_without_ff");
 }
 
 #[test]
-fn mamba_of_transformers() {
+fn mamba_of_transformers_goes_there_and_back() {
     there_and_back("mamba_hf");
     there_and_back("mamba_hf_untied");
     there_and_back("mamba_hf_three_taps");
@@ -227,20 +227,20 @@ fn filters_longer_than_ours_are_refused() {
 }
 
 #[test]
-fn xlstm() {
+fn xlstm_goes_there_and_back() {
     there_and_back("xlstm");
     there_and_back("xlstm_one_head");
     there("xlstm_cuda_order");
 }
 
 #[test]
-fn nano_gpt() {
+fn nano_gpt_goes_there_and_back() {
     there_and_back("nano_gpt");
     there_and_back("nano_gpt_bias");
 }
 
 #[test]
-fn torch_recurrent_layers() {
+fn torch_recurrent_layers_go_there_and_back() {
     there_and_back("torch_gru");
     there_and_back("torch_lstm");
     there("torch_lstm_without_bias");

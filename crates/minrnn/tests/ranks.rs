@@ -4,11 +4,13 @@
 mod scratch;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use minrnn::train::{Ending, Evaluation, Event, Experiment, FinalReport, Group, Pointer, Ranks, RunDir, Trainer};
+use minrnn::data::EvaluationSet;
+use minrnn::rng::Purpose;
+use minrnn::train::{Ending, Evaluation, Event, Experiment, FinalReport, Group, Pointer, Ranks, RunDir, Trainer, expect_same_scores};
 use minrnn::{Error, Result};
 use scratch::Scratch;
 
@@ -341,6 +343,47 @@ fn processes_that_would_not_compute_the_same_are_refused() {
         pool.install(|| scratch.trainer(&group, "run", &[]).map(drop).unwrap_err().to_string())
     });
     assert_eq!(outcomes[0], "process 1 has threads 2, process 0 has 1; set train.threads, so that all have the same number");
+}
+
+type OfRank = dyn Fn(usize) -> (u64, Vec<(u64, u64)>) + Sync;
+
+#[test]
+fn processes_that_would_not_score_the_same_are_refused_and_others_are_not() {
+    let scratch = Scratch::new();
+    let n_runs = AtomicUsize::new(0);
+    // What each rank has: the seed of its weights, and seeds and sizes of its sets.
+    let told = |of_rank: &OfRank| {
+        on_ranks(2, |group| {
+            let (weights, sets) = of_rank(group.rank());
+            let settings = ["task=selective-copying", "copy_length=8", "copy_tokens=2", &format!("seed={weights}")];
+            let run = RunDir::create(scratch.path(&format!("run-{}", n_runs.fetch_add(1, Ordering::Relaxed)))).unwrap();
+            let trainer = Trainer::new(scratch.experiment(&settings), run).unwrap();
+            let set = |(seed, n_batches): (u64, u64)| {
+                let mut experiment = trainer.experiment().clone();
+                experiment.train.eval_seed = Some(seed);
+                trainer.data().fixed_batches(&experiment, n_batches, Purpose::TestData)
+            };
+            let mut sets: Vec<Box<dyn EvaluationSet>> = sets.into_iter().map(|given| set(given).unwrap()).collect();
+            expect_same_scores(&group, trainer.model(), &mut sets).map_err(|error| {
+                assert!(error.is_wrong_input());
+                error.to_string()
+            })
+        })
+    };
+    let alike = told(&|_| (1, vec![(5, 2), (6, 3)]));
+    assert_eq!(alike, [Ok(()), Ok(())]);
+    let cases: [(&str, &OfRank); 4] = [
+        ("weights with the checksum", &|rank| (1 + rank as u64, vec![(5, 2)])),
+        ("a number of sets to score of 2, process 0 has 1", &|rank| (1, vec![(5, 2); 1 + rank])),
+        ("a set to score of 3 batches", &|rank| (1, vec![(5, 2 + rank as u64)])),
+        ("a set to score of 2 batches, the first with the digest", &|rank| (1, vec![(5 + rank as u64, 2)])),
+    ];
+    for (problem, of_rank) in cases {
+        for outcome in told(of_rank) {
+            let sentence = outcome.unwrap_err();
+            assert!(sentence.starts_with(&format!("process 1 has {problem}")), "{sentence}");
+        }
+    }
 }
 
 #[test]

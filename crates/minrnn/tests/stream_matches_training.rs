@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use common::{VOCAB_SIZE, bits, configs, perturbed, random, random_below, values};
+use common::{VOCAB_SIZE, bits, configs, distance, perturbed, random, random_below, values};
 use minrnn::Segments;
 use minrnn::checkpoint::save_weights;
 use minrnn::data::offline_rl::StepEncoding;
 use minrnn::data::table::{Series, read_series};
 use minrnn::deployed::{evaluate, predict, score};
-use minrnn::generate::{RuntimeSession, Session, TokenSession};
+use minrnn::generate::{Logits, RuntimeSession, Session, TokenSession};
 use minrnn::model::{Decision, Inputs, SequenceModel};
 use minrnn::nn::Mode;
 use minrnn::ops::StepCodes;
@@ -38,15 +38,6 @@ fn both(config: &ModelConfig) -> (SequenceModel, Model) {
     (trained, model)
 }
 
-#[track_caller]
-fn assert_close(found: &[f32], expected: &[f32], what: &str) {
-    assert_eq!(found.len(), expected.len(), "{what}: number of values");
-    let largest = expected.iter().fold(1.0f32, |largest, x| largest.max(x.abs()));
-    for (found, expected) in found.iter().zip(expected) {
-        assert!((found - expected).abs() <= TOLERANCE * largest, "{what}: {found}, expected {expected}");
-    }
-}
-
 fn compare(config: &ModelConfig) {
     let (trained, model) = both(config);
     let what = configs::label(config);
@@ -60,12 +51,13 @@ fn compare(config: &ModelConfig) {
     let mut logits = vec![f32::NAN; prompts.len() * v];
     let expected = session.prefill(&prompts).unwrap();
     model.prefill(&prompts, &mut state, &mut logits, &mut workspace).unwrap();
-    (0..prompts.len()).for_each(|row| assert_close(&logits[row * v..][..v], expected.row(row), &format!("prefill, {what}")));
+    let is_close = |logits: &[f32], expected: &Logits, row: usize| distance(&logits[row * v..][..v], expected.row(row)) <= TOLERANCE;
+    (0..prompts.len()).for_each(|row| assert!(is_close(&logits, &expected, row), "prefill, {what}"));
     for step in 0..10 {
         let tokens = [step, step + 1, 10 - step];
         let expected = session.step(&tokens).unwrap();
         model.step(&tokens, &mut state, &mut logits, &mut workspace).unwrap();
-        (0..prompts.len()).for_each(|row| assert_close(&logits[row * v..][..v], expected.row(row), &format!("step {step}, {what}")));
+        (0..prompts.len()).for_each(|row| assert!(is_close(&logits, &expected, row), "step {step}, {what}"));
     }
 }
 
@@ -138,7 +130,7 @@ fn compare_every_step(config: &ModelConfig) {
     let width = model.outputs();
     assert_eq!(whole.len(), expected.len(), "{what}");
     for (step, (found, expected)) in whole.chunks_exact(width).zip(expected.chunks_exact(width)).enumerate() {
-        assert_close(found, expected, &format!("step {step}, {what}"));
+        assert!(distance(found, expected) <= TOLERANCE, "step {step}, {what}");
     }
     let anywhere = random_below(LEN, 1, whole.len() as u64)[0];
     let every: Vec<usize> = (0..LEN).collect();
@@ -236,8 +228,8 @@ fn a_session_goes_on_in_the_other_form_of_the_model() {
                 let expected = training.step(&tokens).unwrap();
                 let [forth, back] = [runtime.step_rows(&[0, 1], &tokens).unwrap(), back.step(&tokens).unwrap()];
                 for row in 0..2 {
-                    assert_close(forth.row(row), expected.row(row), &format!("in the runtime after {lens:?}, {what}"));
-                    assert_close(back.row(row), expected.row(row), &format!("and back after {lens:?}, {what}"));
+                    assert!(distance(forth.row(row), expected.row(row)) <= TOLERANCE, "in the runtime after {lens:?}, {what}");
+                    assert!(distance(back.row(row), expected.row(row)) <= TOLERANCE, "and back after {lens:?}, {what}");
                 }
             }
         }
@@ -279,7 +271,7 @@ fn a_policy_acts_as_the_one_it_was_trained_as() {
         let whole = in_pieces(&model, &sequence, STEPS, 0, &[]);
         assert_eq!(whole.len(), expected.len(), "{mixer}");
         for (step, (found, expected)) in whole.chunks_exact(2).zip(expected.chunks_exact(2)).enumerate() {
-            assert_close(found, expected, &format!("step {step} of {mixer}"));
+            assert!(distance(found, expected) <= TOLERANCE, "step {step} of {mixer}");
         }
         for cuts in [vec![1], vec![2, 3, 30], (0..STEPS).collect()] {
             assert!(bits(&in_pieces(&model, &sequence, STEPS, 0, &cuts)) == bits(&whole), "{mixer} cut at {cuts:?}");

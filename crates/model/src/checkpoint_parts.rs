@@ -4,12 +4,8 @@ use std::format;
 use std::string::{String, ToString};
 use std::vec::Vec;
 
-use crate::{Calibration, CheckpointFiles, Error, ModelConfig, Result, SURPRISE_FILE, TableTask, Tokenizer};
+use crate::{Calibration, CheckpointFiles, Error, ModelConfig, Result, SURPRISE_FILE, TASK_FILE, TOKENIZER_FILE, TableTask, Tokenizer};
 
-/// Name of the vocabulary in a checkpoint directory.
-pub const TOKENIZER_FILE: &str = "tokenizer.json";
-/// Name of what a checkpoint directory says of its task's data.
-pub const TASK_FILE: &str = "task.json";
 const MAX_SURPRISE_BYTES: u64 = 1 << 20;
 /// Most bytes of a `task.json`.
 pub const MAX_TASK_BYTES: u64 = 1 << 26;

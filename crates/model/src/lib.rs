@@ -18,12 +18,12 @@ mod calibration;
 #[cfg(feature = "std")]
 mod checkpoint;
 #[cfg(feature = "std")]
+mod checkpoint_files;
+#[cfg(feature = "std")]
 mod checkpoint_parts;
 mod checksum;
 mod choices;
 mod config;
-#[cfg(feature = "std")]
-mod digests;
 mod error;
 #[cfg(feature = "std")]
 mod files;
@@ -46,15 +46,15 @@ pub use calibration::{Calibration, Threshold};
 #[cfg(feature = "std")]
 pub use checkpoint::{CheckpointConfig, FORMAT_VERSION, read_checkpoint};
 #[cfg(feature = "std")]
-pub use checkpoint_parts::{MAX_TASK_BYTES, TASK_FILE, TOKENIZER_FILE};
+pub use checkpoint_files::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, SURPRISE_FILE, TASK_FILE, TOKENIZER_FILE, WEIGHTS_FILE};
+#[cfg(feature = "std")]
+pub use checkpoint_parts::MAX_TASK_BYTES;
 pub use checksum::crc32c;
 pub use choices::{
     Candidate, DropoutSite, FeedForwardKind, ForgetFloor, ForgetGate, GruForm, InitialState, Initialization, NormKind, Pooling, Positions,
     RecurrentInit, S4Init, ScanKind, WeightFormat, WiringKind,
 };
 pub use config::{CONV_TAPS, CheckedConfig, Cost, KvCache, ModelConfig, POLICY_PLACES, POLICY_TENSOR, POLICY_TIME_SCALE, POLICY_TIMES};
-#[cfg(feature = "std")]
-pub use digests::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, SURPRISE_FILE, WEIGHTS_FILE};
 pub use error::{Error, Result};
 #[cfg(feature = "std")]
 pub use files::{

@@ -78,3 +78,17 @@ macro_rules! kinds {
 }
 
 mixers!(kinds $;);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_parse_back_and_unknown_ones_list_the_choices() {
+        for &mixer in MixerKind::ALL {
+            assert_eq!(mixer.name().parse::<MixerKind>().unwrap(), mixer);
+        }
+        let refused = "min-gruu".parse::<MixerKind>().unwrap_err().to_string();
+        assert!(refused.starts_with("unknown mixer 'min-gruu'; expected one of min-gru, min-lstm, gru, lstm"), "{refused}");
+    }
+}

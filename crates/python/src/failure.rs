@@ -99,7 +99,7 @@ impl From<minrnn::Error> for Failure {
     fn from(error: minrnn::Error) -> Self {
         use minrnn::{Error, RunProblem};
         let mistake = match &error {
-            Error::Io { .. } | Error::Model(minrnn_model::Error::Io { .. }) => Mistake::File,
+            Error::Io { .. } => Mistake::File,
             Error::Run { problem: RunProblem::CheckpointGone(_), .. } => Mistake::File,
             Error::Malformed { .. } | Error::Model(_) => Mistake::Model,
             Error::Runtime(error) => mistake_of(error),

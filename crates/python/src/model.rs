@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use minrnn::data::table::number_names;
+use minrnn::data::table::output_names;
 use minrnn_stream::{AlignedBytes, Reads, expect_table};
 use numpy::PyArrayDyn;
 use pyo3::prelude::*;
@@ -190,8 +190,8 @@ impl PyModel {
 
     /// What the numbers that are predicted are called, of forecasts those at one step, with the place of each; none where there is no task on tables.
     #[getter]
-    fn _number_names(&self) -> Vec<(String, usize)> {
-        self.loaded.table.as_ref().map_or_else(Vec::new, number_names)
+    fn _output_names(&self) -> Vec<(String, usize)> {
+        self.loaded.table.as_ref().map_or_else(Vec::new, output_names)
     }
 
     /// How a step of a policy becomes numbers, as JSON; `null` of others.

@@ -74,7 +74,7 @@ fn task(loaded: &Loaded) -> Result<&TableTask> {
 /// `error` as a sentence in which a table in memory is no file.
 fn in_memory(error: Error) -> Failure {
     match error {
-        Error::Malformed { path, problem } if [TABLE, TO_COME].map(Path::new).contains(&path.as_path()) => {
+        Error::Malformed { path, problem, .. } if [TABLE, TO_COME].map(Path::new).contains(&path.as_path()) => {
             Failure::input(format!("{}: {problem}", path.display()))
         }
         Error::Malformed { .. } => Failure::input(error.to_string()),

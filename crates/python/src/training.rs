@@ -91,8 +91,8 @@ pub(crate) fn train(
     allocator::release();
     let outcome = outcome.map_err(|panic| panicked(&*panic))?.map_err(|error| match error {
         // A table in memory is no file that anybody knows.
-        Error::Malformed { path, problem } if kept.contains(&path) => Failure::input(format!("the table: {problem}")),
-        Error::Malformed { path, problem } if given.contains(&path) => Failure::input(format!("'{}': {problem}", path.display())),
+        Error::Malformed { path, problem, .. } if kept.contains(&path) => Failure::input(format!("the table: {problem}")),
+        Error::Malformed { path, problem, .. } if given.contains(&path) => Failure::input(format!("'{}': {problem}", path.display())),
         error => error.into(),
     });
     match raised {
@@ -109,7 +109,7 @@ impl Wish {
         };
         let settings = self.settings.iter().map(|(key, value)| setting(key, value)).collect::<minrnn::Result<_>>()?;
         let (data, from) = (self.data.clone(), self.from.clone());
-        Ok(Request { experiment: asked, usual: None, data, from, validates: self.validates, settings, memory_limit: None })
+        Ok(Request { experiment: asked, default_experiment: None, data, from, validates: self.validates, settings, memory_limit: None })
     }
 
     /// Puts the paths of further tables into the data.
@@ -189,7 +189,7 @@ fn learn(experiment: Experiment, run: RunDir, stop: &AtomicBool, tell: &mut impl
     });
     let Some(report) = report? else { return Ok(None) };
     let mut found = report.to_json();
-    found["told"] = report.compared.iter().map(|measure| measure.told()).chain(left_out(&report.compared)).collect::<Vec<_>>().into();
+    found["told"] = report.compared.iter().map(|measure| measure.describe()).chain(left_out(&report.compared)).collect::<Vec<_>>().into();
     Ok(Some(found))
 }
 
@@ -208,7 +208,7 @@ fn start(trainer: &Trainer) -> Value {
         "threads": rayon::current_num_threads(),
         "memory": rounded(trainer.memory().total()),
         "understood": trainer.data().understood(),
-        "told": trainer.told_of_course(),
+        "told": trainer.warnings_at_start(),
     })
 }
 

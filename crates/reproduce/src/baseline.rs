@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use minrnn::data::{Batch, EvaluationSet, IoKind, OneLength, Sequences};
 use minrnn::rng::Purpose;
-use minrnn::train::{Data, Experiment, Task, final_batches};
+use minrnn::train::{Data, Experiment, Task, final_batches, scaled_accuracy};
 use serde::{Deserialize, Serialize};
 
 use crate::folder::{self, Folder};
@@ -40,7 +40,8 @@ impl Baseline {
     /// The accuracy of guessing, by which its own was scaled; none of one that is always right.
     pub(crate) fn chance(&self) -> Option<f64> {
         let (accuracy, scaled) = (self.accuracy?, self.scaled?);
-        (scaled < 1.0).then(|| (accuracy - scaled) / (1.0 - scaled))
+        // An accuracy comes of chance and scaled accuracy alike, whichever of them is which.
+        (scaled < 1.0).then(|| scaled_accuracy(accuracy, scaled))
     }
 
     /// Its number in a table of `metric`.
@@ -178,14 +179,13 @@ fn compute(experiment: &Experiment) -> minrnn::Result<Vec<Baseline>> {
         Task::Text => vec![same, ("the character before alone", Rule::Commonest(|step| u64::from(step.row[step.at])))],
         _ => vec![same],
     };
-    let by_accuracy = data.is_scored_by_accuracy();
-    let scaled = |accuracy: f64| data.chance().map(|chance| (accuracy - chance) / (1.0 - chance));
+    let scaled = |accuracy: f64| data.chance().map(|chance| scaled_accuracy(accuracy, chance));
     let baseline = |(name, rule): &(&str, Rule)| {
         let (accuracy, loss) = match rule {
             Rule::Commonest(key) => commonest(*key, n, &mut *others, &mut *test)?,
             Rule::OfRow(answer) => (of_row(*answer, &mut *test)?, None),
         };
-        let accuracy = Some(accuracy).filter(|_| by_accuracy);
+        let accuracy = experiment.data.task.scored_accuracy(Some(accuracy));
         Ok(Baseline { name: (*name).to_owned(), accuracy, scaled: accuracy.and_then(scaled), loss, lengths: Vec::new() })
     };
     let mut found: Vec<Baseline> = rules.iter().map(baseline).collect::<minrnn::Result<_>>()?;

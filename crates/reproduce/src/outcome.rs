@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use minrnn::train::{Ending, FinalReport, Record, Trainer};
+use minrnn::train::{Ending, FinalReport, Record, Task, Trainer, scaled_accuracy};
 use minrnn_kernels::simd::Level;
 use serde::{Deserialize, Serialize};
 
@@ -106,11 +106,11 @@ pub struct Point {
 }
 
 impl Point {
-    /// That of a line of the log, with its accuracy where that counts.
-    pub(crate) fn of(record: &Record, by_accuracy: bool) -> Option<Self> {
+    /// That of a line of the log of a training of `task`.
+    pub(crate) fn of(record: &Record, task: Task) -> Option<Self> {
         match *record {
             Record::Eval { iteration, test_loss: loss, test_accuracy, .. } => {
-                Some(Self { iteration, loss, accuracy: test_accuracy.filter(|_| by_accuracy) })
+                Some(Self { iteration, loss, accuracy: task.scored_accuracy(test_accuracy) })
             }
             Record::Train { .. } => None,
         }
@@ -166,12 +166,12 @@ pub struct Outcome {
 impl Outcome {
     /// Of a training that ended, with its log; not yet by length.
     pub(crate) fn new(trainer: &Trainer, ending: Ending, report: &FinalReport, log: &[Record], origin: Origin) -> Self {
-        let by_accuracy = trainer.data().is_scored_by_accuracy();
+        let task = trainer.experiment().data.task;
         let progress = trainer.progress();
         Self {
             seed: trainer.experiment().train.seed,
             loss: report.fixed.loss,
-            accuracy: report.fixed.accuracy.filter(|_| by_accuracy),
+            accuracy: task.scored_accuracy(report.fixed.accuracy),
             chance: trainer.data().chance(),
             full_pass_loss: report.full_pass.map(|evaluation| evaluation.loss),
             best_iteration: report.iteration,
@@ -183,7 +183,7 @@ impl Outcome {
             },
             seconds: progress.seconds,
             parameters: minrnn::checkpoint::parameter_count(trainer.model()),
-            curve: log.iter().filter_map(|record| Point::of(record, by_accuracy)).collect(),
+            curve: log.iter().filter_map(|record| Point::of(record, task)).collect(),
             lengths: Vec::new(),
             longer: Vec::new(),
             origin,
@@ -200,8 +200,7 @@ impl Outcome {
 
     /// The accuracy on the scale where guessing is 0.
     pub fn scaled_accuracy(&self) -> Option<f64> {
-        let chance = self.chance?;
-        Some((self.accuracy? - chance) / (1.0 - chance))
+        Some(scaled_accuracy(self.accuracy?, self.chance?))
     }
 
     /// Updates made before the first evaluation with an accuracy of at least `goal`.

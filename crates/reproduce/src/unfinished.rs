@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use minrnn::train::{
-    CHECKPOINTS, EXPERIMENT_FILE, Experiment, MAX_EXPERIMENT_BYTES, METRICS_FILE, Pointer, Progress, Record, RunDir, TRAINING_FILE,
+    CHECKPOINTS, EXPERIMENT_FILE, Experiment, MAX_EXPERIMENT_BYTES, METRICS_FILE, Pointer, Progress, Record, RunDir, TRAINING_FILE, Task,
     checkpoint, iteration_of, read_metrics,
 };
 use minrnn_model::{CheckpointFiles, DIGESTS_FILE, create_directories, read_text, write_atomic};
@@ -56,9 +56,9 @@ pub struct Begun {
 
 impl Begun {
     /// A run of `experiment` that stands at `progress` and has the log in `run`, up to the last evaluation that `progress` knows of.
-    fn at(progress: &Progress, run: &Path, experiment: &Experiment, by_accuracy: bool) -> Result<Self> {
+    fn at(progress: &Progress, run: &Path, experiment: &Experiment) -> Result<Self> {
         let records = read_metrics(run.join(METRICS_FILE))?;
-        let mut curve: Vec<Point> = records.iter().filter_map(|record| Point::of(record, by_accuracy)).collect();
+        let mut curve: Vec<Point> = records.iter().filter_map(|record| Point::of(record, experiment.data.task)).collect();
         curve.retain(|point| progress.evaluated_at.is_some_and(|last| point.iteration <= last));
         Ok(Self {
             iterations: progress.iteration,
@@ -82,7 +82,7 @@ impl Begun {
         if progress.iteration == 0 {
             return Ok(None);
         }
-        Self::at(&progress, run, experiment, experiment.data.task.is_scored_by_accuracy()).map(Some)
+        Self::at(&progress, run, experiment).map(Some)
     }
 
     /// The best evaluation so far.
@@ -241,9 +241,7 @@ pub struct Follower<'a> {
     copy: &'a Copy,
     run: &'a Path,
     experiment: String,
-    /// False for a text.
-    can_move: bool,
-    by_accuracy: bool,
+    task: Task,
     begun: Begun,
     made: Instant,
 }
@@ -258,16 +256,15 @@ impl<'a> Follower<'a> {
         run: &'a Path,
         experiment: &Experiment,
         progress: &Progress,
-        by_accuracy: bool,
         before: Option<Begun>,
         origin: Origin,
     ) -> Result<Self> {
         let stretches = before.map_or_else(Vec::new, |before| before.stretches);
-        let mut begun = Begun { stretches, ..Begun::at(progress, run, experiment, by_accuracy)? };
+        let mut begun = Begun { stretches, ..Begun::at(progress, run, experiment)? };
         Stretch::go_on(&mut begun.stretches, origin, progress.iteration);
-        let can_move = experiment.data.task != minrnn::train::Task::Text;
+        let task = experiment.data.task;
         let experiment = without_paths(experiment)?;
-        Ok(Self { copy, run, experiment, can_move, by_accuracy, begun, made: Instant::now() })
+        Ok(Self { copy, run, experiment, task, begun, made: Instant::now() })
     }
 
     /// Where the updates were made so far.
@@ -283,7 +280,7 @@ impl<'a> Follower<'a> {
 
     /// Takes note of an evaluation.
     pub fn evaluated(&mut self, record: &Record) {
-        self.begun.curve.extend(Point::of(record, self.by_accuracy));
+        self.begun.curve.extend(Point::of(record, self.task));
     }
 
     /// Takes note of a new checkpoint: makes a copy of the run if the last one is older than a minute.
@@ -307,7 +304,7 @@ impl<'a> Follower<'a> {
         begun.iterations = progress.iteration;
         begun.seconds = progress.seconds;
         begun.best_iteration = progress.kept().first().copied();
-        begun.left_out_bytes = (!self.can_move || size > MAX_BYTES).then_some(size);
+        begun.left_out_bytes = (self.task == Task::Text || size > MAX_BYTES).then_some(size);
         if let Some(stretch) = begun.stretches.last_mut() {
             stretch.to = progress.iteration;
         }
@@ -344,7 +341,7 @@ mod tests {
         let settings = ["max_iterations=100".to_owned()];
         let experiment = minrnn::train::Experiment::load("parity", &settings).unwrap();
         let progress = Progress { iteration: at, ..Progress::default() };
-        Follower::new(copy, run.path(), &experiment, &progress, true, before, origin(machine)).unwrap()
+        Follower::new(copy, run.path(), &experiment, &progress, before, origin(machine)).unwrap()
     }
 
     #[test]

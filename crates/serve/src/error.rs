@@ -34,6 +34,23 @@ pub enum Error {
 impl Error {
     /// Whether what was given is at fault, and not the machine.
     pub fn is_wrong_input(&self) -> bool {
-        matches!(self, Self::Input(_) | Self::Listen { .. })
+        match self {
+            Self::Input(_) | Self::Listen { .. } => true,
+            Self::Start(_) | Self::Run(_) => false,
+            Self::Model(error) => error.is_wrong_input(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_that_cannot_be_served_is_wrong_input_as_it_is_of_other_commands() {
+        let of = |error: minrnn_stream::Error| Error::from(error).is_wrong_input();
+        assert!(of(minrnn_model::Error::Packed("is damaged".to_owned()).into()));
+        assert!(of(minrnn_stream::Error::Kind("the model does not read text")));
+        assert!(!of(minrnn_stream::Error::Memory("memory cannot hold 3 sessions".to_owned())));
     }
 }

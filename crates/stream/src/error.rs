@@ -106,6 +106,47 @@ impl Error {
             Self::Sampling(_) | Self::UnknownToken { .. } | Self::NotFinite { .. } | Self::Input(_) => ErrorKind::Input,
         }
     }
+
+    /// True where what was given is at fault, false where a model came to what is no number, or the machine failed.
+    pub fn is_wrong_input(&self) -> bool {
+        match self {
+            #[cfg(feature = "std")]
+            Self::Model(minrnn_model::Error::Io { source, .. }) => is_wrong_path(source),
+            Self::Logit { .. } | Self::Prediction { .. } => false,
+            // What was asked for may be right for a machine that has more, or less to do.
+            Self::Memory(_) => false,
+            Self::Model(_)
+            | Self::Sampling(_)
+            | Self::UnknownToken { .. }
+            | Self::Reads { .. }
+            | Self::Kind(_)
+            | Self::NotFinite { .. }
+            | Self::Input(_)
+            | Self::State(_) => true,
+        }
+    }
+}
+
+/// Whether a file could not be read or written because its path cannot be right, and not for a full disk or a missing permission.
+#[cfg(feature = "std")]
+pub fn is_wrong_path(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    let kind = error.kind();
+    matches!(
+        kind,
+        ErrorKind::NotFound
+            | ErrorKind::AlreadyExists
+            | ErrorKind::IsADirectory
+            | ErrorKind::NotADirectory
+            | ErrorKind::InvalidInput
+            | ErrorKind::InvalidFilename
+    ) || is_loop(kind)
+}
+
+/// Whether symbolic links lead to themselves. The kind has a name, but none that may be written.
+#[cfg(feature = "std")]
+fn is_loop(kind: std::io::ErrorKind) -> bool {
+    alloc::format!("{kind:?}") == "FilesystemLoop"
 }
 
 /// The words of a panic that was caught, as a binding reports them.

@@ -58,6 +58,8 @@ mod workers;
 mod workspace;
 
 pub use continuation::{Continuation, RECENT_TOKENS};
+#[cfg(feature = "std")]
+pub use error::is_wrong_path;
 pub use error::{Error, ErrorKind, Result, panic_words};
 pub use inside::Inside;
 pub use kind::{ModelKind, expect_table};

@@ -93,7 +93,7 @@ fn open(args: &Args, request: &Request, out: &Path) -> anyhow::Result<(Experimen
 
 fn new_experiment(args: &Args, request: &Request) -> anyhow::Result<Experiment> {
     // The device first: what lies in a GPU's memory is not counted in the machine's.
-    let asked = request.experiment(|data| args.table.apply(data)).map_err(|error| args.told_of_data(error))?;
+    let asked = request.experiment(|data| args.table.apply(data)).map_err(|error| args.with_data_hint(error))?;
     let mut experiment = args.on_this_machine(asked)?;
     // Before anything is fetched or written.
     training_memory(&experiment)?.expect_room(experiment.train.memory_limit)?;
@@ -110,9 +110,9 @@ impl Args {
     }
 
     /// `error` with what to do where a file is given as the experiment that is probably what to learn from.
-    fn told_of_data(&self, error: anyhow::Error) -> anyhow::Error {
+    fn with_data_hint(&self, error: anyhow::Error) -> anyhow::Error {
         let unread = match error.downcast_ref() {
-            Some(Error::Malformed { path, .. } | Error::Model(minrnn_model::Error::Malformed { path, .. })) => Some(path.clone()),
+            Some(Error::Malformed { path, .. }) => Some(path.clone()),
             _ => None,
         };
         let file = unread.filter(|path| self.data.is_none() && self.experiment.as_deref().map(Path::new) == Some(path.as_path()));
@@ -124,7 +124,7 @@ impl Args {
     fn request(&self) -> Request {
         Request {
             experiment: self.experiment.clone().map(Asked::Named),
-            usual: self.table.experiment(),
+            default_experiment: self.table.experiment(),
             data: self.data.as_deref().map(input::path),
             from: self.from.clone(),
             validates: self.table.validates(),
@@ -149,7 +149,7 @@ fn train(experiment: Experiment, run: RunDir, group: Group) -> anyhow::Result<Ex
         if let Some(understood) = trainer.data().understood() {
             say(understood);
         }
-        trainer.told_of_course().iter().for_each(say);
+        trainer.warnings_at_start().iter().for_each(say);
     }
     // Of several processes one shows what all do.
     let mut display = group.is_first().then(|| Display::new(&trainer));

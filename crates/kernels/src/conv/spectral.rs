@@ -169,11 +169,11 @@ pub(super) fn forward(positions: &Positions<'_>, weight: &[f32], bias: &[f32], y
 }
 
 /// Gradients of [`super::backward`].
-pub(super) fn backward(adjoint: &Adjoint<'_>, weight: &[f32], d: Gradients<'_>) {
+pub(super) fn backward(adjoint: &Adjoint<'_>, weight: &[f32], gradients: Gradients<'_>) {
     let positions = adjoint.positions;
     let (width, seq_len, past) = (positions.shape.width, positions.shape.seq_len, positions.past);
     let plan = Plan::new(positions, |_| true);
-    let outputs = [d.x, d.weight, d.bias, d.window].map(SharedOut::new);
+    let outputs = [gradients.d_x, gradients.d_weight, gradients.d_bias, gradients.d_window].map(SharedOut::new);
     grid::for_each(width.div_ceil(CHANNELS), |task| {
         let mut workspace = Workspace::new(&plan);
         let mut spectra: [_; 4] = core::array::from_fn(|_| workspace.spectrum());

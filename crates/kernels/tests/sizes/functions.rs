@@ -231,7 +231,7 @@ pub fn functions() -> Vec<Function> {
              [3, b, t, e], [3, e], [3, e, e], [3, e], [b, e], [e]]
             |a| gru::backward(Shape { batch: b, seq_len: t, width: e }, gru(a, GruForm::Torch, t),
                 gru::Upstream { h: a.input(), d_h: Some(a.input()), d_h_last: Some(a.input()) },
-                gru::Gradients { preact: a.out(), bias: Some(a.out()), weight: a.out(), recurrent_bias: Some(a.out()), h0: a.out(), init: a.out() });
+                gru::Gradients { d_preact: a.out(), d_bias: Some(a.out()), d_weight: a.out(), d_recurrent_bias: Some(a.out()), d_h0: a.out(), d_init: a.out() });
         "lstm::forward" { b = 2, t = 3, e = 5 }
             [[4, b, t, e], [4, e], [4, e, e], [4, e], [b, e], [e], [b, t], [b, e], [e], [b, t, e], [b, t, e], [b, e], [b, e]]
             |a| lstm::forward(Shape { batch: b, seq_len: t, width: e }, lstm(a, t), a.out(), a.out(), a.out(), a.out());
@@ -240,8 +240,8 @@ pub fn functions() -> Vec<Function> {
              [4, b, t, e], [4, e], [4, e, e], [4, e], [b, e], [b, e], [e], [e]]
             |a| lstm::backward(Shape { batch: b, seq_len: t, width: e }, lstm(a, t),
                 lstm::Upstream { h: a.input(), c: a.input(), d_h: Some(a.input()), d_h_last: Some(a.input()), d_c_last: Some(a.input()) },
-                lstm::Gradients { preact: a.out(), bias: Some(a.out()), weight: a.out(), recurrent_bias: Some(a.out()), h0: a.out(), c0: a.out(),
-                    init_h: a.out(), init_c: a.out() });
+                lstm::Gradients { d_preact: a.out(), d_bias: Some(a.out()), d_weight: a.out(), d_recurrent_bias: Some(a.out()), d_h0: a.out(), d_c0: a.out(),
+                    d_init_h: a.out(), d_init_c: a.out() });
         "s_lstm::forward" { b = 2, t = 3, heads = 2, e = 6 }
             [[4, b, t, e], [4, e, e / heads.max(1)], [4, e], [b, e], [b, e], [b, e], [b, e], [b, t],
              [b, t, e], [b, t, e], [b, t, e], [b, t, e], [b, e], [b, e], [b, e], [b, e]]
@@ -254,7 +254,7 @@ pub fn functions() -> Vec<Function> {
             |a| s_lstm::backward(Shape { batch: b, seq_len: t, width: e }, s_lstm(a, heads, ForgetGate::Exponential, t),
                 s_lstm::Upstream { states: [a.input(), a.input(), a.input(), a.input()], d_h: Some(a.input()),
                     d_last: [Some(a.input()), Some(a.input()), Some(a.input())] },
-                s_lstm::Gradients { preact: a.out(), weight: a.out(), bias: Some(a.out()), start: [a.out(), a.out(), a.out()] });
+                s_lstm::Gradients { d_preact: a.out(), d_weight: a.out(), d_bias: Some(a.out()), d_start: [a.out(), a.out(), a.out()] });
         "s_lstm::step" lenient { heads = 2, e = 6 } [[4, e], [4, e], [4, e], [e], [e], [e], [e]]
             |a| s_lstm::step(Level::current(), heads, ForgetGate::Sigmoid, a.input(), a.input(), a.input(), [a.f32(), a.f32(), a.f32(), a.f32()]);
 
@@ -269,7 +269,7 @@ pub fn functions() -> Vec<Function> {
              [b, t, e], [b, t, e], [b, t, e], [b, t, 2, heads], [b, heads, e / heads.max(1), e / heads.max(1)], [b, heads, e / heads.max(1)]]
             |a| m_lstm::backward(Shape { batch: b, seq_len: t, width: e }, m_lstm(a, heads, t),
                 m_lstm::Upstream { h: a.input(), d_h: Some(a.input()), d_last: [Some(a.input()), Some(a.input())] },
-                m_lstm::Gradients { qkv: [a.out(), a.out(), a.out()], gates: a.out(), start: [a.out(), a.out()] });
+                m_lstm::Gradients { d_qkv: [a.out(), a.out(), a.out()], d_gates: a.out(), d_start: [a.out(), a.out()] });
         "m_lstm::step" lenient { e = 5 } [[e], [e], [e], [e, e], [e], [e]]
             |a| m_lstm::step(Level::current(), [a.input(), a.input(), a.input()], [0.5, 0.5], a.f32(), a.f32(), &mut 0.0, a.f32());
         "delta::forward" { b = 2, t = 3, heads = 2, n = 5 }
@@ -297,7 +297,7 @@ pub fn functions() -> Vec<Function> {
             |a| {
                 let form = retention::Form { features: retention::Features::EluPlusOne, decays: a.zeros(), key_scale: 1.0, normalized: true };
                 retention::backward(retention::Sizes { batch: b, seq_len: t, heads, key, value }, form, retention(a, t), Some(a.input()), Some(a.input()),
-                    retention::Gradients { queries: a.out(), keys: a.out(), values: a.out(), state: a.out() });
+                    retention::Gradients { d_queries: a.out(), d_keys: a.out(), d_values: a.out(), d_state: a.out() });
             };
         "rwkv4::kept_len" { b = 2, t = 3, e = 5 } [] |_a| assert!(rwkv4::kept_len(Shape { batch: b, seq_len: t, width: e }) < usize::MAX, "a length");
         "rwkv4::forward" { b = 2, t = 3, e = 5 }
@@ -312,7 +312,7 @@ pub fn functions() -> Vec<Function> {
                 rwkv4::Inputs { receptance: a.input(), key: a.input(), value: a.input(), decay: a.input(), bonus: a.input() },
                 rwkv4::Start { memory: Some([a.input(), a.input()]), segments: segments(a, t) },
                 rwkv4::Upstream { kept: a.input(), d_y: Some(a.input()), d_last: [Some(a.input()), Some(a.input())] },
-                rwkv4::Gradients { receptance: a.out(), key: a.out(), value: a.out(), decay: a.out(), bonus: a.out(), memory: [a.out(), a.out()] });
+                rwkv4::Gradients { d_receptance: a.out(), d_key: a.out(), d_value: a.out(), d_decay: a.out(), d_bonus: a.out(), d_memory: [a.out(), a.out()] });
         "rwkv4::step" lenient { e = 5 } [[e], [e], [e], [e], [e], [e], [e], [e], [e]]
             |a| rwkv4::step(Level::current(), [a.input(), a.input(), a.input()], [a.input(), a.input()], [a.f32(), a.f32(), a.f32()], a.f32());
         "prefix_softmax::forward" { b = 2, t = 3, heads = 2, e = 6 }
@@ -328,7 +328,7 @@ pub fn functions() -> Vec<Function> {
                 prefix_softmax::Start { memory: Some([a.input(), a.input()]), segments: segments(a, t) },
                 prefix_softmax::Upstream { y: a.input(), shares: a.input(), d_y: Some(a.input()), d_mean_last: Some(a.input()),
                     d_log_weight_last: Some(a.input()) },
-                prefix_softmax::Gradients { scores: a.out(), values: a.out(), mean: a.out(), log_weight: a.out() });
+                prefix_softmax::Gradients { d_scores: a.out(), d_values: a.out(), d_mean: a.out(), d_log_weight: a.out() });
         "attention::forward" { b = 2, t = 3, past = 2, next = 4, heads = 2, width = 5, window = 3 }
             [[b, t, 3, heads, width], [b, past, 2, heads, width], [b], [b, t], [b, t, heads, width], [b, heads, t], [b, next, 2, heads, width]]
             |a| attention::forward(attention::Sizes { batch: b, seq_len: t, past, next, heads, head_width: width, window }, a.input(),
@@ -376,7 +376,7 @@ pub fn functions() -> Vec<Function> {
              [b, k.wrapping_sub(1), d]]
             |a| conv::backward(Shape { batch: b, seq_len: t, width: d }, k, conv(a, t),
                 conv::Upstream { d_y: Some(a.input()), d_window_last: Some(a.input()), d_residual: Some(a.input()) },
-                conv::Gradients { x: a.out(), weight: a.out(), bias: a.out(), window: a.out() });
+                conv::Gradients { d_x: a.out(), d_weight: a.out(), d_bias: a.out(), d_window: a.out() });
         "conv::forward of long filters" { b = 1, t = 260, k = 200, d = 2 }
             [[b, t, d], [d, k], [b, k.wrapping_sub(1), d], [b, t], [d], [b, t, d], [b, k.wrapping_sub(1), d]]
             |a| conv::forward(Shape { batch: b, seq_len: t, width: d }, k, conv(a, t), a.input(), a.out(), a.out());
@@ -385,7 +385,7 @@ pub fn functions() -> Vec<Function> {
              [b, k.wrapping_sub(1), d]]
             |a| conv::backward(Shape { batch: b, seq_len: t, width: d }, k, conv(a, t),
                 conv::Upstream { d_y: Some(a.input()), d_window_last: Some(a.input()), d_residual: Some(a.input()) },
-                conv::Gradients { x: a.out(), weight: a.out(), bias: a.out(), window: a.out() });
+                conv::Gradients { d_x: a.out(), d_weight: a.out(), d_bias: a.out(), d_window: a.out() });
 
         "Continuous::discrete" lenient { channels = 2, half = 3 }
             [[channels], [channels, half], [channels, half], [channels, half, 2], [channels, half, 2], [channels, half, 2]]
@@ -398,17 +398,17 @@ pub fn functions() -> Vec<Function> {
         "layer_norm::backward" { rows = 3, width = 5 }
             [[rows, width], [width], [rows, width], [rows, width], [rows, width], [width], [width]]
             |a| layer_norm::backward(rows, width, layer_norm::Inputs { x: a.input(), gamma: a.input(), eps: 1e-5 }, a.input(), Some(a.input()),
-                layer_norm::Gradients { x: a.out(), gamma: a.out(), beta: a.out() });
+                layer_norm::Gradients { d_x: a.out(), d_gamma: a.out(), d_beta: a.out() });
         "rms_norm::forward" { rows = 3, width = 5 } [[rows, width], [width], [rows, width]]
             |a| rms_norm::forward(rows, width, rms_norm::Inputs { x: a.input(), gamma: a.input() }, a.out());
         "rms_norm::backward" { rows = 3, width = 5 } [[rows, width], [width], [rows, width], [rows, width], [rows, width], [width]]
             |a| rms_norm::backward(rows, width, rms_norm::Inputs { x: a.input(), gamma: a.input() }, a.input(), Some(a.input()),
-                rms_norm::Gradients { x: a.out(), gamma: a.out() });
+                rms_norm::Gradients { d_x: a.out(), d_gamma: a.out() });
         "head_norm::forward" lenient { rows = 3, heads = 2, width = 6 } [[rows, width], [width], [rows, width]]
             |a| head_norm::forward(rows, heads, head_norm::Inputs { x: a.input(), weight: a.input(), eps: 1e-5 }, a.out());
         "head_norm::backward" lenient { rows = 3, heads = 2, width = 6 } [[rows, width], [width], [rows, width], [rows, width], [width]]
             |a| head_norm::backward(rows, heads, head_norm::Inputs { x: a.input(), weight: a.input(), eps: 1e-5 }, a.input(),
-                head_norm::Gradients { x: a.out(), weight: a.out() });
+                head_norm::Gradients { d_x: a.out(), d_weight: a.out() });
         "gelu::forward" { rows = 3, width = 5 } [[rows, width], [width], [rows, width]]
             |a| gelu::forward(rows, width, a.input(), Some(a.input()), a.out());
         "gelu::backward" { rows = 3, width = 5 } [[rows, width], [width], [rows, width], [rows, width], [width]]
@@ -418,7 +418,7 @@ pub fn functions() -> Vec<Function> {
         "gated_gelu::backward" { rows = 3, width = 5 }
             [[rows, 2, width], [2, width], [width], [rows, width], [rows, 2, width], [2, width], [width]]
             |a| gated_gelu::backward(rows, width, gated(a, Halves::GateValue), a.input(),
-                gated_gelu::Gradients { x: a.out(), bias: Some(a.out()), scale: Some(a.out()) });
+                gated_gelu::Gradients { d_x: a.out(), d_bias: Some(a.out()), d_scale: Some(a.out()) });
         "swi_glu::forward" { rows = 3, width = 5 } [[rows, 2, width], [rows, width]]
             |a| swi_glu::forward(rows, width, a.input(), a.out());
         "swi_glu::backward" { rows = 3, width = 5 } [[rows, 2, width], [rows, width], [rows, 2, width]]
@@ -431,13 +431,13 @@ pub fn functions() -> Vec<Function> {
         "highway::backward" { rows = 3, width = 5 }
             [[rows, width], [width], [rows, width], [width], [rows, width], [rows, width], [rows, width], [width], [rows, width], [width], [rows, width]]
             |a| highway::backward(rows, width, highway::Inputs { gate: a.input(), gate_bias: Some(a.input()), value: a.input(),
-                value_bias: Some(a.input()), x: a.input() }, a.input(), highway::Gradients { gate: a.out(), gate_bias: Some(a.out()),
-                value: a.out(), value_bias: Some(a.out()), x: a.out() });
+                value_bias: Some(a.input()), x: a.input() }, a.input(), highway::Gradients { d_gate: a.out(), d_gate_bias: Some(a.out()),
+                d_value: a.out(), d_value_bias: Some(a.out()), d_x: a.out() });
         "skip_gate::forward" lenient { rows = 3, width = 5 } [[rows, width], [rows, width], [width], [rows, width], [rows, width]]
             |a| skip_gate::forward(rows, skip_gate(a), a.out());
         "skip_gate::backward" lenient { rows = 3, width = 5 }
             [[rows, width], [rows, width], [width], [rows, width], [rows, width], [rows, width], [rows, width], [rows, width], [width]]
-            |a| skip_gate::backward(rows, skip_gate(a), a.input(), skip_gate::Gradients { y: a.out(), c: a.out(), z: a.out(), skip: a.out() });
+            |a| skip_gate::backward(rows, skip_gate(a), a.input(), skip_gate::Gradients { d_y: a.out(), d_c: a.out(), d_z: a.out(), d_skip: a.out() });
         "dropout::forward" { rows = 3, width = 5 } [[rows, width], [width], [rows, width], [rows, width]]
             |a| dropout::forward(rows, width, dropout::Inputs { x: a.input(), bias: Some(a.input()), residual: Some(a.input()) }, 0.5, 7, a.out());
         "dropout::backward" { rows = 3, width = 5 } [[rows, width], [rows, width], [width]]

@@ -1,7 +1,7 @@
 //! What the tests of GRU and LSTM share: segments of every kind, and which sizes are tried.
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
-use crate::common::{LENGTHS, Random, WIDTHS, assert_close};
+use crate::common::{LENGTHS, Random, WIDTHS, all_bits, assert_close, wide};
 use minrnn_kernels::Shape;
 use minrnn_kernels::segments::{CONTINUE, PADDING, RESET, Segments};
 
@@ -77,6 +77,27 @@ pub fn close(name: &str, actual: &[f32], expected: &[f64], tolerance: f64) {
         assert!(actual.iter().all(|x| x.abs() < 1e-30), "{name}: expected next to nothing, found {actual:?}");
     } else {
         assert_close(name, actual, expected, tolerance);
+    }
+}
+
+/// Asserts that `run`, which gives states, h first, and the gradients `names`, gives the same bits on as many threads, and on other numbers of them
+/// what differs by the order of sums alone.
+#[track_caller]
+pub fn assert_threads_change_the_order_of_sums_alone<const S: usize, const G: usize>(
+    names: [&str; G],
+    run: impl Fn() -> ([Vec<f32>; S], [Vec<f32>; G]) + Sync,
+) {
+    let on = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads start").install(&run);
+    let (states, gradients) = on(1);
+    for threads in [2, 3, 8] {
+        let (again, again_gradients) = on(threads);
+        let (twice, twice_gradients) = on(threads);
+        let bits = [(&again, &again_gradients), (&twice, &twice_gradients)].map(|(states, d)| (all_bits(states), all_bits(d)));
+        assert_eq!(bits[0], bits[1], "the same bits on {threads} threads");
+        close("h", &again[0], &wide(&states[0]), STATE);
+        for (name, (found, expected)) in names.iter().zip(again_gradients.iter().zip(&gradients)) {
+            close(name, found, &wide(expected), GRADIENT);
+        }
     }
 }
 

@@ -102,15 +102,15 @@ pub trait SequenceTask: Debug + Send + Sync {
         None
     }
 
-    /// What whoever uses the trained model needs to know: names of classes and columns, means and deviations. It is kept in every
-    /// checkpoint.
-    fn description(&self) -> Option<serde_json::Value> {
-        None
-    }
-
     /// The task on tables that it is, if it is one.
     fn table_task(&self) -> Option<TableTask> {
         None
+    }
+
+    /// What whoever uses the trained model needs to know: names of classes and columns, means and deviations. It is kept in every
+    /// checkpoint. Of a task on tables it is [`table_task`](Self::table_task).
+    fn description(&self) -> Option<serde_json::Value> {
+        serde_json::to_value(self.table_task()?).ok()
     }
 
     /// Batches to train on.

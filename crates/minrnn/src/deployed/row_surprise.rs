@@ -37,7 +37,7 @@ pub fn score_rows(
             for (step, outputs) in steps.zip(outputs.chunks_exact(width)) {
                 let row = rows.row(at, step, Some(before.as_slice()).filter(|before| !before.is_empty()));
                 let numbers = row.surprise.iter().chain(row.expected.iter().flatten());
-                expect_output(|| series.told(), numbers.copied())?;
+                expect_output(|| series.describe(), numbers.copied())?;
                 see(at, step, row)?;
                 before.clear();
                 before.extend_from_slice(outputs);

@@ -77,7 +77,7 @@ pub(super) fn write(session: &impl TokenSession, path: &Path, identity: &ModelId
         let (shape, data) = tensor.into_parts();
         (name, shape, Cow::Owned(data))
     });
-    write_safetensors(path, tensors, Some((KEY, &format!("{checksum}{header}")))).map_err(plain)
+    write_safetensors(path, tensors, Some((KEY, &format!("{checksum}{header}")))).map_err(Error::from)
 }
 
 /// The checksum of a session's json and its tensors, which come in the order of their names.
@@ -164,12 +164,4 @@ fn difference<S: TokenSession>(weights: &Weights, like: &S) -> String {
         }
     };
     like.tensors().into_iter().find_map(part).unwrap_or_default()
-}
-
-/// The same error as one of this library, which knows a failed write from a wrong path.
-fn plain(error: minrnn_model::Error) -> Error {
-    match error {
-        minrnn_model::Error::Io { action, path, source } => Error::io(action, path, source),
-        error => error.into(),
-    }
 }

@@ -12,7 +12,7 @@ use super::foreign::{Foreign, Side};
 use super::rule::{Constant, Map};
 use super::said::Said;
 use super::table::Table;
-use super::{Form, Format, Layout, Settings, demand};
+use super::{Form, Format, Layout, Settings, demand, demand_one_mixer};
 use crate::{Error, Result};
 
 pub(super) const LAYOUT: Layout = Layout { config, check, table, folder: Some(&FOLDER) };
@@ -55,7 +55,7 @@ fn config(file: &Foreign<'_>, settings: &Settings) -> Result<ModelConfig> {
 }
 
 fn check(config: &ModelConfig) -> Result<()> {
-    config.mixer_kinds().into_iter().try_for_each(|kind| demand(FORMAT, "mixer", kind, MixerKind::Mamba))?;
+    demand_one_mixer(FORMAT, config, &[MixerKind::Mamba])?;
     demand(FORMAT, "conv", config.conv, false)?;
     demand(FORMAT, "ff", config.ff, FeedForwardKind::None)?;
     demand(FORMAT, "norm", config.norm, NormKind::Rms)?;

@@ -5,13 +5,13 @@
 //! the former. Filters may be shorter than ours.
 
 use minrnn_model::{
-    CONV_TAPS, Candidate, CheckedConfig, FeedForwardKind, ForgetFloor, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind,
+    CONV_TAPS, Candidate, CheckedConfig, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind,
 };
 
 use super::foreign::{Foreign, Side};
 use super::rule::{Constant, Map};
 use super::table::Table;
-use super::{Format, Layout, Settings, demand, demand_one_of};
+use super::{Format, Layout, Settings, demand, demand_one_mixer, demand_plain};
 use crate::Result;
 
 pub(super) const LAYOUT: Layout = Layout { config, check, table, folder: None };
@@ -58,20 +58,10 @@ fn config(file: &Foreign<'_>, settings: &Settings) -> Result<ModelConfig> {
 }
 
 fn check(config: &ModelConfig) -> Result<()> {
-    for kind in config.mixer_kinds() {
-        demand_one_of(FORMAT, "mixer", kind, &MIXERS)?;
-    }
-    if let [first, other, ..] = config.mixer_kinds()[..] {
-        return demand(FORMAT, "mixer", other, first);
-    }
+    demand_one_mixer(FORMAT, config, &MIXERS)?;
     demand(FORMAT, "ff", config.ff, FeedForwardKind::Mlp)?;
     demand(FORMAT, "norm", config.norm, NormKind::Rms)?;
-    demand(FORMAT, "rms_eps", config.rms_eps, 0.0)?;
-    demand(FORMAT, "positions", config.positions, Positions::None)?;
-    demand(FORMAT, "bias", config.bias, true)?;
-    demand(FORMAT, "highway", config.highway, false)?;
-    demand(FORMAT, "forget_floor", config.forget_floor, ForgetFloor::None)?;
-    demand(FORMAT, "candidate", config.candidate, Candidate::Positive)?;
+    demand_plain(FORMAT, config)?;
     demand(FORMAT, "initial_state", config.initial_state, InitialState::Zero)?;
     if config.mixer_at(0) == MixerKind::MinLstm {
         demand(FORMAT, "normalize_gates", config.normalize_gates, true)?;

@@ -4,13 +4,13 @@
 //! depends on it then. Whether minLSTM divides its gates by their sum (`use_coeff_norm`) is not in the file.
 
 use minrnn_model::{
-    CONV_TAPS, Candidate, CheckedConfig, FeedForwardKind, ForgetFloor, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind,
+    CONV_TAPS, Candidate, CheckedConfig, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind,
 };
 
 use super::foreign::{Foreign, Side};
 use super::min_gru_pytorch::convolution;
 use super::table::Table;
-use super::{Format, Layout, Settings, demand, demand_one_of};
+use super::{Format, Layout, Settings, demand_one_mixer, demand_one_of, demand_plain};
 use crate::Result;
 
 pub(super) const LAYOUT: Layout = Layout { config, check, table, folder: None };
@@ -63,20 +63,10 @@ fn config(file: &Foreign<'_>, settings: &Settings) -> Result<ModelConfig> {
 }
 
 fn check(config: &ModelConfig) -> Result<()> {
-    for kind in config.mixer_kinds() {
-        demand_one_of(FORMAT, "mixer", kind, &MIXERS)?;
-    }
-    if let [first, other, ..] = config.mixer_kinds()[..] {
-        return demand(FORMAT, "mixer", other, first);
-    }
+    demand_one_mixer(FORMAT, config, &MIXERS)?;
     demand_one_of(FORMAT, "ff", config.ff, &[FeedForwardKind::Gated, FeedForwardKind::None])?;
     demand_one_of(FORMAT, "norm", config.norm, &[NormKind::Rms, NormKind::Batch])?;
-    demand(FORMAT, "rms_eps", config.rms_eps, 0.0)?;
-    demand(FORMAT, "positions", config.positions, Positions::None)?;
-    demand(FORMAT, "bias", config.bias, true)?;
-    demand(FORMAT, "highway", config.highway, false)?;
-    demand(FORMAT, "forget_floor", config.forget_floor, ForgetFloor::None)?;
-    demand(FORMAT, "candidate", config.candidate, Candidate::Positive)
+    demand_plain(FORMAT, config)
 }
 
 fn table(config: &CheckedConfig, side: &Side<'_>) -> Result<Table> {

@@ -35,7 +35,7 @@ mod xlstm;
 use std::fmt;
 use std::str::FromStr;
 
-use minrnn_model::{CheckedConfig, ModelConfig, Pooling, Tensor, Weights, WiringKind};
+use minrnn_model::{Candidate, CheckedConfig, ForgetFloor, MixerKind, ModelConfig, Pooling, Positions, Tensor, Weights, WiringKind};
 
 use self::folder::Folder;
 pub use self::folder::{ForeignModel, export_folder};
@@ -200,6 +200,26 @@ fn expect_language_model(format: Format, config: &ModelConfig) -> Result<()> {
         width => format!("reads {} a step", counted(width, "number")),
     };
     Err(Error::Config(format!("a file of format {format} holds models that read tokens and predict the next one, and this one {found}")))
+}
+
+/// Refuses a model whose blocks do not all have the same of these mixers.
+fn demand_one_mixer(format: Format, config: &ModelConfig, expected: &[MixerKind]) -> Result<()> {
+    let kinds = config.mixer_kinds();
+    kinds.iter().try_for_each(|&kind| demand_one_of(format, "mixer", kind, expected))?;
+    match kinds[..] {
+        [first, other, ..] => demand(format, "mixer", other, first),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what the minimal cells of other libraries do not have: an epsilon, positions, layers without biases, other gates and candidates than the paper's.
+fn demand_plain(format: Format, config: &ModelConfig) -> Result<()> {
+    demand(format, "rms_eps", config.rms_eps, 0.0)?;
+    demand(format, "positions", config.positions, Positions::None)?;
+    demand(format, "bias", config.bias, true)?;
+    demand(format, "highway", config.highway, false)?;
+    demand(format, "forget_floor", config.forget_floor, ForgetFloor::None)?;
+    demand(format, "candidate", config.candidate, Candidate::Positive)
 }
 
 /// Refuses `found` where the format holds `expected` alone.

@@ -7,7 +7,7 @@ use minrnn_model::{CheckedConfig, FeedForwardKind, MixerKind, ModelConfig, NormK
 
 use super::foreign::{Foreign, Side};
 use super::table::Table;
-use super::{Format, Layout, Settings, demand};
+use super::{Format, Layout, Settings, demand, demand_one_mixer};
 use crate::Result;
 
 pub(super) const LAYOUT: Layout = Layout { config, check, table, folder: None };
@@ -41,7 +41,7 @@ fn config(file: &Foreign<'_>, settings: &Settings) -> Result<ModelConfig> {
 }
 
 fn check(config: &ModelConfig) -> Result<()> {
-    config.mixer_kinds().into_iter().try_for_each(|kind| demand(FORMAT, "mixer", kind, MixerKind::Attention))?;
+    demand_one_mixer(FORMAT, config, &[MixerKind::Attention])?;
     demand(FORMAT, "conv", config.conv, false)?;
     demand(FORMAT, "ff", config.ff, FeedForwardKind::Mlp)?;
     demand(FORMAT, "norm", config.norm, NormKind::Layer)?;

@@ -9,7 +9,7 @@ use minrnn_model::{CheckedConfig, GruForm, InitialState, MixerKind, ModelConfig}
 use super::foreign::{Foreign, Side};
 use super::rule::Constant;
 use super::table::Table;
-use super::{Format, Layout, Settings, demand};
+use super::{Format, Layout, Settings, demand, demand_one_mixer};
 use crate::{Error, Result};
 
 pub(super) const GRU: Layout = Layout { config, check: check_gru, table: gru, folder: None };
@@ -29,7 +29,7 @@ fn check_lstm(config: &ModelConfig) -> Result<()> {
 }
 
 fn check(format: Format, config: &ModelConfig, mixer: MixerKind) -> Result<()> {
-    config.mixer_kinds().into_iter().try_for_each(|kind| demand(format, "mixer", kind, mixer))?;
+    demand_one_mixer(format, config, &[mixer])?;
     demand(format, "initial_state", config.initial_state, InitialState::Zero)
 }
 

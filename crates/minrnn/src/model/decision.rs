@@ -25,7 +25,7 @@ use minrnn_kernels::segments::{CONTINUE, PADDING, RESET};
 use minrnn_model::{CheckedConfig, DropoutSite, ModelConfig, NormKind, POLICY_PLACES as TOKENS, POLICY_TIME_SCALE, POLICY_TIMES};
 
 use super::backbone::{Backbone, BackboneState};
-use super::io_kind::{Inputs, Targets};
+use super::inputs::{Inputs, Targets};
 use super::scored::Scored;
 use crate::Result;
 use crate::memory::activations::{Activations, Op, Sizes};

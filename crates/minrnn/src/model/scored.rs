@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use burn::tensor::{Int, Tensor, TensorData};
 
-use super::io_kind::Targets;
+use super::inputs::Targets;
 use crate::memory::activations::Activations;
 use crate::nn::linear;
 use crate::ops::{cross_entropy, pinball, squared_error};

@@ -14,7 +14,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use minrnn_model::{CheckedConfig, DropoutSite, Initialization, MixerKind, ModelConfig, Pooling, Positions, WiringKind};
 
 use super::backbone::{Backbone, BackboneState};
-use super::io_kind::{Inputs, Targets};
+use super::inputs::{Inputs, Targets};
 use super::pair_head::{PairHead, PairMemory};
 use super::pooling::RunningMean;
 use super::scored::{Scored, where_scored};

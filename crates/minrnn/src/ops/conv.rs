@@ -202,8 +202,8 @@ impl FusedOp for Op {
         let [d_y, d_window_last, d_residual] = [0, 1, 2].map(|i| optional(d_outputs.get(i).and_then(Option::as_ref)));
         let upstream = kernel::Upstream { d_y, d_window_last, d_residual };
         let window = [sizes.batch, self.kernel_size - 1, sizes.width];
-        let mut d_inputs = outputs([shape(x), shape(weight), [sizes.width].into(), window.into()], |[x, weight, bias, window]| {
-            let d = kernel::Gradients { x, weight, bias, window };
+        let mut d_inputs = outputs([shape(x), shape(weight), [sizes.width].into(), window.into()], |[d_x, d_weight, d_bias, d_window]| {
+            let d = kernel::Gradients { d_x, d_weight, d_bias, d_window };
             kernel::backward(sizes, self.kernel_size, self.inputs(kept), upstream, d);
         });
         d_inputs.truncate(3 + usize::from(self.window.is_some()));

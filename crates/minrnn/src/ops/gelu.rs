@@ -142,7 +142,7 @@ impl FusedOp for BiasGatedGelu {
         let d_y = d_outputs[0].as_ref().expect("the only output");
         let [rows, double] = dims(x);
         let (d, [d_bias]) = outputs_with([x, scale].map(shape), [bias.map(shape)], |[d_x, d_scale], [d_bias]| {
-            let d = gated_kernel::Gradients { x: d_x, bias: d_bias, scale: Some(d_scale) };
+            let d = gated_kernel::Gradients { d_x, d_bias, d_scale: Some(d_scale) };
             gated_kernel::backward(rows, double / 2, gated_inputs(x, bias, scale), slice(d_y), d);
         });
         d.into_iter().chain(d_bias).collect()
@@ -178,7 +178,7 @@ impl FusedOp for GeluGate {
         let d_y = slice(d_outputs[0].as_ref().expect("the only output"));
         let [rows, double] = dims(x);
         outputs([shape(x)], |[d_x]| {
-            let d = gated_kernel::Gradients { x: d_x, bias: None, scale: None };
+            let d = gated_kernel::Gradients { d_x, d_bias: None, d_scale: None };
             gated_kernel::backward(rows, double / 2, Self::inputs(x), d_y, d);
         })
     }

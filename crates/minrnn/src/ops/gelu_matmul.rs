@@ -108,7 +108,7 @@ impl FusedOp for GeluMatmul {
         let ([d_x], wanted) = outputs_with([shape(x)], [bias, scale].map(|x| x.map(shape)), |[d_x], [d_bias, d_scale]| match scale {
             None => kernel::backward(rows, m, slice(x), optional(bias), d_hidden, d_x, d_bias),
             Some(scale) => {
-                let d = gated_kernel::Gradients { x: d_x, bias: d_bias, scale: d_scale };
+                let d = gated_kernel::Gradients { d_x, d_bias, d_scale };
                 gated_kernel::backward(rows, m, gated_inputs(x, bias, scale), d_hidden, d);
             }
         });

@@ -133,8 +133,8 @@ impl FusedOp for Op {
         let upstream = kernel::Upstream { h: slice(h[0].as_ref().expect("kept")), d_h, d_h_last };
         let required = [shape(preact), shape(weight), [sizes.batch, sizes.width].into(), [sizes.width].into()];
         let biases = [self.bias, self.recurrent_bias].map(|i| i.and_then(kept).map(shape));
-        let (d, d_biases) = outputs_with(required, biases, |[preact, weight, h0, init], [bias, recurrent_bias]| {
-            let d = kernel::Gradients { preact, bias, weight, recurrent_bias, h0, init };
+        let (d, d_biases) = outputs_with(required, biases, |[d_preact, d_weight, d_h0, d_init], [d_bias, d_recurrent_bias]| {
+            let d = kernel::Gradients { d_preact, d_bias, d_weight, d_recurrent_bias, d_h0, d_init };
             kernel::backward(sizes, self.inputs(kept), upstream, d);
         });
         let [d_preact, d_weight, d_h0, d_init] = d;

@@ -65,7 +65,7 @@ impl FusedOp for Op {
         let [x, weight] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
         let d_y = slice(d_outputs[0].as_ref().expect("the only output"));
         outputs([x, weight].map(shape), |[d_x, d_weight]| {
-            kernel::backward(rows_of(x), self.heads, self.inputs(x, weight), d_y, kernel::Gradients { x: d_x, weight: d_weight });
+            kernel::backward(rows_of(x), self.heads, self.inputs(x, weight), d_y, kernel::Gradients { d_x, d_weight });
         })
     }
 }

@@ -82,10 +82,11 @@ impl FusedOp for Op {
         let [rows, width] = dims(kept(0));
         let d_y = slice(d_outputs[0].as_ref().expect("the only output"));
         let biases = [self.gate_bias, self.value_bias].map(|i| i.map(|i| shape(kept(i))));
-        let (d, d_biases) = outputs_with([0, 1, 2].map(|i| shape(kept(i))), biases, |[gate, value, x], [gate_bias, value_bias]| {
-            let d = kernel::Gradients { gate, gate_bias, value, value_bias, x };
-            kernel::backward(rows, width, self.inputs(kept), d_y, d);
-        });
+        let (d, d_biases) =
+            outputs_with([0, 1, 2].map(|i| shape(kept(i))), biases, |[d_gate, d_value, d_x], [d_gate_bias, d_value_bias]| {
+                let d = kernel::Gradients { d_gate, d_gate_bias, d_value, d_value_bias, d_x };
+                kernel::backward(rows, width, self.inputs(kept), d_y, d);
+            });
         d.into_iter().chain(d_biases.into_iter().flatten()).collect()
     }
 }

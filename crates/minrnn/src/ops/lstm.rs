@@ -151,10 +151,11 @@ impl FusedOp for Op {
         let (state, init) = ([sizes.batch, sizes.width], [sizes.width]);
         let required = [shape(preact), shape(weight), state.into(), state.into(), init.into(), init.into()];
         let biases = [self.bias, self.recurrent_bias].map(|i| i.and_then(kept).map(shape));
-        let (d, d_biases) = outputs_with(required, biases, |[preact, weight, h0, c0, init_h, init_c], [bias, recurrent_bias]| {
-            let d = kernel::Gradients { preact, bias, weight, recurrent_bias, h0, c0, init_h, init_c };
-            kernel::backward(sizes, self.inputs(kept), upstream, d);
-        });
+        let (d, d_biases) =
+            outputs_with(required, biases, |[d_preact, d_weight, d_h0, d_c0, d_init_h, d_init_c], [d_bias, d_recurrent_bias]| {
+                let d = kernel::Gradients { d_preact, d_bias, d_weight, d_recurrent_bias, d_h0, d_c0, d_init_h, d_init_c };
+                kernel::backward(sizes, self.inputs(kept), upstream, d);
+            });
         let [d_preact, d_weight, d_starts @ ..] = d;
         let wanted = [self.h0, self.c0, self.init_h, self.init_c];
         let d_starts = d_starts.into_iter().zip(wanted).filter_map(|(d, wanted)| wanted.map(|_| d));

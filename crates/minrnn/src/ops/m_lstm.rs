@@ -207,8 +207,8 @@ impl FusedOp for Op {
             d_h: optional(d_outputs[0].as_ref()),
             d_last: [1, 2].map(|i: usize| optional(d_outputs[i].as_ref())),
         };
-        let mut d_inputs = outputs([0, 1, 2, 3, 4, 5].map(|i| shape(kept(i))), |[q, k, v, gates, c0, n0]| {
-            let d = kernel::Gradients { qkv: [q, k, v], gates, start: [c0, n0] };
+        let mut d_inputs = outputs([0, 1, 2, 3, 4, 5].map(|i| shape(kept(i))), |[d_q, d_k, d_v, d_gates, d_c0, d_n0]| {
+            let d = kernel::Gradients { d_qkv: [d_q, d_k, d_v], d_gates, d_start: [d_c0, d_n0] };
             kernel::backward(shape_of(kept(0)), self.inputs(kept), upstream, d);
         });
         d_inputs.push(zeros(kept(6)));

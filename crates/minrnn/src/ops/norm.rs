@@ -159,12 +159,12 @@ impl FusedOp for Normalize {
         let (d_y, d_residual) = (slice(&d_y), optional(d_outputs.get(1).and_then(Option::as_ref)));
         let ((rows, width), x, gamma) = (rows_of(kept_x), slice(kept_x), slice(kept_gamma));
         match self.kind {
-            Kind::Layer { eps } => outputs([kept_x, kept_gamma, kept_gamma].map(shape), |[d_x, d_gamma, beta]| {
-                let d = layer_kernel::Gradients { x: d_x, gamma: d_gamma, beta };
+            Kind::Layer { eps } => outputs([kept_x, kept_gamma, kept_gamma].map(shape), |[d_x, d_gamma, d_beta]| {
+                let d = layer_kernel::Gradients { d_x, d_gamma, d_beta };
                 layer_kernel::backward(rows, width, layer_kernel::Inputs { x, gamma, eps }, d_y, d_residual, d);
             }),
             Kind::Rms => outputs([kept_x, kept_gamma].map(shape), |[d_x, d_gamma]| {
-                let d = rms_kernel::Gradients { x: d_x, gamma: d_gamma };
+                let d = rms_kernel::Gradients { d_x, d_gamma };
                 rms_kernel::backward(rows, width, rms_kernel::Inputs { x, gamma }, d_y, d_residual, d);
             }),
         }

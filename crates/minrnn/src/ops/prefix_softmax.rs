@@ -104,8 +104,8 @@ impl FusedOp for Op {
         let (sizes, arguments, start) = self.arguments(inputs);
         let [d_y, d_mean_last, d_log_weight_last] = [0, 1, 2].map(|i: usize| optional(d_outputs[i].as_ref()));
         let upstream = kernel::Upstream { y, shares, d_y, d_mean_last, d_log_weight_last };
-        outputs(inputs.map(shape), |[scores, values, mean, log_weight]| {
-            kernel::backward(sizes, arguments, start, upstream, kernel::Gradients { scores, values, mean, log_weight });
+        outputs(inputs.map(shape), |[d_scores, d_values, d_mean, d_log_weight]| {
+            kernel::backward(sizes, arguments, start, upstream, kernel::Gradients { d_scores, d_values, d_mean, d_log_weight });
         })
     }
 }

@@ -216,7 +216,7 @@ impl FusedOp for Op {
         let [queries, keys, values, state, position] = inputs;
         let [d_y, d_last] = [0, 1].map(|i: usize| optional(d_outputs[i].as_ref()));
         let mut d_inputs = outputs([queries, keys, values, state].map(shape), |[d_queries, d_keys, d_values, d_state]| {
-            let d = kernel::Gradients { queries: d_queries, keys: d_keys, values: d_values, state: d_state };
+            let d = kernel::Gradients { d_queries, d_keys, d_values, d_state };
             kernel::backward(self.sizes(queries, values), self.form(), self.inputs(inputs), d_y, d_last, d);
         });
         d_inputs.push(zeros(position));

@@ -123,8 +123,8 @@ impl FusedOp for Op {
         let (arguments, start) = self.arguments(inputs.map(slice));
         let [d_y, d_mean, d_log_weight] = [0, 1, 2].map(|i: usize| optional(d_outputs[i].as_ref()));
         let upstream = kernel::Upstream { kept, d_y, d_last: [d_mean, d_log_weight] };
-        outputs(inputs.map(shape), |[receptance, key, value, decay, bonus, mean, log_weight]| {
-            let d = kernel::Gradients { receptance, key, value, decay, bonus, memory: [mean, log_weight] };
+        outputs(inputs.map(shape), |[d_receptance, d_key, d_value, d_decay, d_bonus, d_mean, d_log_weight]| {
+            let d = kernel::Gradients { d_receptance, d_key, d_value, d_decay, d_bonus, d_memory: [d_mean, d_log_weight] };
             kernel::backward(shape_of(inputs[1]), arguments, start, upstream, d);
         })
     }

@@ -164,8 +164,8 @@ impl FusedOp for Op {
             d_last: [4, 5, 6].map(|i: usize| optional(d_outputs[i].as_ref())),
         };
         let (shapes, d_bias) = ([0, 1, 2, 3, 4].map(|i| shape(kept(i))), [self.bias.map(|i| shape(kept(i)))]);
-        let (d, [d_bias]) = outputs_with(shapes, d_bias, |[preact, weight, h0, c0, n0], [bias]| {
-            let d = kernel::Gradients { preact, weight, bias, start: [h0, c0, n0] };
+        let (d, [d_bias]) = outputs_with(shapes, d_bias, |[d_preact, d_weight, d_h0, d_c0, d_n0], [d_bias]| {
+            let d = kernel::Gradients { d_preact, d_weight, d_bias, d_start: [d_h0, d_c0, d_n0] };
             kernel::backward(shape_of(kept(0)), self.inputs(kept), upstream, d);
         });
         d.into_iter().chain([zeros(kept(5))]).chain(d_bias).collect()

@@ -50,7 +50,7 @@ impl FusedOp for SkipGate {
         let [y, c, z, skip] = kept.map(slice);
         let d_out = slice(d_outputs[0].as_ref().expect("the only output"));
         outputs(kept.map(shape), |[d_y, d_c, d_z, d_skip]| {
-            let d = kernel::Gradients { y: d_y, c: d_c, skip: d_skip, z: d_z };
+            let d = kernel::Gradients { d_y, d_c, d_skip, d_z };
             kernel::backward(batch * seq_len, kernel::Inputs { y, c, skip, z }, d_out, d);
         })
     }

@@ -46,9 +46,10 @@ pub fn write_report(trainer: &Trainer, found: &FinalReport) -> Result<()> {
             "The score belongs to the earlier model, which never saw the test part; the model to use was trained on all data.".to_owned(),
         );
     }
-    notes.extend(trainer.told_of_start().map(|told| format!("{told}.")));
+    notes.extend(trainer.start_caveat().map(|caveat| format!("{caveat}.")));
     notes.extend(found.temperature.map(|by| format!("Probabilities are calibrated on what was held out: logits divided by {by:.2}.")));
-    notes.extend(found.spreads.iter().flat_map(|spreads| trainer.data().told_spreads(spreads)).map(|told| format!("The {told}.")));
+    let intervals = found.spreads.iter().zip(trainer.data().table_task()).flat_map(|(spreads, task)| spreads.describe(&task));
+    notes.extend(intervals.map(|sentence| format!("The {sentence}.")));
     notes.extend(left_out(&found.compared).into_iter().map(|told| format!("The {told}.")));
     let measures = match &found.compared[..] {
         [] => vec![loss_alone(trainer, found)],
@@ -71,7 +72,7 @@ pub fn write_report(trainer: &Trainer, found: &FinalReport) -> Result<()> {
 
 /// What a task is scored by that has no measures of its own.
 fn loss_alone(trainer: &Trainer, found: &FinalReport) -> Measure {
-    let accuracy = found.fixed.accuracy.filter(|_| trainer.data().is_scored_by_accuracy());
+    let accuracy = trainer.experiment().data.task.scored_accuracy(found.fixed.accuracy);
     Measure {
         kind: if accuracy.is_some() { MeasureKind::Accuracy } else { MeasureKind::Loss(trainer.experiment().loss()) },
         target: None,

@@ -20,7 +20,7 @@ pub(super) fn measures(measures: &[Measure]) -> String {
                 Verdict::Worse => "worse",
                 Verdict::Undecided => "",
             };
-            let (name, found, verdict) = (escaped(&baseline.name), measure.shown(baseline.found), baseline.verdict.told());
+            let (name, found, verdict) = (escaped(&baseline.name), measure.shown(baseline.found), baseline.verdict.describe());
             let _ = write!(text, "<br><span>beside {name}: {found}; <em class=\"{class}\">{verdict}</em></span>");
         }
         text += "</div>\n";

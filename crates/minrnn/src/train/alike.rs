@@ -5,10 +5,10 @@ use minrnn_kernels::simd::Level;
 use minrnn_model::{NormKind, hex};
 use sha2::{Digest, Sha256};
 
-use super::config::Experiment;
+use super::experiment::Experiment;
 use super::group::{Group, Trait};
 use crate::checkpoint::named_values;
-use crate::data::{BatchSource, Carry};
+use crate::data::{BatchSource, Carry, EvaluationSet};
 use crate::model::AnyModel;
 use crate::ops::Precision;
 use crate::{Error, Result};
@@ -36,22 +36,55 @@ pub(super) fn expect_shareable(group: &Group, experiment: &Experiment, source: &
 
 /// What the bits of a training depend on.
 pub(super) fn traits(experiment: &Experiment, source: &mut dyn BatchSource, model: &AnyModel) -> Result<Vec<Trait>> {
+    let first_batch = digest(format!("{:?}", source.batch(0, 0)?).as_bytes());
     let level = Level::current();
     let bf16 = match experiment.train.precision {
         Precision::Bf16 if has_tiles() => " with products in bf16 in AMX's tiles",
         Precision::Bf16 if level.multiplies_bf16() => " with products in bf16",
         _ => "",
     };
-    let first_batch = digest(format!("{:?}", source.batch(0, 0)?).as_bytes());
-    let same_program = "start the same program everywhere";
     Ok(vec![
-        Trait::new("version", env!("CARGO_PKG_VERSION"), same_program),
+        version_trait(),
         Trait::new("instructions", format!("{}{bf16}", level.name()), "set MINRNN_SIMD to what all processors have"),
         Trait::new("threads", rayon::current_num_threads(), "set train.threads, so that all have the same number"),
-        Trait::new("an experiment with the digest", digest(experiment.to_toml()?.as_bytes()), same_program),
-        Trait::new("a first batch with the digest", first_batch, "let all read the same data"),
+        Trait::new("an experiment with the digest", digest(experiment.to_toml()?.as_bytes()), SAME_PROGRAM),
+        Trait::new("a first batch with the digest", first_batch, SAME_DATA),
         weights_trait(model),
     ])
+}
+
+/// Refuses processes that would not score the same model on the same sets of data, by the same program. Their instructions and threads change
+/// nothing but how sums are rounded.
+///
+/// # Errors
+/// When something differs, or a first batch cannot be read.
+pub fn expect_same_scores<'a>(
+    group: &Group,
+    model: &AnyModel,
+    sets: impl IntoIterator<Item = &'a mut Box<dyn EvaluationSet>>,
+) -> Result<()> {
+    if group.is_alone() {
+        return Ok(());
+    }
+    let of_set = |set: &mut Box<dyn EvaluationSet>| -> Result<Trait> {
+        let first = if set.n_batches() == 0 { String::new() } else { format!("{:?}", set.batch(0)?) };
+        let set = format!("{} batches, the first with the digest {}", set.n_batches(), digest(first.as_bytes()));
+        Ok(Trait::new("a set to score of", set, SAME_COMMAND))
+    };
+    let own = sets.into_iter().map(of_set).collect::<Result<Vec<Trait>>>().map(|sets| {
+        let weights = Trait { remedy: SAME_COMMAND.to_owned(), ..weights_trait(model) };
+        let head = [version_trait(), weights, Trait::new("a number of sets to score of", sets.len(), SAME_COMMAND)];
+        head.into_iter().chain(sets).collect()
+    });
+    group.expect_alike(group.agree(own)?)
+}
+
+const SAME_PROGRAM: &str = "start the same program everywhere";
+const SAME_DATA: &str = "let all read the same data";
+const SAME_COMMAND: &str = "start the same command everywhere, on the same files";
+
+fn version_trait() -> Trait {
+    Trait::new("version", env!("CARGO_PKG_VERSION"), SAME_PROGRAM)
 }
 
 /// The weights as they are.

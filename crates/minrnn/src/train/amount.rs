@@ -40,7 +40,7 @@ impl TrainConfig {
     }
 
     /// What one sequence makes of the batches it is in, as a sentence, where it is so much longer than others of `data` that it decides what they take.
-    pub(super) fn told_of_longest(&self, data: Extent) -> Option<String> {
+    pub(super) fn longest_warning(&self, data: Extent) -> Option<String> {
         let (mean, longest) = (data.length, data.longest);
         let rows = self.batch_size.max(rows(mean.max(1)));
         if data.in_windows || longest <= RAGGED * mean || rows * longest <= RAGGED * MOST_STEPS {
@@ -117,7 +117,7 @@ mod tests {
             let data = Extent { steps: 61 * length, length, longest, in_windows, least_updates: 600 };
             let mut train = open();
             train.fit_to(data);
-            (train.batch_size, train.told_of_longest(data))
+            (train.batch_size, train.longest_warning(data))
         };
         let (rows, told) = of(685, 40_000, false);
         assert_eq!(rows, 4);
@@ -132,7 +132,7 @@ mod tests {
         let asked = TrainConfig { batch_size: 64, ..TrainConfig::default() };
         assert!(
             asked
-                .told_of_longest(Extent { steps: 61 * 685, length: 685, longest: 40_000, in_windows: false, least_updates: 600 })
+                .longest_warning(Extent { steps: 61 * 685, length: 685, longest: 40_000, in_windows: false, least_updates: 600 })
                 .is_some()
         );
         // Short ones take little room however different they are, and windows are no longer than is set.
@@ -148,7 +148,7 @@ mod tests {
             let (mut equal, mut ragged) = (open(), open());
             equal.fit_to(data);
             ragged.fit_to(of_more);
-            prop_assert_eq!((&equal, ragged.told_of_longest(of_more)), (&ragged, None));
+            prop_assert_eq!((&equal, ragged.longest_warning(of_more)), (&ragged, None));
         }
 
         #[test]

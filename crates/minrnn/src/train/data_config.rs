@@ -6,6 +6,7 @@ use minrnn_kernels::choices;
 use serde::{Deserialize, Serialize};
 
 use super::check::require;
+use super::evaluate::Evaluation;
 use super::train_config::TrainConfig;
 use crate::data::table::{CalendarPart, memory_of};
 use crate::data::{IoKind, ListOpsTask, Mqar, NearestNeighbour, RetrievalTask, SelectiveCopyingConfig, SequenceTask};
@@ -81,6 +82,8 @@ const SQUARED_ERROR: &str = "mean squared error";
 pub(super) struct TaskSpec {
     /// Where its data come from.
     pub source: Source,
+    /// Whether it reads the key of that name, beside the keys that all tasks read; every section is [filled](DataConfig::filled).
+    pub reads: fn(&DataConfig, &str) -> bool,
     /// Checks the ranges of its keys, whatever the task of an experiment is.
     pub keys: fn(&DataConfig) -> Result<()>,
     /// Checks its settings as a whole.
@@ -112,6 +115,7 @@ impl TaskSpec {
     /// A task that makes its own data, classes, and scores every step.
     const MADE: Self = Self {
         source: Source::Made,
+        reads: |_, _| false,
         keys: |_| Ok(()),
         validate: |_| Ok(()),
         length: |_, _| Ok(("seq_len", 0)),
@@ -158,6 +162,16 @@ impl Task {
     /// Whether it is scored by accuracy and not by loss.
     pub fn is_scored_by_accuracy(self) -> bool {
         self.spec().by_accuracy
+    }
+
+    /// `accuracy`, where it is what the task is scored by.
+    pub fn scored_accuracy(self, accuracy: Option<f64>) -> Option<f64> {
+        accuracy.filter(|_| self.is_scored_by_accuracy())
+    }
+
+    /// What is to be small: the loss, or the share of wrong answers.
+    pub fn score(self, evaluation: &Evaluation) -> f64 {
+        self.scored_accuracy(evaluation.accuracy).map_or(evaluation.loss, |accuracy| 1.0 - accuracy)
     }
 
     /// Whether it reads a table.
@@ -239,24 +253,8 @@ impl DataConfig {
 
     /// The tasks that read the key of that name; all where it is not for some alone.
     pub fn readers(key: &str) -> Vec<Task> {
-        let Self { text, copying, formal_language, mqar, nearest_neighbour, listops, retrieval, image, table, forecast, policy, .. } =
-            &Self::filled();
-        let divides = key == "train_fraction";
-        let is_of = |task: Task| match task {
-            Task::Text => divides || key == "corpus" || has_key(text, key),
-            Task::SelectiveCopying => has_key(copying, key),
-            Task::FormalLanguage => has_key(formal_language, key),
-            Task::Mqar => key == "train_examples" || has_key(mqar, key),
-            Task::NearestNeighbour => key == "train_examples" || has_key(nearest_neighbour, key),
-            Task::ListOps => has_key(listops, key),
-            Task::Retrieval => has_key(retrieval, key),
-            Task::Image => has_key(image, key),
-            Task::Classify => divides || has_key(table, key),
-            Task::Regress => divides || key != "class_weights" && has_key(table, key),
-            Task::Forecast => divides || key != "class_weights" && has_key(table, key) || has_key(forecast, key),
-            Task::Policy => has_key(policy, key),
-        };
-        let readers: Vec<Task> = Task::ALL.iter().copied().filter(|&task| is_of(task)).collect();
+        let filled = Self::filled();
+        let readers: Vec<Task> = Task::ALL.iter().copied().filter(|task| (task.spec().reads)(&filled, key)).collect();
         if readers.is_empty() { Task::ALL.to_vec() } else { readers }
     }
 }
@@ -347,5 +345,36 @@ fn expect_folder(path: &Path) -> Result<&Path> {
         Ok(found) if found.is_dir() => Ok(path),
         Ok(_) => Err(Error::malformed(path, "expected the folder with the files of the task, found a file; give the folder it is in")),
         Err(source) => Err(Error::io("read the folder", path, source)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_are_scored_by_accuracy_where_they_predict_classes() {
+        for &task in Task::ALL {
+            let data = DataConfig { task, ..DataConfig::default() };
+            let spec = task.spec();
+            let predicts = match (spec.io.or(spec.assumed_io), spec.open) {
+                (Some(io), _) => io(&data).1,
+                (None, Some(open)) => open(&data, &TrainConfig::default(), Path::new(".")).unwrap().predicts(),
+                (None, None) => {
+                    // The next token of a text is told by its loss.
+                    assert!(task == Task::Text && !task.is_scored_by_accuracy());
+                    continue;
+                }
+            };
+            assert_eq!(task.is_scored_by_accuracy(), matches!(predicts, IoKind::Tokens { .. }), "{task}");
+        }
+    }
+
+    #[test]
+    fn every_key_but_those_of_all_tasks_is_read_by_some_alone() {
+        let filled = serde_json::to_value(DataConfig::filled()).unwrap();
+        let of_all: Vec<&str> = filled.as_object().unwrap().keys().map(String::as_str).collect();
+        let of_all: Vec<&str> = of_all.into_iter().filter(|key| DataConfig::readers(key).len() == Task::ALL.len()).collect();
+        assert_eq!(of_all, ["path", "task"], "the others are named by no task's `reads`");
     }
 }

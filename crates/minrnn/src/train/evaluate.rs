@@ -26,10 +26,20 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// The accuracy, where there is one, on a scale on which guessing, right with probability `chance`, is 0 and knowing is 1.
+    /// The [scaled accuracy](scaled_accuracy), where there is an accuracy.
     pub fn scaled_accuracy(&self, chance: f64) -> Option<f64> {
-        self.accuracy.map(|accuracy| (accuracy - chance) / (1.0 - chance))
+        self.accuracy.map(|accuracy| scaled_accuracy(accuracy, chance))
     }
+}
+
+/// `accuracy` on a scale on which guessing, right with probability `chance`, is 0 and knowing is 1.
+pub fn scaled_accuracy(accuracy: f64, chance: f64) -> f64 {
+    (accuracy - chance) / (1.0 - chance)
+}
+
+/// The accuracy whose [scaled accuracy](scaled_accuracy) is `scaled`.
+pub fn unscaled_accuracy(scaled: f64, chance: f64) -> f64 {
+    chance + scaled * (1.0 - chance)
 }
 
 /// Scores `model` (below autodiff) on every batch of `set`; `None` when `stop` was raised before the end.
@@ -230,6 +240,7 @@ mod tests {
         assert!((scaled(Some(0.79), 0.2).unwrap() - 0.7375).abs() < 1e-12);
         assert_eq!([0.5, 1.0, 0.0].map(|accuracy| scaled(Some(accuracy), 0.5)), [Some(0.0), Some(1.0), Some(-1.0)]);
         assert_eq!(scaled(None, 0.5), None);
+        assert!((unscaled_accuracy(0.7375, 0.2) - 0.79).abs() < 1e-12);
     }
 
     #[test]

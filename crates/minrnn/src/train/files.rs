@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::config::Experiment;
 use super::data_config::{Corpus, Source};
+use super::experiment::Experiment;
 use crate::data::expect_lasting;
 use crate::{Error, Needed, Result};
 

@@ -134,8 +134,12 @@ impl Group {
         });
         let mut all = Vec::new();
         for (rank, bytes) in self.ranks.gather(&bytes).into_iter().enumerate() {
-            let found: Result<T, Told> = serde_json::from_slice(&bytes)
-                .unwrap_or_else(|error| Err(Told { sentence: format!("could not be understood: {error}"), is_wrong_input: false }));
+            let found: Result<T, Told> = serde_json::from_slice(&bytes).unwrap_or_else(|error| {
+                Err(Told {
+                    sentence: format!("is at something else than this one; start the same command everywhere ({error})"),
+                    is_wrong_input: true,
+                })
+            });
             match found {
                 Ok(found) => all.push(found),
                 Err(Told { sentence, is_wrong_input }) => {

@@ -9,8 +9,7 @@ use arrow_schema::ArrowError;
 use minrnn_model::{create_directories, put_in_place, temporary_beside};
 
 use super::data_config::DataConfig;
-use super::pointer::DATA_FOLDER;
-use super::run_dir::RunDir;
+use super::run_dir::{DATA_FOLDER, RunDir};
 use crate::{Error, Result, RunProblem};
 
 /// Bytes that are compared at a time.

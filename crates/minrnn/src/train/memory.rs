@@ -12,8 +12,8 @@
 
 use minrnn_model::{CheckedConfig, ModelConfig};
 
-use super::config::Experiment;
 use super::data_config::DataConfig;
+use super::experiment::Experiment;
 use super::train_config::Keep;
 use super::untrained::ResolvedModel;
 use crate::Result;

@@ -39,7 +39,7 @@ impl Rates {
 
 #[cfg(test)]
 mod tests {
-    use super::super::config::Experiment;
+    use super::super::experiment::Experiment;
     use crate::Error;
 
     #[test]

@@ -1,14 +1,16 @@
 //! What a training is asked for, by name, file, settings or the run of before, and the experiment that comes of it.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use minrnn_model::{CheckpointConfig, MixerKind, ModelConfig, Setting, TokenizerKind};
 
-use super::config::{Experiment, SHAPED};
 use super::data_config::{DataConfig, Task};
+use super::experiment::Experiment;
+use super::experiment::keys::SHAPED;
 use super::files::{expect_writable_name, readable, readable_folder};
-use super::pointer::{Pointer, find_checkpoint};
-use super::run_dir::{EXPERIMENT_FILE, RunDir};
+use super::run_dir::{EXPERIMENT_FILE, Pointer, RunDir, find_checkpoint};
+use crate::counted::plural;
 use crate::data::table::is_named_as_table;
 use crate::memory::Size;
 use crate::{Error, Needed, Result, RunProblem};
@@ -17,6 +19,8 @@ use crate::{Error, Needed, Result, RunProblem};
 const DEFAULT_EXPERIMENT: &str = "selective-copying";
 /// The experiment of a file that nothing else is said of.
 const TEXT_EXPERIMENT: &str = "text";
+/// What to do with a setting that is not read.
+const LEAVE_OUT: &str = "leave it out";
 
 /// An experiment that is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,10 +50,10 @@ impl Asked {
 /// What a training is asked for.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// The experiment; without one `usual`, `text` where there are data, or else `selective-copying`.
+    /// The experiment; without one `default_experiment`, `text` where there are data, or else `selective-copying`.
     pub experiment: Option<Asked>,
     /// The built-in experiment of the task that is asked for.
-    pub usual: Option<&'static str>,
+    pub default_experiment: Option<&'static str>,
     /// The text or the table in place of the experiment's own, or the folder of a task with files.
     pub data: Option<PathBuf>,
     /// The run or checkpoint whose model is started from.
@@ -77,13 +81,15 @@ impl Request {
     /// The name of the experiment of a new run.
     pub fn experiment_name(&self) -> &str {
         let default = if self.data.is_some() { TEXT_EXPERIMENT } else { DEFAULT_EXPERIMENT };
-        self.experiment.as_ref().map_or(self.usual.unwrap_or(default), Asked::name)
+        self.experiment.as_ref().map_or(self.default_experiment.unwrap_or(default), Asked::name)
     }
 
     /// What sentences call the training, as [`find_data`](super::find_data) takes it.
     pub fn subject(&self) -> String {
         match &self.from {
-            Some(from) if self.experiment.is_none() && self.usual.is_none() => format!("a training from the model of '{}'", from.display()),
+            Some(from) if self.experiment.is_none() && self.default_experiment.is_none() => {
+                format!("a training from the model of '{}'", from.display())
+            }
             _ => format!("the experiment '{}'", self.experiment_name()),
         }
     }
@@ -137,22 +143,15 @@ impl Request {
             }
             let readers = DataConfig::readers(key);
             if !readers.contains(&task) {
-                let readers: Vec<&str> = readers.into_iter().map(Task::name).collect();
-                let (of, plural) = (readers.join(", "), if readers.len() == 1 { "task" } else { "tasks" });
-                return Err(Error::Config(format!("{key} is read by the {plural} {of} alone, and this one is {task}; leave it out")));
+                return Err(unread(key, "task", readers.into_iter().map(Task::name), task, LEAVE_OUT));
             }
             let of_mixers = Setting::ALL.iter().find(|setting| setting.key() == key && !setting.can_be_off());
             if let Some(setting) = of_mixers.filter(|&&setting| !setting.is_read_by(model)) {
-                let readers: Vec<&str> = setting.readers().map(MixerKind::name).collect();
-                let (of, plural) = (readers.join(", "), if readers.len() == 1 { "mixer" } else { "mixers" });
-                let found = model.mixer_names();
-                return Err(Error::Config(format!("{key} is read by the {plural} {of} alone, and this one is {found}; leave it out")));
+                return Err(unread(key, "mixer", setting.readers().map(MixerKind::name), model.mixer_names(), LEAVE_OUT));
             }
             if key == "bpe_vocab_size" && tokenizer != TokenizerKind::Bpe {
-                let found = if tokenizer == TokenizerKind::Byte { "byte" } else { "char" };
-                let sentence =
-                    format!("{key} is read by the tokenizer bpe alone, and this one is {found}; set tokenizer=bpe too, or leave it out");
-                return Err(Error::Config(sentence));
+                let bpe = TokenizerKind::Bpe.name();
+                return Err(unread(key, "tokenizer", std::iter::once(bpe), tokenizer, &format!("set tokenizer={bpe} too, or {LEAVE_OUT}")));
             }
         }
         Ok(())
@@ -173,7 +172,7 @@ impl Request {
 
     /// Refuses a table that would be learned as a text because nobody said what to learn from it.
     fn expect_text(&self, experiment: &Experiment) -> Result<()> {
-        let is_named = self.experiment.is_some() || self.usual.is_some() || self.from.is_some();
+        let is_named = self.experiment.is_some() || self.default_experiment.is_some() || self.from.is_some();
         match self.data.as_deref().filter(|path| !is_named && experiment.data.task == Task::Text && is_named_as_table(path)) {
             Some(path) => {
                 let sentence = format!("'{}' is a table by its name, and it is not said what to learn from it", path.display());
@@ -199,7 +198,7 @@ impl Request {
                 let problem = "it is gone, and without it the run cannot continue; put it back, or start a new run in another directory";
                 return Err(Error::malformed(stored, problem).into());
             }
-            if self.experiment.is_none() && self.data.is_none() && self.usual.is_none() {
+            if self.experiment.is_none() && self.data.is_none() && self.default_experiment.is_none() {
                 return Err(Error::run(run.path(), RunProblem::NotBegun).into());
             }
             return Ok(None);
@@ -238,7 +237,7 @@ impl Request {
         let checkpoint = find_checkpoint(from)?.canonicalize().map_err(|source| Error::io("read", from, source))?;
         expect_writable_name(&checkpoint)?;
         let config = CheckpointConfig::read(&checkpoint)?;
-        let named = self.experiment.clone().or(self.usual.map(|name| Asked::Named(name.to_owned())));
+        let named = self.experiment.clone().or(self.default_experiment.map(|name| Asked::Named(name.to_owned())));
         let mut experiment = match named {
             Some(asked) => Experiment { model: config.model, ..asked.load(&[])? },
             None => {
@@ -290,12 +289,16 @@ fn expect_accuracy(experiment: &Experiment) -> Result<()> {
     if experiment.train.solved_at == 0.0 || task.is_scored_by_accuracy() {
         return Ok(());
     }
-    let readers: Vec<&str> = Task::ALL.iter().copied().filter(|task| task.is_scored_by_accuracy()).map(Task::name).collect();
-    let readers = readers.join(", ");
-    Err(Error::Config(format!(
-        "solved_at is an accuracy, which is read by the tasks {readers} alone, and this one is {task}, scored by its loss; leave it out, or end a training \
-         that no longer gains by patience"
-    )))
+    let readers = Task::ALL.iter().copied().filter(|task| task.is_scored_by_accuracy()).map(Task::name);
+    let remedy = format!("{LEAVE_OUT}, or end a training that no longer gains by patience");
+    Err(unread("solved_at is an accuracy, which", "task", readers, format_args!("{task}, scored by its loss"), &remedy))
+}
+
+/// That `what` is a setting for the `readers`, each a `kind`, and that which was `found` is none of them.
+fn unread(what: &str, kind: &str, readers: impl Iterator<Item = &'static str>, found: impl Display, remedy: &str) -> Error {
+    let readers: Vec<&str> = readers.collect();
+    let (kind, readers) = (plural(&readers.len(), kind), readers.join(", "));
+    Error::Config(format!("{what} is read by the {kind} {readers} alone, and this one is {found}; {remedy}"))
 }
 
 #[cfg(test)]
@@ -346,8 +349,9 @@ mod tests {
     fn a_table_to_validate_with_chooses_what_is_kept_unless_a_setting_or_a_file_of_ones_own_does() {
         let keep = |experiment: Option<Asked>, validates: bool, settings: &[&str]| {
             let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
-            let usual = experiment.is_none().then_some("classify");
-            let request = Request { experiment, usual, data: Some("Cargo.toml".into()), validates, settings, ..Request::default() };
+            let default_experiment = experiment.is_none().then_some("classify");
+            let request =
+                Request { experiment, default_experiment, data: Some("Cargo.toml".into()), validates, settings, ..Request::default() };
             request.experiment(unchanged).unwrap().train.keep
         };
         let named = Some(Asked::Named("classify".to_owned()));
@@ -364,8 +368,8 @@ mod tests {
     #[test]
     fn a_setting_that_the_task_does_not_read_is_refused() {
         let refused = |task: &'static str, setting: &str| {
-            let (usual, settings) = (Some(task), vec![setting.to_owned()]);
-            let request = Request { usual, data: Some("Cargo.toml".into()), settings, ..Request::default() };
+            let (default_experiment, settings) = (Some(task), vec![setting.to_owned()]);
+            let request = Request { default_experiment, data: Some("Cargo.toml".into()), settings, ..Request::default() };
             request.experiment(unchanged).err().map(|error| error.to_string())
         };
         assert_eq!(
@@ -399,31 +403,21 @@ mod tests {
 
     #[test]
     fn an_accuracy_is_waited_for_only_where_a_task_is_scored_by_it() {
-        let told = |usual: Option<&'static str>, experiment: Option<&str>, settings: &[&str]| {
+        let refusal = |default_experiment: Option<&'static str>, experiment: Option<&str>, settings: &[&str]| {
             let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
             let experiment = experiment.map(|text| Asked::Written(text.to_owned()));
-            let request = Request { usual, experiment, data: Some("Cargo.toml".into()), settings, ..Request::default() };
+            let request = Request { default_experiment, experiment, data: Some("Cargo.toml".into()), settings, ..Request::default() };
             request.experiment(unchanged).err().map(|error| error.to_string())
         };
         for setting in ["solved_at=0.12", "train.solved_at = 1"] {
-            let refused = told(Some("text"), None, &[setting]).unwrap();
+            let refused = refusal(Some("text"), None, &[setting]).unwrap();
             assert!(refused.starts_with("solved_at is an accuracy, which is read by the tasks selective-copying,"), "{refused}");
             assert!(refused.contains(" alone, and this one is text, scored by its loss; leave it out"), "{refused}");
         }
         let of_file = "[train]\nsolved_at = 0.5\nkeep = \"best\"\n[data]\ntask = \"regress\"\ntarget = [\"x\"]\n";
-        assert!(told(None, Some(of_file), &[]).unwrap().contains("this one is regress"));
-        for (usual, setting) in [("text", "solved_at=0"), ("classify", "solved_at=0.9")] {
-            assert_eq!(told(Some(usual), None, &[setting, "keep=best"]), None, "{usual} {setting}");
-        }
-    }
-
-    #[test]
-    fn tasks_are_scored_by_accuracy_where_they_predict_classes() {
-        for &task in Task::ALL {
-            let data = DataConfig { task, ..DataConfig::default() };
-            let spec = task.spec();
-            let Some(io) = spec.io.or(spec.assumed_io) else { continue };
-            assert_eq!(task.is_scored_by_accuracy(), matches!(io(&data).1, crate::data::IoKind::Tokens { .. }), "{task}");
+        assert!(refusal(None, Some(of_file), &[]).unwrap().contains("this one is regress"));
+        for (task, setting) in [("text", "solved_at=0"), ("classify", "solved_at=0.9")] {
+            assert_eq!(refusal(Some(task), None, &[setting, "keep=best"]), None, "{task} {setting}");
         }
     }
 

@@ -32,7 +32,7 @@ impl Schedule {
     }
 
     /// That a training of `iterations` ends before the warm-up does, as a sentence, where it does.
-    pub(super) fn told_of_warmup(&self, iterations: u64) -> Option<String> {
+    pub(super) fn warmup_warning(&self, iterations: u64) -> Option<String> {
         let Self { warmup, lr, .. } = *self;
         if warmup <= iterations {
             return None;
@@ -78,11 +78,11 @@ mod tests {
     fn a_training_that_ends_before_its_warm_up_is_told_how_far_the_rate_comes() {
         let warmed_up = schedule(|config| (config.lr, config.warmup, config.max_iterations) = (2e-3, 50, 30));
         assert_eq!(
-            warmed_up.told_of_warmup(30).unwrap(),
+            warmed_up.warmup_warning(30).unwrap(),
             "the learning rate rises for 50 iterations (train.warmup), and this training has 30: it comes to 1.18e-3, never to lr = 0.002; set \
              train.warmup below train.max_iterations"
         );
-        assert_eq!([50, 51, 5000].map(|iterations| warmed_up.told_of_warmup(iterations)), [None, None, None]);
+        assert_eq!([50, 51, 5000].map(|iterations| warmed_up.warmup_warning(iterations)), [None, None, None]);
     }
 
     #[test]

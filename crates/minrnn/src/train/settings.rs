@@ -130,8 +130,8 @@ fn fit(name: &str, like: &Value, value: Value) -> Result<Value> {
     Err(Error::Config(format!("{name} must be {}, found {found}", expected.0)))
 }
 
-/// What a reader of settings said, with the nearest name where it knows names and found another.
-pub(super) fn told(message: &str) -> String {
+/// The `message` of a reader of settings, with the nearest name where it knows names and found another.
+pub(super) fn with_suggestion(message: &str) -> String {
     let unknown = || {
         let (found, known) = message.strip_prefix("unknown variant `")?.split_once("`, expected ")?;
         // Of `a`, `b`, every second piece is a name.

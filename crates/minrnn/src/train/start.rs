@@ -8,7 +8,7 @@ use minrnn_model::{
     read_checkpoint,
 };
 
-use super::pointer::{DATA_FOLDER, find_checkpoint};
+use super::run_dir::{DATA_FOLDER, find_checkpoint};
 use super::train_config::TrainConfig;
 use crate::checkpoint::{TASK_FILE, TOKENIZER_FILE};
 use crate::counted::counted;

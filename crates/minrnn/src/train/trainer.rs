@@ -3,37 +3,31 @@
 mod final_report;
 mod refit;
 mod saving;
+mod update;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use burn::module::Module;
 use burn::tensor::Device;
 
 use super::alike::{expect_shareable, traits};
 use super::average::Average;
-use super::config::Experiment;
-use super::differentiate::{MicroBatch, differentiate, differentiate_policy};
+use super::data::Data;
 use super::evaluate::{Evaluation, compare};
+use super::experiment::Experiment;
 use super::group::Group;
 use super::memory::training_memory_of;
-use super::optimizer::{GradientMap, Optimizer};
-use super::pointer::{Pointer, read_pointer};
+use super::optimizer::Optimizer;
 use super::progress::Progress;
-use super::ranks::TreeSum;
-use super::run_dir::{EXPERIMENT_FILE, RunDir};
+use super::run_dir::{EXPERIMENT_FILE, Pointer, RunDir, read_pointer};
 use super::schedule::Schedule;
 use super::start::Start;
-use super::task::Data;
-use super::train_config::Keep;
 use crate::counted::counted;
-use crate::data::{BatchSource, Carry, EvaluationSet};
+use crate::data::{BatchSource, EvaluationSet};
 use crate::memory::Estimate;
 use crate::model::{AnyModel, SequenceModelState};
-use crate::nn::Mode;
-use crate::ops::with_precision;
-use crate::rng::{Purpose, substream};
+use crate::rng::Purpose;
 use crate::{Error, Result, RunProblem};
 pub use final_report::{FinalReport, final_batches};
 
@@ -161,8 +155,8 @@ impl Trainer {
         }
         experiment.expect_room_for(data.longest())?;
         let memory = training_memory_of(&experiment, &experiment.model, data.longest())?;
-        let told_of_longest = || data.extent().and_then(|extent| experiment.train.told_of_longest(extent));
-        memory.expect_room(experiment.train.memory_limit).map_err(|error| match (error, told_of_longest()) {
+        let longest_warning = || data.extent().and_then(|extent| experiment.train.longest_warning(extent));
+        memory.expect_room(experiment.train.memory_limit).map_err(|error| match (error, longest_warning()) {
             (Error::Memory(sentence), Some(longest)) => Error::Memory(format!("{sentence}; {longest}")),
             (error, _) => error,
         })?;
@@ -225,9 +219,9 @@ impl Trainer {
 
     /// What whoever starts the training should know of how it will go, in sentences: a sequence that decides how large batches are, and a learning
     /// rate that is never reached.
-    pub fn told_of_course(&self) -> Vec<String> {
-        let of_longest = self.data.extent().and_then(|extent| self.experiment.train.told_of_longest(extent));
-        of_longest.into_iter().chain(self.schedule.told_of_warmup(self.experiment.train.max_iterations)).collect()
+    pub fn warnings_at_start(&self) -> Vec<String> {
+        let of_longest = self.data.extent().and_then(|extent| self.experiment.train.longest_warning(extent));
+        of_longest.into_iter().chain(self.schedule.warmup_warning(self.experiment.train.max_iterations)).collect()
     }
 
     /// Counters of the run.
@@ -260,7 +254,7 @@ impl Trainer {
                         let tensor = "the test loss".to_owned();
                         return group.alike(Err(Error::NonFinite { iteration, tensor, value: evaluation.loss }));
                     }
-                    let score = self.data.score(&evaluation);
+                    let score = self.experiment.data.task.score(&evaluation);
                     let (is_best, is_kept) = self.progress.evaluated(score, evaluation.loss);
                     heard = watch(Event::Evaluated { iteration, evaluation, is_best });
                     if is_kept {
@@ -380,97 +374,7 @@ impl Trainer {
         let goal = self.experiment.train.solved_at;
         let best = self.progress.best.first().map(|best| 1.0 - best.score);
         // An accuracy went through one minus itself.
-        goal > 0.0 && self.data.is_scored_by_accuracy() && best.is_some_and(|accuracy| accuracy >= goal - 1e-12)
-    }
-
-    /// One update: `accumulation` micro-steps, their mean gradient clipped, one step of the optimiser. It knows no end: whoever makes more updates than
-    /// `max_iterations` has to raise that to open the run again.
-    ///
-    /// # Errors
-    /// When the loss or a gradient is not finite (parameters and moments are as before then) or data cannot be read.
-    pub fn update(&mut self) -> Result<Update> {
-        Ok(self.update_together(Ok(()), false)?.0)
-    }
-
-    /// An update of all processes, where nothing went wrong on any of them `before`; also says whether one of them is to `stop`.
-    fn update_together(&mut self, before: Result<()>, stop: bool) -> Result<(Update, bool)> {
-        let started = Instant::now();
-        let (iteration, of_round) = (self.progress.iteration, self.progress.of_round());
-        let micro_steps = self.experiment.train.accumulation as u64;
-        let (told, found) = match before.and_then(|()| self.differentiate_share(iteration, of_round)) {
-            Ok((losses, gradients, carried)) => (Ok((losses, gradients.len(), stop)), Some((gradients, carried))),
-            Err(error) => (Err(error), None),
-        };
-        let told = self.group.agree_all(told)?;
-        let (mut gradients, carried) = found.expect("no process has an error");
-        if told.iter().any(|(_, len, _)| *len != told[0].1) {
-            let problem = "the processes have found gradients of different parameters; start the same program everywhere";
-            return self.group.alike(Err(Error::Config(problem.to_owned())));
-        }
-        let loss_sum: f64 = told.iter().flat_map(|(losses, ..)| losses).map(|&bits| f64::from_bits(bits)).sum();
-        if !self.group.is_alone() {
-            gradients = gradients.through(|values| self.group.sum(values));
-        }
-        let lr = self.schedule.lr(of_round);
-        let scale = 1.0 / micro_steps as f64;
-        let (model, grad_norm) = self.group.alike(self.optimizer.update(self.model.clone(), gradients, scale, lr, of_round))?;
-        self.model = model;
-        self.carried = carried;
-        let tokens = micro_steps * self.source.tokens_per_batch() as u64;
-        let seconds = started.elapsed().as_secs_f64();
-        self.progress.iteration += 1;
-        self.progress.tokens += tokens;
-        self.progress.seconds += seconds;
-        self.average();
-        let tokens_per_s = tokens as f64 / seconds;
-        let update = Update { iteration: iteration + 1, loss: loss_sum * scale, lr, grad_norm, tokens_per_s };
-        Ok((update, told.iter().any(|(.., stop)| *stop)))
-    }
-
-    /// Of this process's micro-steps the losses as bits, the sum of their gradients, and the states that are carried on.
-    fn differentiate_share(&mut self, iteration: u64, of_round: u64) -> Result<(Vec<u64>, GradientMap, Vec<SequenceModelState>)> {
-        let device = self.model.device();
-        let (mut losses, mut sum) = (Vec::new(), TreeSum::new());
-        let (carry, mut carried) = (self.source.carry(), Vec::new());
-        for (at, micro) in self.group.share(self.experiment.train.accumulation as u64).enumerate() {
-            let state = match carry {
-                Carry::Nowhere => None,
-                Carry::ToNextBatch => carried.pop().or_else(|| self.carried.first().cloned()),
-                Carry::ToNextUpdate => self.carried.get(at).cloned(),
-            };
-            let batch = self.source.batch(of_round, micro)?;
-            let batch = MicroBatch::new(&batch, &device)?;
-            let mode = Mode::Train { dropout_key: dropout_key(self.experiment.train.seed, of_round, micro) };
-            let train = &self.experiment.train;
-            let found = with_precision(train.precision, || match &self.model {
-                AnyModel::Sequence(model) => {
-                    let found = differentiate(model, batch, state, mode, train.checkpoint_blocks);
-                    (found.loss, found.gradients, Some(found.state))
-                }
-                AnyModel::Policy(policy) => {
-                    let (loss, gradients) = differentiate_policy(policy, batch, mode, train.checkpoint_blocks);
-                    (loss, gradients, None)
-                }
-            });
-            let (loss, gradients, state) = found;
-            carried.extend(state.filter(|_| carry != Carry::Nowhere));
-            if !loss.is_finite() {
-                return Err(Error::NonFinite { iteration, tensor: "the loss".to_owned(), value: loss });
-            }
-            losses.push(loss.to_bits());
-            sum.push(gradients, GradientMap::plus);
-        }
-        Ok((losses, sum.total(GradientMap::plus).unwrap_or_default(), carried))
-    }
-
-    /// Takes the weights into their average, where that is kept and the round is near its end.
-    fn average(&mut self) {
-        let updates = self.progress.refit.map_or(self.experiment.train.max_iterations, |refit| refit.updates);
-        if self.experiment.train.keep != Keep::Average || self.progress.of_round() <= Average::begins_after(updates) {
-            return (self.average, self.progress.averaged) = (None, 0);
-        }
-        self.progress.averaged += 1;
-        self.average.get_or_insert_default().add(&self.model, self.progress.averaged);
+        goal > 0.0 && self.experiment.data.task.is_scored_by_accuracy() && best.is_some_and(|accuracy| accuracy >= goal - 1e-12)
     }
 
     fn read_model(&self, checkpoint: &Path) -> Result<AnyModel> {
@@ -485,9 +389,4 @@ fn first_model(experiment: &Experiment, data: &Data, run: &Path, device: &Device
         Some(start) => start.weights_into(model, &experiment.model, data.table_task().as_ref()),
         None => Ok(model),
     }
-}
-
-fn dropout_key(seed: u64, iteration: u64, micro: u64) -> u64 {
-    use rand::Rng;
-    substream(seed, Purpose::Dropout, iteration, micro).next_u64()
 }

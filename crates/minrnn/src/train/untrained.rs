@@ -2,9 +2,9 @@
 
 use minrnn_model::ModelConfig;
 
-use super::config::Experiment;
+use super::data::{shape, signals};
 use super::data_config::{Corpus, Task};
-use super::task::{shape, signals};
+use super::experiment::Experiment;
 use crate::Result;
 use crate::data::{IoKind, TokenizerKind, train_tokenizer};
 

@@ -154,3 +154,109 @@ impl ModelConfig {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{refusal, valid};
+    use super::*;
+    use crate::MixerKind;
+    use crate::choices::{DropoutSite, FeedForwardKind};
+
+    #[test]
+    fn each_limit_is_a_sentence_that_names_the_key() {
+        assert!(refusal(|c| c.d_model = 0).contains("d_model must be between 1 and"));
+        assert!(refusal(|c| c.d_model = usize::MAX).contains("d_model"));
+        assert!(refusal(|c| c.vocab_size = usize::MAX).contains("vocab_size"));
+        assert!(refusal(|c| c.n_layers = 1 << 20).contains("n_layers"));
+        assert!(refusal(|c| c.expansion = 0.7).contains("0.7 · 128"));
+        assert!(refusal(|c| c.expansion = f64::NAN).contains("expansion"));
+        assert!(refusal(|c| c.expansion = 1e300).contains("expansion"));
+        assert!(refusal(|c| c.ff_mult = -1.0).contains("ff_mult"));
+        assert!(refusal(|c| c.rms_eps = -1e-5).contains("rms_eps"));
+        assert!(refusal(|c| c.dropout = 1.0).contains("dropout"));
+        assert!(refusal(|c| c.dropout = f64::NAN).contains("dropout"));
+        assert!(refusal(|c| c.dropout = 0.999_999_99).contains("below 1, also rounded to 32 bits, found 0.99999999"));
+        ModelConfig { dropout: 0.999_999_9, ..valid() }.validate().unwrap();
+        assert!(refusal(|c| c.dropout_sites = vec![DropoutSite::Mixer; 2]).contains("'mixer' twice"));
+        assert!(refusal(|c| c.forget_bias = f64::INFINITY).contains("forget_bias"));
+        assert!(refusal(|c| (c.d_model, c.n_layers) = (1 << 16, 1 << 10)).contains("weights, expected at most"));
+    }
+
+    #[test]
+    fn ff_mult_does_not_matter_without_a_feed_forward_part() {
+        ModelConfig { ff: FeedForwardKind::None, ff_mult: 0.0, ..valid() }.validate().unwrap();
+    }
+
+    #[test]
+    fn attention_needs_heads_that_fit_and_rotary_positions_need_attention() {
+        let attention =
+            |c: &mut ModelConfig, n_heads, positions| (c.mixer, c.n_heads, c.positions) = (MixerKind::Attention, n_heads, positions);
+        assert!(refusal(|c| attention(c, 5, Positions::None)).contains("n_heads must divide d_model = 128"));
+        assert!(refusal(|c| attention(c, 128, Positions::Rotary)).contains("even width, found 1"));
+        assert!(refusal(|c| c.positions = Positions::Rotary).contains("found mixer = min-gru"));
+        assert!(refusal(|c| c.init = Initialization::Gpt).contains("init = gpt exists for attention only"));
+        assert!(refusal(|c| c.window = usize::MAX).contains("window"));
+        let mut config = valid();
+        attention(&mut config, 4, Positions::Rotary);
+        config.validate().unwrap();
+    }
+
+    #[test]
+    fn the_log_space_scan_needs_a_positive_candidate_and_a_minimal_cell() {
+        ModelConfig { scan: ScanKind::LogSpace, ..valid() }.validate().unwrap();
+        assert!(refusal(|c| (c.scan, c.candidate) = (ScanKind::LogSpace, Candidate::Tanh)).contains("found tanh"));
+        assert!(refusal(|c| (c.scan, c.mixer) = (ScanKind::LogSpace, MixerKind::Gru)).contains("mixer = gru"));
+    }
+
+    #[test]
+    fn heads_divide_the_width_of_their_mixer() {
+        let refused = refusal(|c| (c.mixer, c.n_heads) = (MixerKind::Aaren, 3));
+        assert!(refused.contains("n_heads must divide the inner width, found 3 heads for 256"), "{refused}");
+        assert!(refusal(|c| (c.mixer, c.n_heads) = (MixerKind::RetNet, 3)).contains("n_heads must divide d_model, found 3 heads for 128"));
+        assert!(refusal(|c| (c.mixer, c.n_heads) = (MixerKind::RetNet, 128)).contains("128 heads of d_model 128 have 1 each"));
+        ModelConfig { n_heads: 3, ..valid() }.validate().unwrap();
+    }
+
+    #[test]
+    fn xlstm_needs_heads_that_divide_and_begins_empty() {
+        let of = |mixer| ModelConfig { mixer, d_model: 80, ff: FeedForwardKind::GeGlu, ff_mult: 1.3, ..valid() };
+        of(MixerKind::SLstm).validate().unwrap();
+        assert_eq!(of(MixerKind::MLstm).mlstm_inner().unwrap(), 192);
+        assert_eq!(of(MixerKind::SLstm).d_ff().unwrap(), 128);
+        let mixed = ModelConfig { mixers: vec![MixerKind::MLstm, MixerKind::SLstm], ..of(MixerKind::MinGru) };
+        assert_eq!([mixed.ff_at(0), mixed.ff_at(1)], [FeedForwardKind::None, FeedForwardKind::GeGlu]);
+        assert!(refusal(|c| (c.mixer, c.n_heads) = (MixerKind::SLstm, 3)).contains("n_heads = 3 does not divide 128, d_model"));
+        assert!(refusal(|c| (c.mixer, c.n_heads) = (MixerKind::MLstm, 3)).contains("n_heads = 3 does not divide 256"));
+        assert!(refusal(|c| (c.mixer, c.initial_state) = (MixerKind::MLstm, InitialState::Learned)).contains("use zero"));
+    }
+
+    #[test]
+    fn state_spaces_need_states_in_pairs_and_whole_heads() {
+        assert!(refusal(|c| (c.mixer, c.d_state) = (MixerKind::S4d, 7)).contains("even one of at most 256, found 7"));
+        assert!(refusal(|c| (c.mixer, c.d_state) = (MixerKind::S4, 512)).contains("found 512"));
+        assert!(refusal(|c| (c.mixer, c.head_width) = (MixerKind::H3, 3)).contains("must divide d_model = 128, found 3"));
+        assert!(refusal(|c| (c.mixer, c.max_seq_len) = (MixerKind::Hyena, 1)).contains("max_seq_len lags"));
+        assert!(refusal(|c| (c.mixer, c.max_seq_len) = (MixerKind::HyenaFilter, 1)).contains("hyena-filter has a filter of max_seq_len"));
+        assert!(refusal(|c| c.dt_rank = 1 << 20).contains("dt_rank must be at most"));
+    }
+
+    #[test]
+    fn a_model_reads_tokens_or_values_and_says_what_it_predicts() {
+        ModelConfig { vocab_size: 0, input_width: 3, n_outputs: 1, ..valid() }.validate().unwrap();
+        ModelConfig { n_outputs: 10, pooling: Pooling::Mean, ..valid() }.validate().unwrap();
+        assert!(refusal(|c| c.input_width = 3).contains("found vocab_size = 65 and input_width = 3"));
+        assert!(refusal(|c| (c.vocab_size, c.input_width) = (0, 3)).contains("say with n_outputs"));
+        assert!(refusal(|c| (c.tie_embeddings, c.n_outputs) = (true, 2)).contains("use tie_embeddings = false"));
+        assert!(refusal(|c| c.n_outputs = usize::MAX).contains("n_outputs must be at most"));
+    }
+
+    #[test]
+    fn variants_beyond_the_paper_name_the_mixers_they_exist_for() {
+        assert!(refusal(|c| (c.highway, c.mixer) = (true, MixerKind::Gru)).contains("mixer = gru"));
+        assert!(refusal(|c| (c.forget_floor, c.mixer) = (ForgetFloor::Learned, MixerKind::MinLstm)).contains("mixer = min-lstm"));
+        assert!(refusal(|c| (c.forget_floor, c.scan) = (ForgetFloor::Learned, ScanKind::LogSpace)).contains("found log-space"));
+        assert!(refusal(|c| (c.mixer, c.n_heads) = (MixerKind::Delta, 3)).contains("found 3 heads for 256"));
+        ModelConfig { highway: true, forget_floor: ForgetFloor::Learned, ..valid() }.validate().unwrap();
+        ModelConfig { mixer: MixerKind::Delta, ..valid() }.validate().unwrap();
+    }
+}

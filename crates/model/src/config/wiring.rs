@@ -33,3 +33,30 @@ impl ModelConfig {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{refusal, valid};
+    use super::*;
+    use crate::MixerKind;
+
+    #[test]
+    fn a_wiring_takes_inner_layers_and_checks_them_at_its_width() {
+        let wired = |c: &mut ModelConfig, wiring, mixer| (c.wiring, c.mixer) = (wiring, mixer);
+        let refused = refusal(|c| wired(c, WiringKind::H3, MixerKind::Mamba));
+        assert!(refused.contains("mixer = mamba") && refused.contains("use mixer = s6"), "{refused}");
+        assert!(refusal(|c| wired(c, WiringKind::Mamba, MixerKind::H3)).contains("use mixer = s4d"));
+        assert!(refusal(|c| wired(c, WiringKind::Mamba, MixerKind::Hyena)).contains("use mixer = hyena-filter"));
+        let refused = refusal(|c| (c.wiring, c.mixer, c.d_state) = (WiringKind::H3, MixerKind::S6, 1));
+        assert!(refused.contains("d_state of at least 2, found 1"), "{refused}");
+        let heads = |c: &mut ModelConfig, wiring| {
+            wired(c, wiring, MixerKind::Attention);
+            (c.d_model, c.expansion, c.n_heads) = (6, 1.5, 2);
+        };
+        let refused = refusal(|c| heads(c, WiringKind::Mamba));
+        assert!(refused.contains("d_model = 9") && refused.contains("expansion · d_model"), "{refused}");
+        let mut config = valid();
+        heads(&mut config, WiringKind::H3);
+        config.validate().unwrap();
+    }
+}

@@ -38,7 +38,7 @@ impl Category {
     }
 
     /// The names and what stands for them, as a sentence tells them.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         first_few(8, self.values.iter().enumerate().map(|(code, name)| format!("{code} is '{name}'")))
     }
 }

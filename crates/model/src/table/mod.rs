@@ -361,7 +361,7 @@ impl TableTask {
                 if !x.is_nan() && !category.reads(x) {
                     return Err(Error::Row(format!(
                         "column '{name}': found {x:?}, expected the number of a name ({}), or {UNSEEN} for one that training never saw",
-                        category.told()
+                        category.describe()
                     )));
                 }
                 continue;

@@ -12,6 +12,7 @@ mod stream;
 
 use alloc::{format, string::String, string::ToString, vec::Vec};
 
+use minrnn_kernels::choices;
 use serde::{Deserialize, Serialize};
 
 pub use arriving::TextInput;
@@ -25,18 +26,17 @@ use crate::{Error, Result};
 /// Marks our own small json; a Hugging Face file has a `model` key instead.
 const FORMAT: &str = "minrnn-tokenizer";
 
-/// How text is cut into tokens; the config key `tokenizer`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TokenizerKind {
-    /// One token per distinct character of the training text.
-    #[default]
-    #[serde(rename = "char")]
-    Character,
-    /// One token per byte; takes any file, text or not.
-    Byte,
-    /// Byte pair encoding over bytes, learned from the training text.
-    Bpe,
+choices! {
+    /// How text is cut into tokens; the config key `tokenizer`.
+    TokenizerKind, "tokenizer" {
+        /// One token per distinct character of the training text.
+        #[default]
+        Character = "char",
+        /// One token per byte; takes any file, text or not.
+        Byte = "byte",
+        /// Byte pair encoding over bytes, learned from the training text.
+        Bpe = "bpe",
+    }
 }
 
 /// A vocabulary: encodes text to ids below [`Tokenizer::vocab_size`] and decodes ids to text.

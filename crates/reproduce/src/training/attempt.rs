@@ -48,9 +48,7 @@ pub(super) fn carry_out(
     let before = attempt.copy.bring_back(&run)?;
     let origin = Origin::here(experiment.train.device.to_string(), host.commit());
     let mut trainer = Trainer::new(experiment, run)?;
-    let by_accuracy = trainer.data().is_scored_by_accuracy();
-    let mut follower =
-        Follower::new(&attempt.copy, &attempt.directory, trainer.experiment(), trainer.progress(), by_accuracy, before, origin.clone())?;
+    let mut follower = Follower::new(&attempt.copy, &attempt.directory, trainer.experiment(), trainer.progress(), before, origin.clone())?;
     match train(&mut trainer, &mut follower, host, stop)? {
         Ending::Stopped => attempt.left_open(follower),
         ending => {

@@ -1,6 +1,7 @@
 //! A target's picture.
 
 use minrnn::plot::{Axis, Dot, DotGroup, Level, Panel, Series, draw_dots, draw_lines};
+use minrnn::train::unscaled_accuracy;
 
 use crate::{AtLength, Baseline, Filled, Folder, Grid, Line, Metric, Outcome, Point, Show};
 
@@ -131,7 +132,7 @@ fn dots(grid: &Grid, metric: Metric) -> Vec<DotGroup> {
             let chance = chance(column).filter(|_| metric == Metric::Accuracy)?;
             let scaled = grid.published(Metric::ScaledAccuracy, row, column);
             let spread = |deviation: f64| deviation * (1.0 - chance);
-            Some((chance + scaled.value? * (1.0 - chance), scaled.deviation.map(spread)))
+            Some((unscaled_accuracy(scaled.value?, chance), scaled.deviation.map(spread)))
         };
         let without_model = grid.baselines.get(column).into_iter().flatten().filter_map(|baseline| baseline.value(metric));
         let is_drawn = !matches!(grid.cells[row][column], Filled::Quoted(_));

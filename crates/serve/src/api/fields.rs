@@ -1,9 +1,10 @@
 //! The fields of a request, each taken by its name; one that is left was not understood, and would else be ignored without a word.
 
+use std::fmt;
 use std::io::{self, Write};
 
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::error::ApiError;
@@ -50,10 +51,11 @@ expected! {
 impl Fields {
     /// Those of the object that `json` is.
     pub fn of(json: &[u8]) -> Result<Self> {
-        let value: Value = serde_json::from_slice(json).map_err(|error| ApiError::wrong(format!("the request is no JSON: {error}")))?;
-        match value {
-            Value::Object(left) => Ok(Self { left, known: Vec::new() }),
-            _ => Err(ApiError::wrong("the request must be a JSON object, such as {\"prompt\": \"Once\"}")),
+        let read = serde_json::from_slice(without_mark(json));
+        match read.map_err(|error| ApiError::wrong(format!("the request is no JSON: {error}")))? {
+            Read::Object { twice: Some(name), .. } => Err(ApiError::field(&name, "is there twice; give it once")),
+            Read::Object { fields, twice: None } => Ok(Self { left: fields, known: Vec::new() }),
+            Read::Other => Err(ApiError::wrong("the request must be a JSON object, such as {\"prompt\": \"Once\"}")),
         }
     }
 
@@ -102,6 +104,62 @@ impl Fields {
             None => Ok(()),
             Some(name) => Err(ApiError::field(name, format!("there is no such field; expected one of {}", self.known.join(", ")))),
         }
+    }
+}
+
+/// `text` without the byte order mark that some programs begin a text with.
+pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(text)
+}
+
+/// What a request's JSON is.
+enum Read {
+    /// An object, and a field that it has twice, of which a map would keep the last without a word.
+    Object { fields: Map<String, Value>, twice: Option<String> },
+    /// Something else.
+    Other,
+}
+
+impl<'de> Deserialize<'de> for Read {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct Any;
+        macro_rules! others {
+            ($($visit:ident: $kind:ty),*) => {
+                $(fn $visit<E: serde::de::Error>(self, _: $kind) -> std::result::Result<Read, E> {
+                    Ok(Read::Other)
+                })*
+            };
+        }
+        impl<'de> Visitor<'de> for Any {
+            type Value = Read;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("any value")
+            }
+
+            others! { visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str }
+
+            fn visit_unit<E>(self) -> std::result::Result<Read, E> {
+                Ok(Read::Other)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Read, A::Error> {
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Read::Other)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Read, A::Error> {
+                let (mut fields, mut twice) = (Map::new(), None);
+                while let Some(name) = map.next_key::<String>()? {
+                    if fields.contains_key(&name) {
+                        twice.get_or_insert_with(|| name.clone());
+                    }
+                    fields.insert(name, map.next_value()?);
+                }
+                Ok(Read::Object { fields, twice })
+            }
+        }
+        deserializer.deserialize_any(Any)
     }
 }
 
@@ -166,6 +224,18 @@ mod tests {
         let refused = fields.take::<T>("x").err().unwrap().body();
         assert_eq!(refused["error"]["param"], "x");
         refused["error"]["message"].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_field_that_is_there_twice_is_refused_and_a_byte_order_mark_is_not() {
+        let of = |json: &str| Fields::of(json.as_bytes()).map(|fields| fields.left.len()).map_err(|error| error.body()["error"].clone());
+        assert_eq!(of("\u{FEFF}{\"prompt\": \"the\", \"n\": 1}"), Ok(2));
+        let refused = of("{\"prompt\": \"the\", \"n\": 1, \"prompt\": \"quick\"}").unwrap_err();
+        assert_eq!((&refused["param"], &refused["message"]), (&"prompt".into(), &"prompt: is there twice; give it once".into()));
+        for other in ["[1, {}]", "1", "-1.5", "\"a\"", "null", "true"] {
+            assert!(of(other).unwrap_err()["message"].as_str().unwrap().contains("must be a JSON object"), "{other}");
+        }
+        assert!(of("{\"a\": 1").unwrap_err()["message"].as_str().unwrap().contains("is no JSON"));
     }
 
     #[test]

@@ -157,13 +157,23 @@ impl App {
     /// All of a request.
     async fn body(&self, request: Request) -> Result<Vec<u8>, ApiError> {
         let most = self.settings.max_request;
+        let far = most.saturating_add(DRAINED);
+        let too_long =
+            |len: &str| ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the request has {len} bytes, expected at most {most}"));
+        let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+        if let Some(len) = announced.filter(|&len: &usize| len > far) {
+            return Err(too_long(&len.to_string()));
+        }
         let mut parts = request.into_body().into_data_stream();
         let (mut body, mut len) = (Vec::new(), 0usize);
         let whole = async {
             while let Some(part) = parts.next().await {
                 let part = part.map_err(|error| ApiError::wrong(format!("the request broke off: {error}")))?;
                 len = len.saturating_add(part.len());
-                // What is too long is read to its end, so that its sender comes to read the answer.
+                // What is a little too long is read to its end, so that its sender comes to read the answer.
+                if len > far {
+                    break;
+                }
                 if len <= most { body.extend_from_slice(&part) } else { body = Vec::new() }
             }
             Ok::<_, ApiError>(())
@@ -172,11 +182,14 @@ impl App {
         let late = |_| ApiError::new(StatusCode::REQUEST_TIMEOUT, format!("the request did not come within {} s", patience.as_secs_f64()));
         tokio::time::timeout(patience, whole).await.map_err(late)??;
         if len > most {
-            return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the request has {len} bytes, expected at most {most}")));
+            return Err(too_long(&if len > far { format!("more than {far}") } else { len.to_string() }));
         }
         Ok(body)
     }
 }
+
+/// Bytes beyond what a request may have that are read and thrown away.
+const DRAINED: usize = 16 << 20;
 
 /// That of `all` which has the name, or the first; `what` tells what all of them are.
 fn named<'a, T>(name: Option<&str>, what: &str, mut all: impl Iterator<Item = (&'a str, T)> + Clone) -> Result<T, ApiError> {

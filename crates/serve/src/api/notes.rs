@@ -12,7 +12,7 @@ pub(super) fn in_headers(notes: &[String]) -> Vec<HeaderValue> {
     let (mut room, mut values) = (ROOM, Vec::new());
     for (at, note) in notes.iter().enumerate() {
         // Escaped it is no shorter.
-        let note = Some(note).filter(|note| note.len() <= room).map(|note| printable(note)).filter(|note| note.len() <= room);
+        let note = Some(note).filter(|note| note.len() <= room).map(|note| ascii_for_header(note)).filter(|note| note.len() <= room);
         let Some(note) = note else {
             values.push(format!("{} more; an answer in JSON has all of them ('Accept: application/json')", notes.len() - at));
             break;
@@ -24,7 +24,7 @@ pub(super) fn in_headers(notes: &[String]) -> Vec<HeaderValue> {
 }
 
 /// `text` in ASCII without control characters: names from a table stand in it, and a line break would begin another header.
-fn printable(text: &str) -> String {
+fn ascii_for_header(text: &str) -> String {
     let shown = |c: char| if matches!(c, ' '..='~') { c.to_string() } else { c.escape_default().to_string() };
     text.chars().map(shown).collect()
 }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::error::ApiError;
-use super::fields::Fields;
+use super::fields::{Fields, without_mark};
 use super::kinds::{CSV, JSON, accepted, expect_kind, expect_plain};
 use super::notes::{NOTE, in_headers};
 use super::{App, answered_json};
@@ -49,7 +49,7 @@ impl Sent {
     /// What `body` holds: a table, or one object of JSON with a table and its rows to come as texts. A table of lines of JSON has rows of other fields, or
     /// more of them.
     fn of(body: Vec<u8>, is_json: bool) -> Self {
-        let is_object = is_json && body.trim_ascii_start().starts_with(b"{");
+        let is_object = is_json && without_mark(&body).trim_ascii_start().starts_with(b"{");
         let fields = is_object.then(|| Fields::of(&body).ok()).flatten();
         match fields.filter(|fields| fields.has_table("data") || fields.has_table("future")).map(both) {
             None => Self { table: body, future: None, flaw: None },

@@ -19,6 +19,7 @@ use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, Result};
 
+/// A session keeps the mean `[E]`, the log-weight `[H]`.
 #[derive(Debug, Clone)]
 pub(super) struct Aaren {
     /// W_kᵀ q / √e of every head, `[H, D]`.
@@ -77,7 +78,6 @@ impl Mixer for Aaren {
         false
     }
 
-    /// The mean `[E]`, the log-weight `[H]`.
     fn init_memory(&self, memory: &mut [f32]) {
         let (mean, log_weight) = memory.split_at_mut(self.width());
         mean.fill(0.0);

@@ -21,6 +21,7 @@ use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, Positions, Result};
 
+/// A session keeps the place of the next token, beside the past.
 #[derive(Debug, Clone)]
 pub(super) struct Attention {
     /// D → 3D, rows queries, keys, values.
@@ -78,11 +79,6 @@ impl Mixer for Attention {
 
     fn out_bias(&self) -> bool {
         self.out_bias
-    }
-
-    /// The place of the next token.
-    fn init_memory(&self, memory: &mut [f32]) {
-        memory.fill(0.0);
     }
 
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {

@@ -32,10 +32,6 @@ impl Mixer for Delta {
         self.heads * self.head_width
     }
 
-    fn init_memory(&self, memory: &mut [f32]) {
-        memory.fill(0.0);
-    }
-
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {
         let (n, e, inputs) = (self.head_width, self.width(), self.in_proj.weight.outputs());
         let Buffers { normed, product, hidden, recurrent: [preact, ..], .. } = buffers;

@@ -43,10 +43,6 @@ impl Mixer for H3 {
         self.in_proj.weight.inputs()
     }
 
-    fn init_memory(&self, memory: &mut [f32]) {
-        memory.fill(0.0);
-    }
-
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {
         let (n, d, e) = (pass.rows, self.width(), self.head_width);
         let [all, products, memories, _] = &mut buffers.recurrent;

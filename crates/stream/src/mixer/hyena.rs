@@ -67,10 +67,6 @@ impl Mixer for Hyena {
         self.filter.width()
     }
 
-    fn init_memory(&self, memory: &mut [f32]) {
-        memory.fill(0.0);
-    }
-
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {
         let (n, d) = (pass.rows, self.width());
         let Buffers { normed, product, hidden, recurrent: [all, gated, ..], .. } = buffers;

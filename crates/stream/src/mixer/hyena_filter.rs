@@ -29,8 +29,6 @@ impl Mixer for HyenaFilter {
         self.output
     }
 
-    fn init_memory(&self, _: &mut [f32]) {}
-
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {
         let (n, d) = (pass.rows, self.width());
         let (y, hidden) = (room(&mut buffers.recurrent[0], n * d), room(&mut buffers.hidden, n * d));

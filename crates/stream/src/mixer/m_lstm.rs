@@ -25,6 +25,7 @@ use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, Result};
 
+/// A session keeps the window `[K − 1, E]`, then C, n and m of every head.
 #[derive(Debug, Clone)]
 pub(super) struct MLstm {
     heads: usize,
@@ -110,7 +111,6 @@ impl Mixer for MLstm {
         false
     }
 
-    /// The window, then C, n and m of every head.
     fn init_memory(&self, memory: &mut [f32]) {
         let (rest, m) = memory.split_at_mut(memory.len() - self.heads);
         rest.fill(0.0);

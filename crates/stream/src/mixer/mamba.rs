@@ -19,6 +19,7 @@ use crate::wiring::branches;
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, Result};
 
+/// A session keeps the convolution's window `[K − 1, E]`, then the states `[N, E]`.
 #[derive(Debug, Clone)]
 pub(super) struct Mamba {
     /// D → 2E, rows u then ζ.
@@ -43,11 +44,6 @@ impl Mixer for Mamba {
 
     fn out_bias(&self) -> bool {
         false
-    }
-
-    /// The convolution's window `[3, E]`, then the states `[N, E]`.
-    fn init_memory(&self, memory: &mut [f32]) {
-        memory.fill(0.0);
     }
 
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {

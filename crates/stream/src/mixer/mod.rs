@@ -49,10 +49,13 @@ pub(crate) trait Mixer: Debug + Send + Sync {
         true
     }
 
-    /// Writes what is kept before the first token, as many numbers as the mixer's specification says ([`state_len`]).
+    /// Writes what is kept before the first token, as many numbers as the mixer's specification says ([`state_len`]): zeros, unless the mixer says
+    /// otherwise.
     ///
     /// [`state_len`]: minrnn_model::MixerSpec::state_len
-    fn init_memory(&self, memory: &mut [f32]);
+    fn init_memory(&self, memory: &mut [f32]) {
+        memory.fill(0.0);
+    }
 
     /// Reads `buffers.normed` `[N, D]`, writes `buffers.hidden` `[N, W]` and moves the memory of each span on.
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers);

@@ -26,6 +26,7 @@ use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, MixerKind, Result};
 
+/// A session keeps S of every head, row by row; then RetNet's position.
 #[derive(Debug, Clone)]
 pub(super) struct Retention {
     query: WeightMatrix,
@@ -143,11 +144,6 @@ impl Mixer for Retention {
 
     fn out_bias(&self) -> bool {
         false
-    }
-
-    /// S of every head, row by row; RetNet's position.
-    fn init_memory(&self, memory: &mut [f32]) {
-        memory.fill(0.0);
     }
 
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {

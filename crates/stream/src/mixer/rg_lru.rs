@@ -20,6 +20,7 @@ use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, Result};
 
+/// A session keeps h `[E]`, and whether there has been a token.
 #[derive(Debug, Clone)]
 pub(super) struct RgLru {
     /// D → E.
@@ -67,11 +68,6 @@ impl RgLru {
 impl Mixer for RgLru {
     fn width(&self) -> usize {
         self.rate.len()
-    }
-
-    /// h `[E]`, and whether there has been a token.
-    fn init_memory(&self, memory: &mut [f32]) {
-        memory.fill(0.0);
     }
 
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {

@@ -22,6 +22,7 @@ use crate::token_shift::TokenShift;
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, Result};
 
+/// A session keeps the previous input `[D]`, the mean `[E]`, the log-weight `[E]`, what rounding the log-weight has lost `[E]`.
 #[derive(Debug, Clone)]
 pub(super) struct Rwkv4 {
     receptance: WeightMatrix,
@@ -54,7 +55,6 @@ impl Mixer for Rwkv4 {
         false
     }
 
-    /// The previous input `[D]`, the mean `[E]`, the log-weight `[E]`, what rounding the log-weight has lost `[E]`.
     fn init_memory(&self, memory: &mut [f32]) {
         memory.fill(0.0);
         let log_weight = memory.len() - 2 * self.width();

@@ -32,10 +32,6 @@ impl Mixer for S4 {
         self.output
     }
 
-    fn init_memory(&self, memory: &mut [f32]) {
-        memory.fill(0.0);
-    }
-
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {
         let (n, d) = (pass.rows, self.ssm.width());
         let u = Shared::new(&mut buffers.normed[..n * d], d);

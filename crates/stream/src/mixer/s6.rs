@@ -136,10 +136,6 @@ impl Mixer for S6 {
         self.output
     }
 
-    fn init_memory(&self, memory: &mut [f32]) {
-        memory.fill(0.0);
-    }
-
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers) {
         let Buffers { normed, product, hidden, recurrent: [delta, bc, ..], .. } = buffers;
         let u = room(normed, pass.rows * self.width());

@@ -22,6 +22,7 @@ use crate::source::{Source, join};
 use crate::workspace::{Buffers, room};
 use crate::{CheckedConfig, Result};
 
+/// A session keeps the window of the convolution, if there is one, `[K − 1, D]`, then h, c, n, m `[D]`.
 #[derive(Debug, Clone)]
 pub(super) struct SLstm {
     heads: usize,
@@ -94,7 +95,6 @@ impl Mixer for SLstm {
         Output::Hidden
     }
 
-    /// The window, then h, c, n, m.
     fn init_memory(&self, memory: &mut [f32]) {
         let (rest, m) = memory.split_at_mut(memory.len() - self.norm.len());
         rest.fill(0.0);

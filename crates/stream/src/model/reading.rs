@@ -41,7 +41,7 @@ impl Model {
         self.step_spans(|i| i, steps, state, outputs, workspace)
     }
 
-    /// Reads one token of each of the sessions `rows`; the others stay as they are.
+    /// Reads one token of each of the sessions `rows` and writes the logits of the next; the others stay as they are.
     ///
     /// # Shapes
     /// `rows`, `tokens` `[R]`, `outputs` `[R, outputs]`
@@ -59,7 +59,7 @@ impl Model {
         self.step_some(rows, self.tokens(tokens)?, state, outputs, workspace)
     }
 
-    /// Reads one step of numbers of each of the sessions `rows`; the others stay as they are.
+    /// Reads one step of numbers of each of the sessions `rows` and writes what is predicted after it; the others stay as they are.
     ///
     /// # Shapes
     /// `rows` `[R]`, `values` `[R, F]`, `outputs` `[R, outputs]`
@@ -81,7 +81,7 @@ impl Model {
     /// different lengths.
     ///
     /// # Shapes
-    /// `outputs` `[B, outputs]` for the B sessions of `state`
+    /// `prompts` B of `[T]` tokens, `outputs` `[B, outputs]` for the B sessions of `state`
     ///
     /// # Errors
     /// As [`step`](Model::step); also when there is not one prompt for each session, or a prompt is empty.
@@ -90,10 +90,11 @@ impl Model {
         self.read_and_predict(|i| i, &self.prompts(prompts)?, state, outputs, workspace)
     }
 
-    /// Reads a prompt for each of the sessions `rows`; the others stay as they are.
+    /// Reads a prompt for each of the sessions `rows`, all tokens at once, and writes the logits after each prompt's last token; the others stay as
+    /// they are.
     ///
     /// # Shapes
-    /// `rows`, `prompts` `[R]`, `outputs` `[R, outputs]`
+    /// `rows` `[R]`, `prompts` R of `[T]` tokens, `outputs` `[R, outputs]`
     ///
     /// # Errors
     /// As [`prefill`](Model::prefill); also when the rows do not ascend or do not exist.
@@ -113,7 +114,7 @@ impl Model {
     /// sequences may have different lengths.
     ///
     /// # Shapes
-    /// `sequences` of `[T, F]` numbers, `outputs` `[B, outputs]` for the B sessions of `state`
+    /// `sequences` B of `[T, F]` numbers, `outputs` `[B, outputs]` for the B sessions of `state`
     ///
     /// # Errors
     /// As [`step_values`](Model::step_values); also when there is not one sequence for each session, or a sequence is empty.
@@ -128,7 +129,8 @@ impl Model {
         self.read_and_predict(|i| i, &self.sequences(sequences)?, state, outputs, workspace)
     }
 
-    /// Reads a sequence of numbers for each of the sessions `rows`; the others stay as they are.
+    /// Reads a sequence of numbers for each of the sessions `rows`, all steps at once, and writes what is predicted after each sequence's last step;
+    /// the others stay as they are.
     ///
     /// # Shapes
     /// `rows` `[R]`, `sequences` R of `[T, F]` numbers, `outputs` `[R, outputs]`
@@ -149,8 +151,11 @@ impl Model {
 
     /// Reads as [`prefill`](Model::prefill) does, for the state alone; a prompt may be empty.
     ///
+    /// # Shapes
+    /// `prompts` B of `[T]` tokens for the B sessions of `state`
+    ///
     /// # Errors
-    /// As [`prefill`](Model::prefill).
+    /// As [`step`](Model::step); also when there is not one prompt for each session.
     pub fn advance<P: AsRef<[u32]>>(&self, prompts: &[P], state: &mut State, workspace: &mut Workspace) -> Result<()> {
         self.expect_rows(state, prompts.len())?;
         self.read_sequences(|i| i, &self.prompts(prompts)?, state, None, workspace)
@@ -158,8 +163,11 @@ impl Model {
 
     /// Reads as [`prefill_rows`](Model::prefill_rows) does, for the state alone; a prompt may be empty.
     ///
+    /// # Shapes
+    /// `rows` `[R]`, `prompts` R of `[T]` tokens
+    ///
     /// # Errors
-    /// As [`prefill_rows`](Model::prefill_rows).
+    /// As [`advance`](Model::advance); also when the rows do not ascend or do not exist.
     pub fn advance_rows<P: AsRef<[u32]>>(&self, rows: &[usize], prompts: &[P], state: &mut State, workspace: &mut Workspace) -> Result<()> {
         self.expect_some(rows, prompts.len(), state)?;
         self.read_sequences(|i| rows[i], &self.prompts(prompts)?, state, None, workspace)
@@ -167,8 +175,11 @@ impl Model {
 
     /// Reads as [`prefill_rows_values`](Model::prefill_rows_values) does, for the state alone; a sequence may be empty.
     ///
+    /// # Shapes
+    /// `rows` `[R]`, `sequences` R of `[T, F]` numbers
+    ///
     /// # Errors
-    /// As [`prefill_rows_values`](Model::prefill_rows_values).
+    /// As [`advance_values`](Model::advance_values); also when the rows do not ascend or do not exist.
     pub fn advance_rows_values<P: AsRef<[f32]>>(
         &self,
         rows: &[usize],
@@ -182,8 +193,11 @@ impl Model {
 
     /// Reads as [`prefill_values`](Model::prefill_values) does, for the state alone; a sequence may be empty.
     ///
+    /// # Shapes
+    /// `sequences` B of `[T, F]` numbers for the B sessions of `state`
+    ///
     /// # Errors
-    /// As [`prefill_values`](Model::prefill_values).
+    /// As [`step_values`](Model::step_values); also when there is not one sequence for each session.
     pub fn advance_values<P: AsRef<[f32]>>(&self, sequences: &[P], state: &mut State, workspace: &mut Workspace) -> Result<()> {
         self.expect_rows(state, sequences.len())?;
         self.read_sequences(|i| i, &self.sequences(sequences)?, state, None, workspace)
@@ -195,12 +209,15 @@ impl Model {
     /// `tokens` `[T]`, `outputs` `[T, outputs]`; `state` has one session
     ///
     /// # Errors
-    /// As [`step`](Model::step).
+    /// As [`step`](Model::step); also when the state has more or fewer sessions than one.
     pub fn forward(&self, tokens: &[u32], state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
         self.read_and_predict_all(self.tokens(tokens)?, state, outputs, Inside::default(), workspace)
     }
 
     /// The same as [`forward`](Model::forward), which also writes what `inside` wants.
+    ///
+    /// # Shapes
+    /// As [`forward`](Model::forward); those of `inside` `[T, D]`
     ///
     /// # Errors
     /// As [`forward`](Model::forward); also when there is no such block, or the room does not fit.
@@ -221,12 +238,15 @@ impl Model {
     /// `values` `[T, F]`, `outputs` `[T, outputs]`; `state` has one session
     ///
     /// # Errors
-    /// As [`step_values`](Model::step_values).
+    /// As [`step_values`](Model::step_values); also when the state has more or fewer sessions than one.
     pub fn forward_values(&self, values: &[f32], state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
         self.read_and_predict_all(self.values(values, 0)?, state, outputs, Inside::default(), workspace)
     }
 
     /// The same as [`forward_values`](Model::forward_values), which also writes what `inside` wants.
+    ///
+    /// # Shapes
+    /// As [`forward_values`](Model::forward_values); those of `inside` `[T, D]`
     ///
     /// # Errors
     /// As [`forward_values`](Model::forward_values); also when there is no such block, or the room does not fit.

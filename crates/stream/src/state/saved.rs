@@ -4,7 +4,8 @@ use alloc::{format, string::String, vec, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
-use super::{State, StateShape, with_zeros};
+use super::shape::with_zeros;
+use super::{State, StateShape};
 use crate::framed::{self, Flaw};
 use crate::past::Past;
 use crate::{Error, Model, Result};
@@ -31,12 +32,12 @@ impl State {
     /// When there are more or fewer numbers than the sessions of this model have, or one is NaN or infinite.
     pub fn from_parts(model: &Model, rows: usize, values: Vec<f32>, pasts: Vec<Vec<f32>>) -> Result<Self> {
         let state = Self::of_values(model, rows, values)?;
-        let shapes = state.shape.pasts.iter().cycle();
+        let shapes = state.shape.pasts().iter().cycle();
         let fits = pasts
             .iter()
             .zip(shapes)
             .all(|(past, shape)| past.len().is_multiple_of(shape.width) && past.len() / shape.width <= shape.tokens);
-        if !fits || rows.checked_mul(state.shape.pasts.len()) != Some(pasts.len()) {
+        if !fits || rows.checked_mul(state.shape.pasts().len()) != Some(pasts.len()) {
             return Err(Error::State("has other past tokens than the sessions of this model keep; it belongs to another model".into()));
         }
         let state = Self { pasts: pasts.into_iter().map(Past::of).collect(), ..state };
@@ -76,7 +77,7 @@ impl State {
 
     /// What the numbers are, as [`to_bytes`](State::to_bytes) says it.
     pub(crate) fn header(&self) -> Vec<u8> {
-        let kept = self.seen().zip(self.shape.pasts.iter().cycle()).map(|(seen, shape)| seen.len() / shape.width).collect();
+        let kept = self.seen().zip(self.shape.pasts().iter().cycle()).map(|(seen, shape)| seen.len() / shape.width).collect();
         let header = Header { version: VERSION, rows: self.rows, shape: self.shape.clone(), kept };
         serde_json::to_vec(&header).expect("numbers and names serialise")
     }
@@ -128,7 +129,7 @@ impl State {
         let mut numbers = numbers.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes));
         let values: Vec<f32> = numbers.by_ref().take(sessions).collect();
         let values = if gaps.is_empty() { values } else { with_zeros(&values, found.row_len(), gaps) };
-        let lists = header.kept.iter().zip(expected.pasts.iter().cycle());
+        let lists = header.kept.iter().zip(expected.pasts().iter().cycle());
         let pasts = lists.map(|(kept, shape)| Past::of(numbers.by_ref().take(kept * shape.width).collect())).collect();
         let state = Self { shape: expected.clone(), rows: header.rows, values, pasts };
         state.expect_finite()?;

@@ -12,7 +12,9 @@ use minrnn::words::counted;
 use minrnn_model::CheckpointFiles;
 use serde_json::json;
 
-use super::{BATCH_SIZE, expect_finite, print_comparison, print_model, stopped, wanted_inside};
+use super::inside::wanted_inside;
+use super::output::Output;
+use super::{BATCH_SIZE, expect_finite, stopped};
 use crate::exit::ExitCode;
 use crate::failure::{NO_STDOUT, WrongInput};
 use crate::say::say;
@@ -90,11 +92,12 @@ pub fn score(args: &super::Args, origins: Origins, stop: &AtomicBool) -> anyhow:
     backtest.unseen_names().iter().for_each(say);
     tell_what_is_short(&backtest, origins);
     tell_what_is_learned(&learned, &backtest);
-    print_model(&deployed.path, args.json)?;
+    let output = args.output();
+    output.print_model(&deployed.path)?;
     let horizon = forecaster.horizon;
     let (n, sequences, stride) = (backtest.n_forecasts(), backtest.n_sequences(), origins.stride.unwrap_or(horizon));
     let by_origin = errors.by_origin();
-    if args.json {
+    if output == Output::Json {
         let learned = if let Learned::Known(n) = learned { Some(n) } else { None };
         let about = json!({"measure": "backtest", "forecasts": n, "sequences": sequences, "horizon": horizon, "stride": stride, "learned": learned});
         writeln!(io::stdout(), "{about}").context(NO_STDOUT)?;
@@ -103,8 +106,12 @@ pub fn score(args: &super::Args, origins: Origins, stop: &AtomicBool) -> anyhow:
         let forecasts = counted(n, "forecast");
         writeln!(io::stdout(), "{forecasts} of {steps}, the last of {of}, {apart} apart").context(NO_STDOUT)?;
     }
-    print_comparison(&errors, args.json).context(NO_STDOUT)?;
-    if args.json { print_objects(&by_origin) } else { print_table(&by_origin, &forecaster) }.context(NO_STDOUT)?;
+    output.print_comparison(&errors).context(NO_STDOUT)?;
+    match output {
+        Output::Json => print_objects(&by_origin),
+        Output::Text => print_table(&by_origin, &forecaster),
+    }
+    .context(NO_STDOUT)?;
     // The model that was scored may be another one.
     inside.map_or(Ok(ExitCode::SUCCESS), |inside| inside.write(&Deployed::load(&args.run)?, None, stop))
 }

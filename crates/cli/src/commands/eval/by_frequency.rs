@@ -9,6 +9,7 @@ use minrnn::model::SequenceModel;
 use minrnn::train::{Evaluation, Experiment, FrequencyScore, evaluate_by_frequency, full_pass, token_counts};
 use minrnn::words::counted;
 
+use super::output::Output;
 use crate::exit::ExitCode;
 use crate::failure::NO_STDOUT;
 
@@ -19,7 +20,7 @@ pub fn score(
     text: &TextData,
     experiment: &Experiment,
     n_bins: usize,
-    json: bool,
+    output: Output,
     stop: &AtomicBool,
 ) -> anyhow::Result<ExitCode> {
     let mut set = full_pass(text.test().clone(), experiment, false)?;
@@ -31,17 +32,17 @@ pub fn score(
         super::expect_finite("the test text", &score.evaluation)?;
     }
     for score in &scores {
-        print(score, json).context(NO_STDOUT)?;
+        print(score, output).context(NO_STDOUT)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(score: &FrequencyScore, json: bool) -> io::Result<()> {
+fn print(score: &FrequencyScore, output: Output) -> io::Result<()> {
     let FrequencyScore { counts, n_tokens, share, evaluation: Evaluation { loss, accuracy, n_scored } } = score;
     let accuracy = accuracy.unwrap_or(0.0);
     let (from, to, is_scored) = (counts.start(), counts.end(), *n_scored > 0);
     let mut out = io::stdout().lock();
-    if json {
+    if output == Output::Json {
         let line = serde_json::json!({
             "measure": "frequency", "from": from, "to": to, "tokens": n_tokens, "share": share,
             "loss": is_scored.then_some(loss), "accuracy": is_scored.then_some(accuracy), "predictions": n_scored,

@@ -9,6 +9,7 @@ use minrnn::model::SequenceModel;
 use minrnn::train::{Experiment, LengthScore, Task, evaluate_length};
 use minrnn::words::counted;
 
+use super::output::Output;
 use crate::exit::ExitCode;
 use crate::failure::{NO_STDOUT, WrongInput};
 
@@ -76,14 +77,14 @@ impl Strings {
 
     /// Scores `model` on strings of every length and prints a line for each `width` of them, then the means over the lengths that were
     /// trained on and over those beyond.
-    pub fn score(&self, model: &SequenceModel, width: usize, json: bool, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
+    pub fn score(&self, model: &SequenceModel, width: usize, output: Output, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         let (longest, chance) = (self.scored.max_length, self.scored.chance()?);
-        if !json {
+        if output == Output::Text {
             let (name, n) = (self.scored.language.name(), self.of_each_length);
             writeln!(io::stdout(), "{name}: {n} strings of each length; scaled so that guessing ({:.1} %) is 0", 100.0 * chance)
                 .context(NO_STDOUT)?;
         }
-        let print = |what, scores: &[LengthScore]| LengthScore::mean(scores).map_or(Ok(()), |score| print(what, &score, chance, json));
+        let print = |what, scores: &[LengthScore]| LengthScore::mean(scores).map_or(Ok(()), |score| print(what, &score, chance, output));
         let (mut scores, mut printed) = (Vec::new(), 0);
         for length in 1..=longest {
             let Some(score) = evaluate_length(model, &self.scored, length, self.of_each_length, self.seed, stop)? else {
@@ -103,12 +104,12 @@ impl Strings {
     }
 }
 
-fn print(what: &str, score: &LengthScore, chance: f64, json: bool) -> io::Result<()> {
+fn print(what: &str, score: &LengthScore, chance: f64, output: Output) -> io::Result<()> {
     let LengthScore { lengths, n_strings, evaluation } = score;
     let (from, to) = (lengths.start(), lengths.end());
     let (accuracy, scaled) = (evaluation.accuracy.unwrap_or(0.0), evaluation.scaled_accuracy(chance).unwrap_or(0.0));
     let mut out = io::stdout().lock();
-    if json {
+    if output == Output::Json {
         let (loss, predictions) = (evaluation.loss, evaluation.n_scored);
         let line = serde_json::json!({
             "measure": what, "from": from, "to": to, "accuracy": accuracy, "scaled_accuracy": scaled, "loss": loss,

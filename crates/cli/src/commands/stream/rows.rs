@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use minrnn::csv::quoted;
-use minrnn::data::table::{Row, Rows, TableTask, number_names};
+use minrnn::data::table::{Row, Rows, TableTask, output_names};
 use minrnn::deployed::{Deployed, Groups};
 use minrnn::numbers::Shortest;
 use minrnn::{Error, expect_output};
@@ -151,7 +151,7 @@ impl<'a> Writer<'a> {
     fn header(&self) -> String {
         let mut cells = vec!["line".to_owned()];
         cells.extend(self.group.map(|name| quoted(name).into_owned()));
-        let names = number_names(self.task);
+        let names = output_names(self.task);
         match self.task {
             TableTask::Classify(classifier) => {
                 cells.push(quoted(&classifier.target).into_owned());

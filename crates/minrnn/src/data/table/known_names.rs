@@ -2,10 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::numbers::INEXACT;
 use crate::{Error, Result};
-
-/// 2^53, from which on different whole numbers are one 64-bit float.
-pub(super) const INEXACT: f64 = 9_007_199_254_740_992.0;
 
 /// A name that is a number, as far as it can be told from all others, however it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

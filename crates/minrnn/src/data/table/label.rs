@@ -25,7 +25,8 @@ impl Label {
         }
     }
 
-    pub(crate) fn article(self) -> &'static str {
+    /// The noun with its article.
+    pub(crate) fn with_article(self) -> &'static str {
         match self {
             Self::Class => "a class",
             Self::Number => "a number",

@@ -95,7 +95,7 @@ pub(super) fn fill_from(series: &mut [Series], leads: &[Lead], future: Option<(&
     let known = places.into_iter().zip(future).filter_map(|(place, to_come)| Some((series[place?].name.clone(), to_come)));
     let of_name: HashMap<String, &Series> = known.collect();
     for series in series.iter() {
-        let name = series.told();
+        let name = series.describe();
         let to_come = of_name.get(series.name.as_str());
         let found = to_come.map_or(0, |to_come| to_come.len());
         let Some(to_come) = to_come.filter(|to_come| to_come.len() >= farthest) else {

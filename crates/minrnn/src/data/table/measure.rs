@@ -89,7 +89,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// It in words.
-    pub(crate) fn told(self) -> &'static str {
+    pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::Better => "the model is better",
             Self::Worse => "the model is worse",
@@ -143,11 +143,11 @@ impl Measure {
     }
 
     /// All of it in words, with its interval, and in a second line a baseline and which of them is better if that can be said.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let interval = self.interval_shown().map_or_else(String::new, |interval| interval + ", ");
         let mut told = format!("{} {} ({interval}{})", self.name(), self.shown(self.found), self.n_shown());
         if let Some(Baseline { name, found, verdict }) = &self.baseline {
-            told += &format!("\n  beside {name}: {}; {}", self.shown(*found), verdict.told());
+            told += &format!("\n  beside {name}: {}; {}", self.shown(*found), verdict.describe());
         }
         told
     }
@@ -295,7 +295,7 @@ mod tests {
             (of(MeasureKind::Width(0.9 - 0.1), Some("x")), "80 % interval of x: width 0.25000 (n = 1 values)"),
             (of(MeasureKind::Loss("mean squared error"), None), "mean squared error 0.25000 (n = 1 values)"),
         ] {
-            assert_eq!(measure.told(), told);
+            assert_eq!(measure.describe(), told);
             assert!(told.starts_with(&measure.name()) && measure.to_json()["measure"] == measure.name());
         }
     }

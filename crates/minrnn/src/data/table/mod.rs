@@ -1,4 +1,5 @@
-//! Tables of a user's own: sequences of numbers from CSV or Parquet files, to classify, to regress or to forecast.
+//! Tables of a user's own: sequences of numbers from files (CSV, Parquet, Arrow, JSON Lines, `.ts`) or from memory, to classify, to regress or
+//! to forecast.
 //!
 //! A table is in long form: one row for each time step, in the order of time or with a column that tells it. A column may name the sequence that a row belongs to (a
 //! machine, a patient, a meter); without one the whole table is one sequence. Sequences may have different lengths, and their rows may lie
@@ -35,7 +36,7 @@ mod measure;
 mod missing;
 mod normalization;
 mod notes;
-mod number_names;
+mod output_names;
 mod pace;
 mod paces;
 mod quiet;
@@ -78,7 +79,7 @@ pub use self::labelling::{ClassWeights, Labelling, LabellingConfig, read_labels}
 pub use self::layout::LayoutChoice;
 pub use self::measure::{Baseline, Cases, Comparison, Measure, MeasureKind, Verdict, left_out};
 pub use self::notes::notes;
-pub use self::number_names::number_names;
+pub use self::output_names::output_names;
 pub use self::paces::gaps;
 pub use self::rows::{Arrival, Row, Rows};
 pub use self::seasonal_naive::SeasonalNaive;

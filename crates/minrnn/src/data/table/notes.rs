@@ -23,7 +23,7 @@ pub fn notes(task: &TableTask, series: &[Series], unseen: &[UnseenNames]) -> Vec
 fn what_has_no_step(forecaster: &Forecaster, series: &[Series]) -> Option<String> {
     let is_untold = |series: &&Series| series.len() == 1 && series.next_times(forecaster.horizon).is_none();
     let first = series.iter().find(is_untold).filter(|_| forecaster.time.is_some())?;
-    Some(format!("{} has a single row, which tells no time to the next: the times of its forecasts are left out", first.told()))
+    Some(format!("{} has a single row, which tells no time to the next: the times of its forecasts are left out", first.describe()))
 }
 
 /// Which series end before the newest, and are forecast from there on.
@@ -50,7 +50,7 @@ fn what_is_unknown(forecaster: &Forecaster, reach: usize, series: &[Series]) -> 
     let (first, target) = all.next()?;
     let n = 1 + all.count();
     let (which, have) = match n {
-        1 => (first.told(), "has"),
+        1 => (first.describe(), "has"),
         _ => (format!("{n} of {} sequences, such as '{}',", series.len(), first.name), "have"),
     };
     let what = if forecaster.scaling.is_standard() { "mean" } else { "level" };

@@ -63,7 +63,7 @@ impl Roles {
         match self.layout {
             LayoutChoice::WideColumns => {
                 let sentence =
-                    format!("layout = wide-columns has no place for {} of each series; use wide-series or long", label.article());
+                    format!("layout = wide-columns has no place for {} of each series; use wide-series or long", label.with_article());
                 return Err(Error::Config(sentence));
             }
             LayoutChoice::WideSeries => return self.labels_in_rows(header, label),
@@ -131,7 +131,7 @@ impl Roles {
                 format!(
                     "read as a row for each series, {names}, with its {} in '{class}' and {}",
                     label.noun(),
-                    told(understood.steps(header), "steps")
+                    describe(understood.steps(header), "steps")
                 )
             }
         };
@@ -231,8 +231,10 @@ impl Roles {
         let group = self.group.as_deref().unwrap_or(&header[0]);
         expect_column(header, group)?;
         let understood = self.wide(LayoutChoice::WideSeries, group)?;
-        let sentence =
-            format!("read as a row for each series, named by '{group}', with {}", told(others(header, vec![group.to_owned()]), "steps"));
+        let sentence = format!(
+            "read as a row for each series, named by '{group}', with {}",
+            describe(others(header, vec![group.to_owned()]), "steps")
+        );
         Ok((understood, Some(sentence)))
     }
 
@@ -242,7 +244,7 @@ impl Roles {
         let wanted = Wanted { time: understood.time.clone(), ..Wanted::default() };
         let time = wanted.time_in(header)?.map(|at| header[at].clone());
         let times = time.as_ref().map_or("rows in the order of time".to_owned(), |time| format!("times in '{time}'"));
-        let series = told(others(header, time.into_iter().collect()), "series");
+        let series = describe(others(header, time.into_iter().collect()), "series");
         Ok((understood, Some(format!("read as a column for each series, with {times}: {series}"))))
     }
 
@@ -275,7 +277,7 @@ fn others(header: &[String], aside: Vec<String>) -> impl Iterator<Item = &str> +
 }
 
 /// How many columns there are, and which.
-fn told<'a>(mut names: impl Iterator<Item = &'a str> + Clone, of: &str) -> String {
+fn describe<'a>(mut names: impl Iterator<Item = &'a str> + Clone, of: &str) -> String {
     let n = names.clone().count();
     let first = names.next().unwrap_or_default();
     let last = names.last().unwrap_or(first);

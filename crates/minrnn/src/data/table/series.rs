@@ -7,11 +7,11 @@ use minrnn_model::TableTask;
 
 use super::clock::Clock;
 use super::frame::{Frame, Lead};
-use super::known_names::INEXACT;
 use super::label::Label;
 use super::step::Step;
 use super::texts::Texts;
 use super::values::{Values, ValuesWriter};
+use crate::numbers::INEXACT;
 use crate::{Error, Result};
 
 /// A sequence of T steps of `width` numbers.
@@ -66,14 +66,14 @@ impl Series {
     }
 
     /// What it is called in a sentence.
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         if self.name.is_empty() { "the table".to_owned() } else { format!("the sequence '{}'", self.name) }
     }
 
     /// Refuses steps that are not later than the ones before; where the times were written finer than they are kept, they `are_cut`.
     fn expect_rising(&self, are_cut: bool) -> Result<()> {
         let Some(at) = self.times.windows(2).position(|pair| pair[0] >= pair[1]) else { return Ok(()) };
-        let of = self.told();
+        let of = self.describe();
         let [before, time] = [at, at + 1].map(|at| self.clock.write(self.times[at]));
         let apart = match self.clock {
             Clock::Number if self.times[at].abs() >= INEXACT => {

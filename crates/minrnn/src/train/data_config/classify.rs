@@ -6,6 +6,7 @@ use crate::data::table::{ClassWeights, Label};
 
 pub(super) const SPEC: TaskSpec = TaskSpec {
     source: Source::Table,
+    reads: |data, key| data.reads_of_tables(key),
     keys: |data| ClassWeights::of_setting(&data.table.class_weights).map(drop),
     steps: |_, _, longest| [longest.unwrap_or(1); 2],
     scored: |_, _| 1,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::table::table_task_of_start;
-use super::{DataConfig, SQUARED_ERROR, Source, TableConfig, TaskSpec};
+use super::{DataConfig, SQUARED_ERROR, Source, TableConfig, TaskSpec, has_key};
 use crate::data::IoKind;
 use crate::data::table::{CalendarPart, Forecasting, ForecastingConfig, ScalingChoice, TableTask, twice};
 use crate::train::check::require;
@@ -19,6 +19,7 @@ const MAX_SEASON: usize = 1 << 28;
 
 pub(super) const SPEC: TaskSpec = TaskSpec {
     source: Source::Table,
+    reads: |data, key| key != "class_weights" && data.reads_of_tables(key) || has_key(&data.forecast, key),
     keys: |data| {
         let ForecastConfig { horizon, season, ref quantiles, .. } = data.forecast;
         require((1..=MAX_HORIZON).contains(&horizon), || {

@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DataConfig, TaskSpec};
+use super::{DataConfig, TaskSpec, has_key};
 use crate::Result;
 use crate::data::{FormalTask, Generalization, SequenceTask};
 
 pub(super) const SPEC: TaskSpec = TaskSpec {
+    reads: |data, key| has_key(&data.formal_language, key),
     validate: |data| data.formal().map(drop),
     length: |data, _| Ok(("3 · eval_max_length", data.formal()?.longest())),
     steps: |data, _, longest| {

@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Source, TaskSpec};
+use super::{Source, TaskSpec, has_key};
 use crate::data::{Image, PixelInput};
 
 pub(super) const SPEC: TaskSpec = TaskSpec {
     source: Source::Folder,
+    reads: |data, key| has_key(&data.image, key),
     length: |_, _| Ok(("32 · 32 pixels", 32 * 32)),
     scored: |_, _| 1,
     io: Some(|data| Image::signals(data.image.pixels)),

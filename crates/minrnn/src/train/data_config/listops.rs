@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use minrnn_model::create_directories;
 
-use super::{DataConfig, Source, TaskSpec, expect_folder};
-use crate::train::pointer::DATA_FOLDER;
+use super::{DataConfig, Source, TaskSpec, expect_folder, has_key};
+use crate::train::run_dir::DATA_FOLDER;
 use crate::data::ListOps;
 use crate::{Error, Result};
 
 pub(super) const SPEC: TaskSpec = TaskSpec {
     source: Source::Folder,
+    reads: |data, key| has_key(&data.listops, key),
     validate: |data| data.listops.validate(),
     length: |data, _| Ok(("listops_max_length", data.listops.max_length)),
     scored: |_, _| 1,

@@ -1,9 +1,10 @@
 //! Multi-query associative recall.
 
-use super::TaskSpec;
+use super::{TaskSpec, has_key};
 use crate::data::Mqar;
 
 pub(super) const SPEC: TaskSpec = TaskSpec {
+    reads: |data, key| key == "train_examples" || has_key(&data.mqar, key),
     validate: |data| data.mqar.validate(),
     length: |data, _| Ok(("mqar_length", data.mqar.length)),
     scored: |data, _| data.mqar.n_pairs,

@@ -1,9 +1,10 @@
 //! The value of the vector nearest to the first one so far.
 
-use super::{SQUARED_ERROR, TaskSpec};
+use super::{SQUARED_ERROR, TaskSpec, has_key};
 use crate::data::NearestNeighbour;
 
 pub(super) const SPEC: TaskSpec = TaskSpec {
+    reads: |data, key| key == "train_examples" || has_key(&data.nearest_neighbour, key),
     validate: |data| data.nearest_neighbour.validate(),
     length: |data, _| Ok(("neighbour_length", data.nearest_neighbour.max_length)),
     open: Some(|data, _, _| Ok(Box::new(NearestNeighbour { n_examples: data.train_examples, ..data.nearest_neighbour.clone() }))),

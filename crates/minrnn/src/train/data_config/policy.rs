@@ -3,7 +3,7 @@
 use minrnn_model::POLICY_PLACES;
 use serde::{Deserialize, Serialize};
 
-use super::{DataConfig, SQUARED_ERROR, Source, TaskSpec};
+use super::{DataConfig, SQUARED_ERROR, Source, TaskSpec, has_key};
 use crate::data::IoKind;
 use crate::data::offline_rl::{LeftPadding, OfflineRl, Trajectories};
 use crate::train::check::require;
@@ -14,6 +14,7 @@ const ASSUMED: [usize; 2] = [64, 16];
 
 pub(super) const SPEC: TaskSpec = TaskSpec {
     source: Source::Trajectories,
+    reads: |data, key| has_key(&data.policy, key),
     keys: |data| {
         let scale = data.policy.return_scale;
         require(scale >= 0.0 && scale.is_finite(), || {

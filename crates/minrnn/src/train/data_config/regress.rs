@@ -7,6 +7,7 @@ use crate::train::check::require;
 
 pub(super) const SPEC: TaskSpec = TaskSpec {
     source: Source::Table,
+    reads: |data, key| key != "class_weights" && data.reads_of_tables(key),
     validate: |data| {
         require(data.table.class_weights.is_empty(), || "class_weights is for classes; leave it out to predict a number".to_owned())
     },

@@ -1,9 +1,10 @@
 //! Recalling scattered tokens in order.
 
-use super::TaskSpec;
+use super::{TaskSpec, has_key};
 use crate::train::check::require;
 
 pub(super) const SPEC: TaskSpec = TaskSpec {
+    reads: |data, key| has_key(&data.copying, key),
     keys: |data| {
         let (length, tokens) = (data.copying.length, data.copying.n_tokens);
         require((1..=1 << 24).contains(&length), || format!("copy_length must be between 1 and 16777216, found {length}"))?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::DataConfig;
+use super::{DataConfig, has_key};
 use crate::data::table::{ClassWeights, Division, Label, Labelling, LabellingConfig, LayoutChoice, Missing, TableTask, TimeColumn, twice};
 use crate::data::{IoKind, SequenceTask};
 use crate::train::check::require;
@@ -84,6 +84,11 @@ impl TableConfig {
 }
 
 impl DataConfig {
+    /// Whether tasks on tables read the key of that name.
+    pub(super) fn reads_of_tables(&self, key: &str) -> bool {
+        key == "train_fraction" || has_key(&self.table, key)
+    }
+
     /// What is labelled in a table by a training of `train`.
     ///
     /// # Errors

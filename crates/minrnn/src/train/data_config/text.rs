@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Source, TaskSpec};
+use super::{Source, TaskSpec, has_key};
 use crate::data::TokenizerKind;
 use crate::train::check::require;
 
 pub(super) const SPEC: TaskSpec = TaskSpec {
     source: Source::Text,
+    reads: |data, key| ["train_fraction", "corpus"].contains(&key) || has_key(&data.text, key),
     keys: |data| {
         require((257..=1 << 20).contains(&data.text.bpe_vocab_size), || {
             format!("bpe_vocab_size must be between 257 (every byte and one merge) and 1048576, found {}", data.text.bpe_vocab_size)

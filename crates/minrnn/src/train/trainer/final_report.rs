@@ -9,9 +9,9 @@ use super::Trainer;
 use crate::checkpoint::SURPRISE_FILE;
 use crate::data::table::{Comparison, Confusion, Example, Measure, Spreads};
 use crate::rng::Purpose;
+use crate::train::data::{Data, FINAL_BATCHES, full_pass};
 use crate::train::evaluate::{Evaluation, compare};
-use crate::train::pointer::Pointer;
-use crate::train::task::{Data, FINAL_BATCHES, full_pass};
+use crate::train::run_dir::Pointer;
 use crate::train::train_config::TrainConfig;
 use crate::{Error, Result};
 
@@ -54,15 +54,14 @@ impl Trainer {
     /// # Errors
     /// When a checkpoint cannot be read, or the run cannot be written.
     pub fn final_report(&self, stop: &AtomicBool) -> Result<Option<FinalReport>> {
-        let mut best: Option<(PathBuf, u64, Evaluation)> = None;
-        let (mut kept, mut compared, mut confusion, mut examples, mut surprises) = (Vec::new(), Vec::new(), None, Vec::new(), [None, None]);
+        let (mut best, mut kept): (Option<Candidate>, _) = (None, Vec::new());
         let refitted = self.progress.refit.map(|_| self.checkpoint(Pointer::Last)).transpose()?.flatten();
         let candidates = match (&refitted, self.checkpoint(Pointer::Scored)?) {
             (Some(_), Some(scored)) => vec![(self.progress.refit.map_or(0, |refit| refit.updates), scored)],
             (Some(refitted), None) => vec![(self.progress.iteration, refitted.clone())],
             (None, _) => self.kept()?,
         };
-        let train = &self.experiment.train;
+        let (train, task) = (&self.experiment.train, self.experiment.data.task);
         let n_batches = final_batches(train, self.progress.iteration, candidates.len() as u64);
         for (iteration, path) in candidates {
             let set = self.data.fixed_batches(&self.experiment, n_batches, Purpose::TestData);
@@ -76,25 +75,20 @@ impl Trainer {
             }
             let Some(evaluation) = compare(&self.group, &model, &mut *set, comparison.as_deref_mut(), stop)? else { return Ok(None) };
             kept.push((iteration, evaluation));
-            if best.as_ref().is_none_or(|(_, _, best)| self.data.score(&evaluation) < self.data.score(best)) {
-                best = Some((path, iteration, evaluation));
-                compared = comparison.as_ref().map_or_else(Vec::new, |comparison| comparison.measures());
-                examples = comparison.as_ref().map_or_else(Vec::new, |comparison| comparison.examples());
-                let calibration = |surprises: &[f64]| (!surprises.is_empty()).then(|| Calibration::of(surprises.iter().copied()));
-                let of = |found: fn(&dyn Comparison) -> &[f64]| comparison.as_deref().and_then(|comparison| calibration(found(comparison)));
-                surprises = [of(|comparison| comparison.surprises()), of(|comparison| comparison.surprises_when_spread())];
-                confusion = comparison.and_then(|comparison| comparison.confusion().cloned());
+            if best.as_ref().is_none_or(|best| task.score(&evaluation) < task.score(&best.evaluation)) {
+                best = Some(Candidate { path, iteration, evaluation, comparison });
             }
         }
-        let Some((scored, iteration, fixed)) = best else {
+        let Some(best) = best else {
             let problem = "the run has no checkpoint to report on; train it first";
             return self.group.alike(Err(Error::malformed(self.run.path(), problem)));
         };
-        let checkpoint = refitted.unwrap_or_else(|| scored.clone());
+        let checkpoint = refitted.unwrap_or_else(|| best.path.clone());
         self.group.tell(|| {
             self.run.make_best(&checkpoint)?;
-            let [of_scored, when_spread] = &surprises;
-            for (path, surprise) in [(&scored, of_scored), (&checkpoint, if when_spread.is_some() { when_spread } else { of_scored })] {
+            let [of_scored, when_spread] = best.surprises();
+            let of_used = when_spread.as_ref().or(of_scored.as_ref());
+            for (path, surprise) in [(&best.path, of_scored.as_ref()), (&checkpoint, of_used)] {
                 if let Some(surprise) = surprise {
                     CheckpointFiles::add(path, SURPRISE_FILE, surprise.to_json().as_bytes())?;
                 }
@@ -116,16 +110,17 @@ impl Trainer {
         };
         let size = self.group.agree(self.data.test_size())?;
         let shortened_to = Some(n_batches).filter(|&n| n < FINAL_BATCHES && !self.data.has_parts());
+        let comparison = best.comparison.as_deref();
         Ok(Some(FinalReport {
             checkpoint,
-            scored,
-            iteration,
-            fixed,
-            bits_per_byte: size.map(|size| size.bits_per_byte(fixed.loss)),
+            bits_per_byte: size.map(|size| size.bits_per_byte(best.evaluation.loss)),
             shortened_to,
-            compared,
-            confusion,
-            examples,
+            compared: comparison.map_or_else(Vec::new, |comparison| comparison.measures()),
+            confusion: comparison.and_then(|comparison| comparison.confusion().cloned()),
+            examples: comparison.map_or_else(Vec::new, |comparison| comparison.examples()),
+            scored: best.path,
+            iteration: best.iteration,
+            fixed: best.evaluation,
             kept,
             temperature: self.progress.temperature,
             spreads: self.progress.spreads.clone(),
@@ -134,12 +129,31 @@ impl Trainer {
     }
 
     /// What a score of finite data is not to be taken for, where the model began with the weights of another.
-    pub fn told_of_start(&self) -> Option<String> {
+    pub fn start_caveat(&self) -> Option<String> {
         let from = self.experiment.train.from.as_ref().filter(|_| self.data.has_parts())?;
         Some(format!(
             "the weights of '{}' may have been trained on what is scored here: if so, the score flatters the model",
             from.display()
         ))
+    }
+}
+
+/// A checkpoint that was scored.
+struct Candidate {
+    path: PathBuf,
+    /// Updates made before it.
+    iteration: u64,
+    evaluation: Evaluation,
+    /// What it was compared with on the same batches.
+    comparison: Option<Box<dyn Comparison>>,
+}
+
+impl Candidate {
+    /// How surprising the rows were to it, as it is and when its intervals are spread, where that is known.
+    fn surprises(&self) -> [Option<Calibration>; 2] {
+        let Some(comparison) = &self.comparison else { return [None, None] };
+        let calibration = |surprises: &[f64]| (!surprises.is_empty()).then(|| Calibration::of(surprises.iter().copied()));
+        [comparison.surprises(), comparison.surprises_when_spread()].map(calibration)
     }
 }
 

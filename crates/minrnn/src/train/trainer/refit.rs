@@ -8,12 +8,12 @@ use minrnn_model::CheckpointFiles;
 use super::{Trainer, first_model};
 use crate::data::table::Spreads;
 use crate::rng::Purpose;
+use crate::train::data::FINAL_BATCHES;
 use crate::train::evaluate::compare;
 use crate::train::optimizer::Optimizer;
-use crate::train::pointer::Pointer;
 use crate::train::progress::Refit;
+use crate::train::run_dir::Pointer;
 use crate::train::schedule::Schedule;
-use crate::train::task::FINAL_BATCHES;
 use crate::train::temperature::temperature;
 use crate::{Error, Result};
 
@@ -53,7 +53,7 @@ impl Trainer {
 
     /// How sure the model of the checkpoint at `kept` may be of its classes, by what will be learned from next and was not yet.
     fn temperature(&self, kept: &Path) -> Result<Option<f64>> {
-        if !self.data.is_scored_by_accuracy() {
+        if !self.experiment.data.task.is_scored_by_accuracy() {
             return Ok(None);
         }
         let mut set = self.data.fixed_batches(&self.experiment, FINAL_BATCHES, self.held_out())?;

@@ -15,8 +15,8 @@ use crate::nn::State;
 use crate::train::alike::weights_trait;
 use crate::train::average::{Average, LAST_WEIGHTS_PREFIX};
 use crate::train::head::with_outputs;
-use crate::train::pointer::TRAINING_FILE;
 use crate::train::progress::{MAX_PROGRESS_BYTES, PROGRESS_FILE, Progress};
+use crate::train::run_dir::TRAINING_FILE;
 use crate::train::temperature::with_temperature;
 use crate::{Error, Result, RunProblem};
 

@@ -103,10 +103,6 @@ impl SequenceTask for Forecasting {
         Some(self.table.task.clone())
     }
 
-    fn description(&self) -> Option<serde_json::Value> {
-        serde_json::to_value(&self.table.task).ok()
-    }
-
     fn training(&self, batch_size: usize, seed: u64) -> Result<Box<dyn BatchSource>> {
         Ok(Box::new(ForecastWindows::new(Arc::clone(&self.table), batch_size, seed)?))
     }

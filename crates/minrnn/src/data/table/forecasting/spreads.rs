@@ -14,6 +14,7 @@
 //! Each level by itself could draw an outer quantile inside an inner one. As f never falls from the median outwards, quantiles that do not cross stay so; an
 //! outer interval that f is taken over for covers more than it asks for, never less.
 
+use minrnn_model::TableTask;
 use serde::{Deserialize, Serialize};
 
 /// Stretches below which nothing is said.
@@ -48,6 +49,17 @@ impl Spreads {
     /// For each target what multiplies each level.
     pub fn factors(&self) -> &[Vec<f64>] {
         &self.factors
+    }
+
+    /// What they do to the intervals of each number that `task` forecasts, in sentences; none of another task.
+    pub fn describe(&self, task: &TableTask) -> Vec<String> {
+        let TableTask::Forecast(forecaster) = task else { return Vec::new() };
+        let of_target = |(name, factors): (&String, &Vec<f64>)| {
+            let others = forecaster.quantiles.iter().zip(factors).enumerate().filter(|(at, _)| *at != forecaster.point());
+            let others: Vec<String> = others.map(|(_, (level, factor))| format!("q{level} {factor:.2}")).collect();
+            format!("interval of {name}: calibrated on the held-out part ({} times as far from the median as learned)", others.join(", "))
+        };
+        forecaster.target.iter().zip(&self.factors).map(of_target).collect()
     }
 
     /// Spreads the quantiles of `outputs`, `[horizon, targets, levels]`; what is linear in these, such as a column of the matrix that gives them, goes as

@@ -10,6 +10,7 @@ use super::super::measure::{Cases, Comparison, Measure, MeasureKind};
 use super::table::{Labels, Table};
 use crate::data::Batch;
 use crate::rng::Purpose;
+use crate::statistics::median;
 
 /// What the baseline is called where training is known.
 const OF_TRAINING: &str = "median of training";
@@ -49,19 +50,16 @@ impl NumberErrors {
         let (median, baseline) = match (&table.parts.training[..], &table.task) {
             ([], TableTask::Regress(Regressor { target_median: Some(median), .. })) => (*median, OF_TRAINING),
             // What was trained on is not known: no constant does better on what is scored than this one.
-            ([], _) => (median(numbers, table.parts.of(purpose))?, "median of what is scored"),
-            (training, _) => (median(numbers, training)?, OF_TRAINING),
+            ([], _) => (median_at(numbers, table.parts.of(purpose))?, "median of what is scored"),
+            (training, _) => (median_at(numbers, training)?, OF_TRAINING),
         };
         Some(Self { median, baseline, table, purpose, whole: None, found: Vec::new(), numbers: Vec::new() })
     }
 }
 
 /// The median of the `numbers` at the places `of`; none where there is no place.
-pub(super) fn median(numbers: &[f64], of: &[usize]) -> Option<f64> {
-    let mut sorted: Vec<f64> = of.iter().map(|&at| numbers[at]).collect();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let (low, high) = (sorted.get(sorted.len().saturating_sub(1) / 2)?, sorted.get(sorted.len() / 2)?);
-    Some(0.5 * low + 0.5 * high)
+pub(super) fn median_at(numbers: &[f64], of: &[usize]) -> Option<f64> {
+    median(of.iter().map(|&at| numbers[at]))
 }
 
 impl Comparison for NumberErrors {

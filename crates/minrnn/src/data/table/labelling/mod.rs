@@ -84,10 +84,6 @@ impl SequenceTask for Labelling {
         Some(self.table.task.clone())
     }
 
-    fn description(&self) -> Option<serde_json::Value> {
-        serde_json::to_value(&self.table.task).ok()
-    }
-
     fn training(&self, batch_size: usize, seed: u64) -> Result<Box<dyn BatchSource>> {
         check_shape(batch_size, self.longest())?;
         Ok(Box::new(DrawnSequences::new(Arc::clone(&self.table), batch_size, seed)?))

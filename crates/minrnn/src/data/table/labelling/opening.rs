@@ -13,7 +13,7 @@ use super::super::roles::{Understood, together};
 use super::super::{Frame, Names, Opened, TableSource, TimeColumn, Wanted, categories, normalization, other_columns, read_table};
 use super::Labelling;
 use super::config::LabellingConfig;
-use super::errors::median;
+use super::errors::median_at;
 use super::gathering::{Gathered, labels_by, numbers_of};
 use super::parts::Parts;
 use super::table::{Labels, Table};
@@ -90,7 +90,7 @@ impl Labelling {
             Labels::Classes(_) => TableTask::Classify(config.classifier(columns, names, normalization, categories)),
             Labels::Numbers(numbers) => {
                 let of_target = target_normalization(numbers, &parts.training, &config).map_err(|error| error.in_file(path))?;
-                let of_target = (of_target, median(numbers, &parts.training));
+                let of_target = (of_target, median_at(numbers, &parts.training));
                 TableTask::Regress(config.regressor(columns, of_target, normalization, categories))
             }
         };

@@ -13,7 +13,8 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 use super::super::super::quiet::guarded;
 use super::super::failed;
-use super::{CONTINUATION, FILE, Source, cut, expect_believable, unreadable};
+use super::stream::expect_believable;
+use super::{CONTINUATION, FILE, Source, cut, unreadable};
 use crate::{Error, Result};
 
 /// Bytes behind the list: its length and the magic word.
@@ -93,5 +94,31 @@ impl<R: Read + Seek> Source for Parts<R> {
         let part = self.part(&block)?;
         let batch = self.decoder.read_record_batch(&block, &part).map_err(unreadable)?;
         batch.map(Some).ok_or_else(|| unreadable(ArrowError::IpcError("a part of rows has none".to_owned())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_files::{fixture, read, wanted};
+    use super::*;
+
+    #[test]
+    fn a_list_of_parts_that_lie_nowhere_is_a_sentence() {
+        let whole = fixture("polars.arrow");
+        let read = |bytes: &[u8]| read(bytes, &wanted(&["step"], &["name"])).map(|frame| frame.n_rows()).map_err(|error| error.to_string());
+        assert_eq!(read(&whole), Ok(300));
+        for cut in [64, 500, whole.len() - 1] {
+            let sentence = read(&whole[..cut]).unwrap_err();
+            assert!(sentence.contains("cut short"), "{cut}: {sentence}");
+        }
+        // The list says where each batch lies and how long it is.
+        let batch = whole.windows(4).position(|bytes| *bytes == CONTINUATION).unwrap() as u64;
+        let place = whole.windows(8).rposition(|bytes| *bytes == batch.to_le_bytes()).unwrap();
+        for (at, value) in [(0, u64::MAX), (0, 1 << 40), (16, u64::MAX), (16, 1 << 40)] {
+            let mut damaged = whole.clone();
+            damaged[place + at..][..8].copy_from_slice(&value.to_le_bytes());
+            let sentence = read(&damaged).unwrap_err();
+            assert!(sentence.contains("cut short") || sentence.contains("it is damaged"), "{at}, {value}: {sentence}");
+        }
     }
 }

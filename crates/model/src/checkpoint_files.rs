@@ -1,4 +1,4 @@
-//! The files of a checkpoint directory, each compared with its digest as it is read.
+//! The files of a checkpoint directory: their names, and each compared with its digest as it is read.
 //!
 //! `SHA256SUMS` has a line for each file, as `sha256sum` writes and checks them: 64 hexadecimal digits, a space, a space or `*`, the
 //! file's name. It is written last. A directory without it (made by hand, or before there were digests) is read as it is; where it is there, nothing
@@ -18,6 +18,10 @@ use crate::{Error, Result, Weights, hex, read_text, write_atomic};
 pub const CONFIG_FILE: &str = "config.json";
 /// Name of the weights in a checkpoint directory.
 pub const WEIGHTS_FILE: &str = "model.safetensors";
+/// Name of the vocabulary in a checkpoint directory.
+pub const TOKENIZER_FILE: &str = "tokenizer.json";
+/// Name of what a checkpoint directory says of its task's data.
+pub const TASK_FILE: &str = "task.json";
 /// Name of what a checkpoint directory says of how surprising held-out rows were.
 pub const SURPRISE_FILE: &str = "surprise.json";
 /// Name of the digests in a checkpoint directory.
@@ -362,7 +366,7 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_opened_is_not_taken_for_a_missing_one() {
         let (_parent, directory) = checkpoint();
-        for name in [crate::TOKENIZER_FILE, "empty"] {
+        for name in [TOKENIZER_FILE, "empty"] {
             let path = directory.join(name);
             let _ = std::fs::remove_file(&path);
             std::os::unix::fs::symlink(&path, &path).unwrap();
@@ -371,7 +375,7 @@ mod tests {
         assert!(refused.starts_with("could not read '") && refused.contains("empty'"), "{refused}");
         std::fs::remove_file(directory.join(DIGESTS_FILE)).unwrap();
         let files = CheckpointFiles::open(&directory).unwrap();
-        for refused in [refusal(files.find(crate::TOKENIZER_FILE, 10)), refusal(files.tokenizer())] {
+        for refused in [refusal(files.find(TOKENIZER_FILE, 10)), refusal(files.tokenizer())] {
             assert!(refused.starts_with("could not read '") && refused.contains("tokenizer.json'"), "{refused}");
         }
         // A link to nothing is as good as no file.

@@ -5,7 +5,7 @@ use minrnn_model::TableTask;
 /// Names of the numbers that are predicted of a sequence, of a forecast of those at one step ahead, in the order in which tables have them; with the
 /// place of each among the numbers. The probability of a class is called after it, the number of a regressor as its target, and the values of a
 /// forecast as [`Forecaster::value_names`](minrnn_model::Forecaster::value_names) says.
-pub fn number_names(task: &TableTask) -> Vec<(String, usize)> {
+pub fn output_names(task: &TableTask) -> Vec<(String, usize)> {
     match task {
         TableTask::Classify(classifier) => classifier.classes.iter().map(|class| format!("probability of {class}")).zip(0..).collect(),
         TableTask::Regress(regressor) => vec![(regressor.target.clone(), 0)],
@@ -59,13 +59,13 @@ mod tests {
             of_table: None,
             quantiles: vec![0.1, 0.1000001, 0.5],
         };
-        let names = number_names(&TableTask::Forecast(forecaster));
+        let names = output_names(&TableTask::Forecast(forecaster));
         assert_eq!(names, named(&[("y", 2), ("y q0.1", 0), ("y q0.1000001", 1)]));
     }
 
     #[test]
     fn probabilities_are_called_after_their_classes() {
-        let names = number_names(&TableTask::Classify(classifier()));
+        let names = output_names(&TableTask::Classify(classifier()));
         assert_eq!(names, named(&[("probability of good", 0), ("probability of worn", 1)]));
     }
 }

@@ -7,13 +7,11 @@ use std::path::{Path, PathBuf};
 
 use minrnn_model::{CONFIG_FILE, CheckpointFiles, DIGESTS_FILE, WEIGHTS_FILE, read_text};
 
-use super::progress::{PROGRESS_FILE, Progress};
+use crate::train::progress::{PROGRESS_FILE, Progress};
 use crate::{Error, Result, RunProblem};
 
 /// The folder of a run's checkpoints, in its directory.
 pub const CHECKPOINTS: &str = "checkpoints";
-/// The folder of a run's data, in its directory.
-pub(super) const DATA_FOLDER: &str = "data";
 /// Moments and carried state in a checkpoint.
 pub const TRAINING_FILE: &str = "training.safetensors";
 const MAX_POINTER_BYTES: u64 = 256;
@@ -31,7 +29,7 @@ pub enum Pointer {
 
 impl Pointer {
     /// All of them.
-    pub(super) const ALL: [Self; 3] = [Self::Last, Self::Best, Self::Scored];
+    pub(in crate::train) const ALL: [Self; 3] = [Self::Last, Self::Best, Self::Scored];
 
     pub(super) fn file_name(self) -> &'static str {
         match self {
@@ -125,7 +123,7 @@ pub fn has_learned_all(checkpoint: impl AsRef<Path>) -> Result<bool> {
 }
 
 /// The name in the pointer's file, or `None` when there is no such file.
-pub(super) fn read_pointer(run: &Path, pointer: Pointer) -> Result<Option<String>> {
+pub(in crate::train) fn read_pointer(run: &Path, pointer: Pointer) -> Result<Option<String>> {
     let file = run.join(CHECKPOINTS).join(pointer.file_name());
     let text = match read_text(&file, MAX_POINTER_BYTES) {
         Ok(text) => text,

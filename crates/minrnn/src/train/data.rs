@@ -1,18 +1,20 @@
 //! From the `[data]` section of an experiment to batches: what is trained on and what is scored.
 
-use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+mod begun;
+mod kept_digest;
 
-use minrnn_model::{CheckpointFiles, Forecaster, Layout, ModelConfig, create_directories, hex, read_text, write_atomic};
+use std::path::Path;
 
+use minrnn_model::{ModelConfig, create_directories};
+
+use self::begun::begun_task;
+use self::kept_digest::{expect_unchanged, keep_digest};
 use super::bits_per_byte::TextSize;
-use super::config::Experiment;
-use super::data_config::{Task, WindowSampling};
-use super::evaluate::Evaluation;
-use super::pointer::{Pointer, checkpoint};
+use super::data_config::WindowSampling;
+use super::experiment::Experiment;
 use super::start::Start;
-use crate::checkpoint::{TOKENIZER_FILE, load_table_task};
-use crate::data::table::{Comparison, Forecasting, Labelling, Spreads, TableTask, TimeColumn};
+use crate::checkpoint::TOKENIZER_FILE;
+use crate::data::table::{Comparison, Forecasting, Labelling, TableTask};
 use crate::data::{
     BatchSource, EvaluationSet, Extent, FixedBatches, FullPass, IoKind, RandomWindows, SequenceTask, StatefulStream, TextData, TextPart,
     TokenFile, Tokenizer, encode_text, expect_lasting, text_sha256, train_tokenizer,
@@ -22,10 +24,6 @@ use crate::{Error, Needed, Result, RunProblem};
 
 /// Tokens of a run's text, in its directory.
 pub(crate) const TOKENS_FILE: &str = "data/text.tokens";
-/// SHA-256 of a run's table, in its directory.
-pub(super) const TABLE_FILE: &str = "data/table.sha256";
-/// Most bytes of that file.
-const MAX_DIGESTS: u64 = 1 << 10;
 /// Batches of the final report (nanoGPT's `eval_iters`); fewer after a short training ([`final_batches`](super::final_batches)).
 pub const FINAL_BATCHES: u64 = 200;
 
@@ -54,10 +52,7 @@ impl Data {
         Start::keep(&experiment.train, run)?;
         if let Some(task) = sequence_task(experiment, run)? {
             task.expect_to_begin()?;
-            if let Some(digest) = file_digest(experiment)? {
-                create_folder(&run.join(TABLE_FILE))?;
-                write_atomic(run.join(TABLE_FILE), digest.as_bytes())?;
-            }
+            keep_digest(experiment, run)?;
             return Ok(Self::Task(task));
         }
         let path = config.path.as_ref().ok_or_else(|| Error::needed(Needed::File, "a text task needs a text"))?;
@@ -86,15 +81,7 @@ impl Data {
         let config = &experiment.data;
         config.path.as_deref().filter(|path| path.exists()).map_or(Ok(()), expect_lasting)?;
         if let Some(task) = begun_task(experiment, run)? {
-            let path = run.join(TABLE_FILE);
-            if let Some(digest) = file_digest(experiment)?
-                && read_text(&path, MAX_DIGESTS)? != digest
-            {
-                return Err(Error::run(
-                    config.path.as_ref().unwrap_or(&path),
-                    RunProblem::Changed(if config.task.reads_table() { "table" } else { "file of episodes" }),
-                ));
-            }
+            expect_unchanged(experiment, run)?;
             return Ok(Self::Task(task));
         }
         let (tokenizer, tokens) = (Tokenizer::load(run.join(TOKENIZER_FILE))?, TokenFile::open(run.join(TOKENS_FILE))?);
@@ -129,36 +116,6 @@ impl Data {
             TableTask::Classify(_) | TableTask::Regress(_) => Box::new(Labelling::unseen(path, task)?),
             TableTask::Forecast(forecaster) => Box::new(Forecasting::unseen(path, forecaster)?),
         }))
-    }
-
-    /// The forecasts that the run in the directory `run` was trained on; none where its table is no longer there, or another one is.
-    ///
-    /// # Errors
-    /// When the experiment is about something else, or its table cannot be read.
-    pub fn learned_forecasts(experiment: &Experiment, run: &Path) -> Result<Option<Forecasting>> {
-        let begun = begun_forecaster(experiment, run);
-        let experiment = begun.as_ref().map_or(Cow::Borrowed(experiment), |begun| in_order_of(begun, experiment));
-        let (data, train) = (&experiment.data, &experiment.train);
-        let Some(path) = data.path.as_deref() else { return Ok(None) };
-        let others = [&data.table.validation, &data.table.test].into_iter().flatten().map(PathBuf::as_path);
-        let is_there = std::iter::once(path).chain(others).all(Path::is_file);
-        if !is_there || read_text(run.join(TABLE_FILE), MAX_DIGESTS).ok() != file_digest(&experiment)? {
-            return Ok(None);
-        }
-        Forecasting::open(path, &data.forecasting(train)?).map(Some)
-    }
-
-    /// Whether the run in the directory `run` learns from a text or table with the bytes of the file `path`, wherever that is; false where the run does
-    /// not tell.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
-    pub fn is_learned(run: &Path, path: &Path) -> Result<bool> {
-        // Tables to validate and to test with stand on further lines.
-        let of_table = || Some(read_text(run.join(TABLE_FILE), MAX_DIGESTS).ok()?.lines().next()?.to_owned());
-        let of_text = || Some(hex(&TokenFile::open(run.join(TOKENS_FILE)).ok()?.source_sha256()));
-        let Some(learned) = of_table().or_else(of_text) else { return Ok(false) };
-        Ok(learned == hex(&text_sha256(path)?))
     }
 
     /// Gives `model` the inputs and outputs that fit.
@@ -217,7 +174,7 @@ impl Data {
     }
 
     /// What is learned of tables, where the task is one on them.
-    pub(super) fn table_task(&self) -> Option<TableTask> {
+    pub fn table_task(&self) -> Option<TableTask> {
         match self {
             Self::Text { .. } => None,
             Self::Task(task) => task.table_task(),
@@ -234,30 +191,6 @@ impl Data {
         match self {
             Self::Text { .. } => None,
             Self::Task(task) => task.comparison(purpose),
-        }
-    }
-
-    /// What `spreads` do to the intervals of each number that is forecast, in sentences.
-    pub fn told_spreads(&self, spreads: &Spreads) -> Vec<String> {
-        let Some(TableTask::Forecast(forecaster)) = self.table_task() else { return Vec::new() };
-        let of_target = |(name, factors): (&String, &Vec<f64>)| {
-            let others = forecaster.quantiles.iter().zip(factors).enumerate().filter(|(at, _)| *at != forecaster.point());
-            let others: Vec<String> = others.map(|(_, (level, factor))| format!("q{level} {factor:.2}")).collect();
-            format!("interval of {name}: calibrated on the held-out part ({} times as far from the median as learned)", others.join(", "))
-        };
-        forecaster.target.iter().zip(spreads.factors()).map(of_target).collect()
-    }
-
-    /// True where the task is scored by accuracy, false where by loss.
-    pub fn is_scored_by_accuracy(&self) -> bool {
-        matches!(self, Self::Task(task) if matches!(task.predicts(), IoKind::Tokens { .. }))
-    }
-
-    /// What is to be small: the loss, or the share of wrong answers.
-    pub fn score(&self, evaluation: &Evaluation) -> f64 {
-        match evaluation.accuracy {
-            Some(accuracy) if self.is_scored_by_accuracy() => 1.0 - accuracy,
-            _ => evaluation.loss,
         }
     }
 
@@ -365,60 +298,13 @@ pub(super) fn signals(experiment: &Experiment) -> Result<Option<(Signals, Option
 }
 
 /// The task that is not plain text, of the run in the directory `run`.
-fn sequence_task(experiment: &Experiment, run: &Path) -> Result<Option<Box<dyn SequenceTask>>> {
+pub(super) fn sequence_task(experiment: &Experiment, run: &Path) -> Result<Option<Box<dyn SequenceTask>>> {
     let (data, train) = (&experiment.data, &experiment.train);
     data.task.spec().open.map(|open| open(data, train, run)).transpose()
 }
 
-/// The same of a run that has begun: in the order and with the season that its model was given where none is asked for, though the table may tell others
-/// by now.
-fn begun_task(experiment: &Experiment, run: &Path) -> Result<Option<Box<dyn SequenceTask>>> {
-    let Some(begun) = begun_forecaster(experiment, run) else { return sequence_task(experiment, run) };
-    let mut experiment = in_order_of(&begun, experiment);
-    let task = sequence_task(&experiment, run)?;
-    let found = task.as_ref().and_then(|task| task.table_task());
-    let (Some(TableTask::Forecast(found)), 0) = (found, experiment.data.forecast.season) else { return Ok(task) };
-    // 0 would ask the times again, and 1 is the last value too.
-    let [begun, found] = [begun.season, found.season].map(|season| season.max(1));
-    if begun == found {
-        return Ok(task);
-    }
-    experiment.to_mut().data.forecast.season = begun;
-    sequence_task(&experiment, run)
-}
-
-/// `experiment` with rows in the order of its file, where `begun` found no times in it: dates that are texts were not always seen in every format.
-fn in_order_of<'a>(begun: &Forecaster, experiment: &'a Experiment) -> Cow<'a, Experiment> {
-    let mut experiment = Cow::Borrowed(experiment);
-    if begun.time.is_none() && begun.layout == Layout::Long && TimeColumn::of_setting(&experiment.data.table.time) == TimeColumn::Found {
-        experiment.to_mut().data.table.time = String::new();
-    }
-    experiment
-}
-
-/// What the model of the run's last checkpoint forecasts. One that is damaged tells nothing: whoever needs it will say so, and others of the run can be used.
-fn begun_forecaster(experiment: &Experiment, run: &Path) -> Option<Forecaster> {
-    if experiment.data.task != Task::Forecast {
-        return None;
-    }
-    let last = checkpoint(run, Pointer::Last).ok()??;
-    let config = CheckpointFiles::open(&last).ok()?.config().ok()?;
-    match load_table_task(&last, &config.model).ok()?? {
-        TableTask::Forecast(begun) => Some(begun),
-        _ => None,
-    }
-}
-
-/// The digests of the experiment's tables or episodes, as they are kept: a line for each file.
-fn file_digest(experiment: &Experiment) -> Result<Option<String>> {
-    let data = &experiment.data;
-    let Some(path) = data.path.as_ref().filter(|_| data.task.reads_a_file()) else { return Ok(None) };
-    let others = [&data.table.validation, &data.table.test].into_iter().flatten();
-    let line = |path| Ok(hex(&text_sha256(path)?) + "\n");
-    std::iter::once(path).chain(others).map(line).collect::<Result<String>>().map(Some)
-}
-
-fn create_folder(file: &Path) -> Result<()> {
+/// Makes the folder of a `file` of the run's data.
+pub(super) fn create_folder(file: &Path) -> Result<()> {
     let folder = file.parent().expect("the data lie in a folder");
     create_directories(folder).map_err(|source| Error::io("create the data directory", folder, source))
 }

@@ -1,5 +1,7 @@
 //! An experiment: a model, its data and its training, read from a small file of differences from the defaults.
 
+pub(super) mod keys;
+
 use std::path::Path;
 
 use minrnn_model::{CheckpointConfig, MixerKind, ModelConfig, NormKind, Positions, read_text};
@@ -7,43 +9,18 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use self::keys::{known_keys, overlay_top, syntax_error, to_table};
 use super::check::require;
 use super::data_config::{DataConfig, Task, WindowSampling};
 use super::presets::{READINGS, preset};
 use super::rates::{Layer, Rates};
 use super::run_dir::run_of;
-use super::settings::{overlay_section, parse_setting, short, suggestion, told, unknown_section};
+use super::settings::{parse_setting, short, suggestion, with_suggestion};
 use super::train_config::TrainConfig;
-use crate::memory::Size;
 use crate::{Error, Result};
 
 /// Bytes of the longest file that may be an experiment.
 pub const MAX_EXPERIMENT_BYTES: u64 = 1 << 20;
-/// Keys of `[train]` that may change when a run goes on: how long and how fast it learns, and how it is watched and computed.
-const MAY_CHANGE: [&str; 18] = [
-    "max_iterations",
-    "lr",
-    "min_lr",
-    "warmup",
-    "schedule",
-    "lr_decay_iterations",
-    "weight_decay",
-    "clip_norm",
-    "eval_every",
-    "eval_iterations",
-    "checkpoint_every",
-    "patience",
-    "solved_at",
-    "precision",
-    "checkpoint_blocks",
-    "device",
-    "memory_limit",
-    "threads",
-];
-/// Keys of `[model]` that the data decide.
-pub(super) const SHAPED: [&str; 3] = ["vocab_size", "input_width", "n_outputs"];
-/// Keys of `[data]` that say where the data are; that they are the same is seen by their digest.
-const PLACES: [&str; 4] = ["path", "corpus", "validation", "test"];
 
 /// Everything that decides the outcome of a training run.
 ///
@@ -195,7 +172,7 @@ impl Experiment {
             rates.see(Layer::Settings, &section, &values);
             overlay_top(&mut table, &known, &section, values)?;
         }
-        let mut experiment: Self = table.try_into().map_err(|error: toml::de::Error| Error::Config(told(error.message())))?;
+        let mut experiment: Self = table.try_into().map_err(|error: toml::de::Error| Error::Config(with_suggestion(error.message())))?;
         rates.settle(&mut experiment.train);
         experiment.validate()?;
         Ok(experiment)
@@ -267,59 +244,8 @@ impl Experiment {
                 .to_owned()
         })
     }
-}
 
-impl Experiment {
-    /// Checks that a run which wrote the checkpoint configuration `began` can go on as this experiment: another seed, batch or task would
-    /// be another run. What the data decide of its model, and their content, is compared elsewhere.
-    ///
-    /// May change: `max_iterations`, `lr`, `min_lr`, `warmup`, `schedule`, `lr_decay_iterations`, `weight_decay`, `clip_norm`,
-    /// `eval_every`, `eval_iterations`, `checkpoint_every`, `patience`, `solved_at`, `precision`, `checkpoint_blocks`, `device`, `memory_limit`,
-    /// `threads`, and where the data are.
-    ///
-    /// # Errors
-    /// A sentence that names the first key that must stay as it was.
-    pub fn expect_continues(&self, began: &CheckpointConfig) -> Result<()> {
-        let to_json = |experiment: &Self| serde_json::to_value(experiment).map_err(|error| Error::Config(error.to_string()));
-        let (own, default) = (to_json(self)?, to_json(&Self::default())?);
-        let model = serde_json::to_value(&began.model).map_err(|error| Error::Config(error.to_string()))?;
-        let sections = &began.sections;
-        for (section, free, began) in
-            [("model", &SHAPED[..], Some(&model)), ("data", &PLACES, sections.get("data")), ("train", &MAY_CHANGE, sections.get("train"))]
-        {
-            let (Some(keys), Some(began)) = (own[section].as_object(), began) else { continue };
-            for (key, found) in keys.iter().filter(|(key, _)| !free.contains(&key.as_str())) {
-                // A key that is younger than the run stood for its default.
-                let expected = began.get(key).unwrap_or(&default[section][key]);
-                if found != expected {
-                    return Err(Error::MustStay(format!(
-                        "{section}.{key} must stay {expected}, as the run began with it, found {found}; leave that setting as it was (what may \
-                         change on resume: {})",
-                        MAY_CHANGE.join(", ")
-                    )));
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-fn section_of<T: DeserializeOwned>(config: &CheckpointConfig, checkpoint: &Path, name: &str) -> Result<T> {
-    let unusable = || {
-        let problem = format!("its config.json has no usable section '{name}', which says how to score it; take a checkpoint of a run");
-        Error::malformed(checkpoint, problem)
-    };
-    let value = config.sections.get(name).cloned().unwrap_or_else(|| serde_json::json!({}));
-    let known = known_keys()?;
-    let is_known = |key: &String| known.get(name).is_some_and(|keys| keys.get(key).is_some());
-    if !value.as_object().is_some_and(|keys| keys.keys().all(is_known)) {
-        return Err(unusable());
-    }
-    serde_json::from_value(value).map_err(|_| unusable())
-}
-
-/// The places of tokens, and what attention sees of them, end at `max_seq_len`.
-impl Experiment {
+    /// Checks that sequences are no longer than `max_seq_len`, where the places of tokens, and what attention sees of them, end there.
     fn validate_length(&self) -> Result<()> {
         let learned = self.model.positions == Positions::Learned;
         let (key, length) = (self.data.task.spec().length)(&self.data, &self.train)?;
@@ -351,68 +277,18 @@ impl Experiment {
     }
 }
 
-fn overlay_top(table: &mut Table, known: &Table, name: &str, value: Value) -> Result<()> {
-    match (name, value) {
-        ("description", Value::String(text)) => {
-            table.insert(name.to_owned(), Value::String(text));
-        }
-        ("description", other) => return Err(Error::Config(format!("description must be a text, found {other}"))),
-        // As by `[[model]]` or `model = 5`.
-        (section, value) if !value.is_table() && (section == "expect" || known.contains_key(section)) => {
-            return Err(Error::Config(format!("[{section}] must be a section: write [{section}] once, and its keys below it")));
-        }
-        ("expect", value) => {
-            check_key("expect", Table::from_iter([(name.to_owned(), value.clone())]))?;
-            table.insert(name.to_owned(), value);
-        }
-        (section, Value::Table(_)) if !known.contains_key(section) => {
-            return Err(unknown_section(section, known.keys().map(String::as_str).chain(["expect"])));
-        }
-        (section, Value::Table(values)) => {
-            overlay_section(table, known, section, values.clone())?;
-            for (key, _) in values {
-                let value = table[section][&key].clone();
-                check_key(
-                    &format!("{section}.{key}"),
-                    Table::from_iter([(section.to_owned(), Value::Table([(key, value)].into_iter().collect()))]),
-                )?;
-            }
-        }
-        (key, _) => {
-            let mut sections =
-                known.iter().filter_map(|(section, keys)| keys.as_table().filter(|keys| keys.contains_key(key)).map(|_| section));
-            let names = known.keys().map(String::as_str).chain(["description", "preset", "expect"]);
-            return Err(Error::Config(match sections.next_back() {
-                Some(section) => format!("the key '{key}' stands before the first section; it belongs below [{section}]"),
-                None => format!("unknown key '{key}'{}", suggestion(key, names)),
-            }));
-        }
+fn section_of<T: DeserializeOwned>(config: &CheckpointConfig, checkpoint: &Path, name: &str) -> Result<T> {
+    let unusable = || {
+        let problem = format!("its config.json has no usable section '{name}', which says how to score it; take a checkpoint of a run");
+        Error::malformed(checkpoint, problem)
+    };
+    let value = config.sections.get(name).cloned().unwrap_or_else(|| serde_json::json!({}));
+    let known = known_keys()?;
+    let is_known = |key: &String| known.get(name).is_some_and(|keys| keys.get(key).is_some());
+    if !value.as_object().is_some_and(|keys| keys.keys().all(is_known)) {
+        return Err(unusable());
     }
-    Ok(())
-}
-
-/// Reads the defaults with nothing but this one key changed, so that a refusal can name the key.
-fn check_key(name: &str, changed: Table) -> Result<()> {
-    changed.try_into::<Experiment>().map(drop).map_err(|error| Error::Config(format!("{name}: {}", told(error.message()))))
-}
-
-fn to_table(experiment: &Experiment) -> Result<Table> {
-    Table::try_from(experiment).map_err(|error| Error::Config(error.to_string()))
-}
-
-/// The sections with every key that may stand in them, optional ones included.
-fn known_keys() -> Result<Table> {
-    let data = DataConfig::filled();
-    let train = TrainConfig { memory_limit: Some(Size(1)), eval_seed: Some(0), from: Some("run".into()), ..Default::default() };
-    let mut table = to_table(&Experiment { data, train, ..Default::default() })?;
-    table.remove("description");
-    Ok(table)
-}
-
-fn syntax_error(text: &str, error: &toml::de::Error) -> Error {
-    let line =
-        error.span().map_or(1, |span| text.as_bytes()[..span.start.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1);
-    Error::Config(format!("line {line}: {}", error.message().lines().collect::<Vec<_>>().join("; ")))
+    serde_json::from_value(value).map_err(|_| unusable())
 }
 
 #[cfg(test)]
@@ -486,41 +362,6 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_get_a_suggestion() {
-        assert_eq!(refusal("[model]\nd_modle = 3"), "unknown key 'd_modle' in section [model]; did you mean 'd_model'?");
-        assert_eq!(refusal("[trian]\nlr = 3"), "unknown section [trian]; did you mean 'train'?");
-        assert_eq!(refusal("[nope]\nlr = 3"), "unknown section [nope]; expected one of 'data', 'model', 'train', 'expect'");
-        assert_eq!(refusal("lr = 3"), "the key 'lr' stands before the first section; it belongs below [train]");
-        assert_eq!(refusal("descripton = 'x'"), "unknown key 'descripton'; did you mean 'description'?");
-        assert_eq!(refusal("preset = 'offical'"), "unknown preset 'offical'; did you mean 'official'?");
-        assert_eq!(set("warm_up=3").unwrap_err().to_string(), "unknown key 'warm_up'; did you mean 'warmup'?");
-    }
-
-    #[test]
-    fn values_that_do_not_fit_name_their_key() {
-        assert_eq!(refusal("[model]\nmixer = 'mingru'"), "model.mixer: there is no 'mingru'; did you mean 'min-gru'?");
-        assert!(set("mixers=[1,2]").unwrap_err().to_string().contains("expected the name of a mixer"));
-        assert!(refusal("[model]\nmixer = 'xyz'").starts_with("model.mixer: there is no 'xyz'; expected one of 'min-gru', "));
-        assert_eq!(refusal("[model]\nconv = 1"), "model.conv must be true or false, found 1");
-        assert_eq!(refusal("[train]\nlr = 'fast'"), r#"train.lr must be a number, found "fast""#);
-        assert_eq!(refusal("[train]\nprecision = 'f16'"), "train.precision: there is no 'f16'; did you mean 'bf16'? (of f32, bf16)");
-        assert!(refusal("[train]\ndevice = 'abacus'").contains("there is no device 'abacus'"));
-        assert!(refusal("[train]\nbetas = [0.9]").starts_with("train.betas: "));
-        assert!(refusal("[expect]\nmetric = 'test-loss'").starts_with("expect: missing field"));
-        assert!(refusal("[model").starts_with("line 1: "));
-        assert!(refusal("\n\n[model]\nd_model = = 3").starts_with("line 4: "));
-    }
-
-    #[test]
-    fn what_is_no_section_is_not_taken_for_an_unknown_key() {
-        for text in ["model = 5", "[[model]]\nd_model = 8", "train = 'x'", "[[expect]]\nvalue = 1"] {
-            let refused = refusal(text);
-            assert!(refused.contains("] must be a section: write [") && !refused.contains("did you mean"), "{refused}");
-        }
-        assert_eq!(refusal("model = 5"), "[model] must be a section: write [model] once, and its keys below it");
-    }
-
-    #[test]
     fn an_expectation_that_nothing_could_reach_or_miss_is_refused() {
         let expect = |metric: &str, value: &str, tolerance: &str| {
             refusal(&format!("[expect]\nmetric = '{metric}'\nvalue = {value}\ntolerance = {tolerance}\nsource = 'x'"))
@@ -570,44 +411,6 @@ mod tests {
             let refused = set(setting).unwrap_err().to_string();
             assert!(refused.starts_with(key), "{setting}: {refused}");
         }
-    }
-
-    #[test]
-    fn a_run_goes_on_with_all_that_decides_its_randomness_and_its_data() {
-        let began = |experiment: &Experiment| {
-            let mut config = CheckpointConfig::new(ModelConfig::default());
-            config.sections.insert("data".to_owned(), serde_json::to_value(&experiment.data).unwrap());
-            config.sections.insert("train".to_owned(), serde_json::to_value(&experiment.train).unwrap());
-            config
-        };
-        let run = began(&Experiment::default());
-        let known = known_keys().unwrap();
-        for key in MAY_CHANGE {
-            assert!(known["train"].get(key).is_some(), "{key}");
-        }
-        for setting in ["max_iterations=7", "lr=0.5", "betas=0.9,0.99", "threads=2", "path=elsewhere", "eval_iterations=1", "clip_norm=0.5"]
-        {
-            set(setting).unwrap().expect_continues(&run).unwrap();
-        }
-        for (setting, expected) in [
-            ("seed=8", "train.seed must stay 0, as the run began with it, found 8; leave"),
-            ("batch_size=8", "train.batch_size must stay 64"),
-            ("betas=0.8,0.99", "train.betas must stay [0.9,0.99]"),
-            ("train_fraction=0.5", "data.train_fraction must stay 0.9"),
-            ("task=selective-copying", "data.task must stay \"text\""),
-            ("target=a", "data.target must stay []"),
-            ("d_model=32", "model.d_model must stay 128, as the run began with it, found 32; leave"),
-            ("mixer=gru", "model.mixer must stay \"min-gru\""),
-        ] {
-            let refused = set(setting).unwrap().expect_continues(&run).unwrap_err().to_string();
-            assert!(refused.starts_with(expected) && refused.contains("max_iterations, lr"), "{refused}");
-        }
-        // A run that is older than a key began with its default; one that says nothing of its settings is believed.
-        let mut old = run.clone();
-        old.sections["train"].as_object_mut().unwrap().remove("seed");
-        set("seed=0").unwrap().expect_continues(&old).unwrap();
-        set("seed=8").unwrap().expect_continues(&old).unwrap_err();
-        set("seed=8").unwrap().expect_continues(&CheckpointConfig::new(ModelConfig::default())).unwrap();
     }
 
     #[test]

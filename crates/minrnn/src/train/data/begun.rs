@@ -1,0 +1,74 @@
+//! The data of a run that has begun, as its model was given them: the tables may tell others by now.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use minrnn_model::{CheckpointFiles, Forecaster, Layout};
+
+use super::kept_digest::is_unchanged;
+use super::{Data, sequence_task};
+use crate::Result;
+use crate::checkpoint::load_table_task;
+use crate::data::SequenceTask;
+use crate::data::table::{Forecasting, TableTask, TimeColumn};
+use crate::train::data_config::Task;
+use crate::train::experiment::Experiment;
+use crate::train::run_dir::{Pointer, checkpoint};
+
+impl Data {
+    /// The forecasts that the run in the directory `run` was trained on; none where its table is no longer there, or another one is.
+    ///
+    /// # Errors
+    /// When the experiment is about something else, or its table cannot be read.
+    pub fn learned_forecasts(experiment: &Experiment, run: &Path) -> Result<Option<Forecasting>> {
+        let begun = begun_forecaster(experiment, run);
+        let experiment = begun.as_ref().map_or(Cow::Borrowed(experiment), |begun| in_order_of(begun, experiment));
+        let (data, train) = (&experiment.data, &experiment.train);
+        let Some(path) = data.path.as_deref() else { return Ok(None) };
+        let others = [&data.table.validation, &data.table.test].into_iter().flatten().map(PathBuf::as_path);
+        let is_there = std::iter::once(path).chain(others).all(Path::is_file);
+        if !is_there || !is_unchanged(&experiment, run)? {
+            return Ok(None);
+        }
+        Forecasting::open(path, &data.forecasting(train)?).map(Some)
+    }
+}
+
+/// The task that is not plain text, of the run in the directory `run`, which has begun: in the order and with the season that its model was given
+/// where none is asked for.
+pub(super) fn begun_task(experiment: &Experiment, run: &Path) -> Result<Option<Box<dyn SequenceTask>>> {
+    let Some(begun) = begun_forecaster(experiment, run) else { return sequence_task(experiment, run) };
+    let mut experiment = in_order_of(&begun, experiment);
+    let task = sequence_task(&experiment, run)?;
+    let found = task.as_ref().and_then(|task| task.table_task());
+    let (Some(TableTask::Forecast(found)), 0) = (found, experiment.data.forecast.season) else { return Ok(task) };
+    // 0 would ask the times again, and 1 is the last value too.
+    let [begun, found] = [begun.season, found.season].map(|season| season.max(1));
+    if begun == found {
+        return Ok(task);
+    }
+    experiment.to_mut().data.forecast.season = begun;
+    sequence_task(&experiment, run)
+}
+
+/// `experiment` with rows in the order of its file, where `begun` found no times in it: dates that are texts were not always seen in every format.
+fn in_order_of<'a>(begun: &Forecaster, experiment: &'a Experiment) -> Cow<'a, Experiment> {
+    let mut experiment = Cow::Borrowed(experiment);
+    if begun.time.is_none() && begun.layout == Layout::Long && TimeColumn::of_setting(&experiment.data.table.time) == TimeColumn::Found {
+        experiment.to_mut().data.table.time = String::new();
+    }
+    experiment
+}
+
+/// What the model of the run's last checkpoint forecasts. One that is damaged tells nothing: whoever needs it will say so, and others of the run can be used.
+fn begun_forecaster(experiment: &Experiment, run: &Path) -> Option<Forecaster> {
+    if experiment.data.task != Task::Forecast {
+        return None;
+    }
+    let last = checkpoint(run, Pointer::Last).ok()??;
+    let config = CheckpointFiles::open(&last).ok()?.config().ok()?;
+    match load_table_task(&last, &config.model).ok()?? {
+        TableTask::Forecast(begun) => Some(begun),
+        _ => None,
+    }
+}
