@@ -231,7 +231,12 @@ impl Panel {
         let all = || self.series.iter().flat_map(|series| &series.points);
         let least = all().map(|point| point.1).fold(f64::INFINITY, f64::min);
         if all().filter(|point| point.1 <= 1.5 * least).count() > 2 * self.series.len() {
-            self.series.iter_mut().for_each(|series| series.points.retain(|point| point.1 <= 1.5 * least));
+            for series in &mut self.series {
+                series.points.retain(|point| point.1 <= 1.5 * least);
+                // What they are the means of goes with them.
+                let points = &series.points;
+                series.spread.retain(|spread| points.iter().any(|point| point.0 == spread.0));
+            }
         }
     }
 
@@ -463,10 +468,13 @@ mod tests {
     #[test]
     fn the_fall_is_left_out_unless_little_else_is_there() {
         let of = |losses: &[f64]| {
-            let points = losses.iter().enumerate().map(|(at, &loss)| (at as f64, loss)).collect();
-            let mut panel = Panel { series: vec![Series { points, ..Series::default() }], ..Panel::default() };
+            let points: Vec<(f64, f64)> = losses.iter().enumerate().map(|(at, &loss)| (at as f64, loss)).collect();
+            let spread = points.iter().map(|&(at, loss)| (at, loss - 0.5, loss + 0.5)).collect();
+            let mut panel = Panel { series: vec![Series { points, spread, ..Series::default() }], ..Panel::default() };
             panel.leave_out_the_fall();
-            panel.series[0].points.clone()
+            let series = &panel.series[0];
+            assert!(series.spread.iter().map(|spread| spread.0).eq(series.points.iter().map(|point| point.0)));
+            series.points.clone()
         };
         assert_eq!(of(&[4.0, 2.0, 1.5, 1.2, 1.0, 1.1]), [(2.0, 1.5), (3.0, 1.2), (4.0, 1.0), (5.0, 1.1)]);
         assert_eq!(of(&[4.0, 2.0, 1.2, 1.0]).len(), 4);
