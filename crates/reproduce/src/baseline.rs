@@ -423,7 +423,7 @@ mod tests {
         let count = of("language=majority-count");
         assert!(count[1] > count[0] && count[1] > 0.4, "{count:?}");
 
-        // One digit is sorted as it is; of many the change comes where the length says, give or take its root.
+        // The longer a string, the better its length tells where one digit of the sorted string gives way to the next.
         let settings = ["language=bucket-sort", "max_iterations=20", "eval_min_length=40", "eval_max_length=80"];
         let found = super::tests::of("formal-language-paper", &settings);
         let [same, length] = &found[..] else { panic!("{found:?}") };
