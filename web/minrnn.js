@@ -3,12 +3,12 @@
 const KINDS = ["", "text", "classify", "forecast", "policy", "tokens", "values", "regress"];
 const SIZES = ["vocab", "width", "outputs", "parameters", "columns", "classes", "targets", "horizon", "quantiles", "predictions", "mayMiss", "stepsSeen", "groups"];
 const SETTINGS = ["temperature", "topK", "topP", "minP", "repetitionPenalty"];
-/** How many of the latest tokens the penalty of repetition looks at, as `minrnn generate` does. */
+/** How many of the latest tokens the repetition penalty applies to, as in `minrnn generate`. */
 const RECENT = 64;
 /** All rows of a session. */
 const ALL = 0xffffffff;
 
-/** A call that was refused; its message says why and what to do. */
+/** The error of a failed call; its message says why and what to do. */
 export class MinrnnError extends Error {
   constructor(message, status) {
     super(message);
@@ -45,20 +45,20 @@ async function compile(source) {
   }
 }
 
-/** Reads a packed model. Every model has an instance of the module and its memory to itself. */
+/** Loads a packed model. Each model has its own instance of the module, with its own memory. */
 export async function load(bytes, { wasm } = {}) {
   const instance = await WebAssembly.instantiate(await compile(wasm), {});
   return new Model(new Runtime(instance.exports), bytes);
 }
 
-/** The instance's functions, and passage of numbers and texts through its memory. */
+/** The instance's functions, and the transfer of numbers and texts through its memory. */
 class Runtime {
   constructor(exports) {
     this.c = exports;
     this.registry = new FinalizationRegistry(([free, handle]) => this.c && free(handle));
   }
 
-  /** Calls a function; throws what it refuses. */
+  /** Calls a function; throws its error. */
   call(name, ...given) {
     if (!this.c) throw new MinrnnError("the model was freed, or failed inside; load it again");
     let answer;
@@ -112,7 +112,7 @@ class Runtime {
     return new TextDecoder().decode(memory.subarray(at, memory.indexOf(0, at >>> 0)));
   }
 
-  /** The handle that a function of this name makes. */
+  /** The handle that the function of this name creates. */
   make(name, ...given) {
     return this.lend([4], (out) => {
       this.check(name, ...given, out);
@@ -120,14 +120,14 @@ class Runtime {
     });
   }
 
-  /** What a function writes whose length only it knows: asked once for the length, once for the content. */
+  /** The output of a function whose length only it knows: called once for the length, once for the content. */
   written(Kind, name, ...given) {
     const len = this.lend([4], (out) => (this.check(name, ...given, 0, 0, out), this.word(out)));
     return this.lend([Kind.BYTES_PER_ELEMENT * len, 4], (buffer, out) => (this.check(name, ...given, buffer, len, out), this.numbers(Kind, buffer, len)));
   }
 }
 
-/** Something in the instance that is freed with its JavaScript object, or before. */
+/** An object in the instance, freed with its JavaScript object, or earlier. */
 class Handle {
   constructor(runtime, handle, free) {
     this.runtime = runtime;
@@ -198,7 +198,7 @@ class Model {
     return new TextDecoder().decode(utf8);
   }
 
-  /** Lets go of everything: the instance and its memory, with all sessions. */
+  /** Frees everything: the instance and its memory, with all sessions. */
   free() {
     this.runtime.c = null;
   }

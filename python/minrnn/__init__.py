@@ -1,8 +1,8 @@
-"""Efficient recurrent sequence models, trained, and run as streams of steps.
+"""Train efficient recurrent sequence models and run them step by step.
 
-``minrnn.train`` trains a model from a frame or a file, ``minrnn.load`` reads one; its sessions remember sequences: ``step``, ``prefill``, ``forward`` and
-``generate`` read into them. ``SequenceClassifier``, ``SequenceRegressor`` and ``Forecaster`` are estimators in the manner of scikit-learn, and ``minrnn.torch`` has the
-recurrences for PyTorch.
+``minrnn.train`` trains a model from a frame or a file, and ``minrnn.load`` loads one. Its sessions hold the state of sequences and read
+more of them with ``step``, ``prefill``, ``forward`` and ``generate``. ``SequenceClassifier``, ``SequenceRegressor`` and ``Forecaster`` are
+estimators in scikit-learn's style, and ``minrnn.torch`` has the recurrences for PyTorch.
 """
 
 from ._minrnn import Generation, Session, __version__

@@ -1,4 +1,4 @@
-"""``python -m minrnn`` is the command ``minrnn``."""
+"""``python -m minrnn`` runs the ``minrnn`` command."""
 
 from .command import main
 

@@ -9,26 +9,27 @@ from typing_extensions import Self
 __version__: str
 
 _Rows = int | Sequence[int] | npt.NDArray[np.integer[Any]]
-"""Rows of a session, ascending."""
+"""Rows of a session, ascending except for ``reset`` and ``fork``."""
 _Table = Mapping[str, npt.ArrayLike | Sequence[float | str | None] | None]
-"""A row of a table, or columns of several, that names its columns."""
+"""A row of a table as a mapping from column names, or several as columns."""
 _Inputs = npt.ArrayLike | Sequence[npt.ArrayLike] | str | Sequence[str] | _Table | Sequence[_Table]
-"""Tokens, text, numbers, or rows of tables that name their columns."""
+"""Tokens, text, numbers, or rows of tables with named columns."""
 
 @final
 class Generation(Iterator[str | int]):
-    """A text on its way: pieces of text, or tokens."""
+    """A text being generated: an iterator over pieces of text, or over tokens."""
 
     def __iter__(self) -> Generation: ...
     def __next__(self) -> str | int: ...
 
 @final
 class Session:
-    """What a model remembers of one or many sequences, each a row.
+    """A model's state for one or many sequences, each a row.
 
-    Where one row is given without a dimension of rows, so is the answer. Of a model that was trained on a table, rows are read in the table's units, and answers
-    are the probabilities of classes ``[classes]`` or a forecast ``[horizon, targets]`` or ``[horizon, targets, quantiles]``, float64; of other models, and with
-    ``table=False``, numbers are read as the model sees them and answers are its outputs ``[outputs]``, float32. A call that is refused has changed nothing.
+    A single row may be given without the row dimension; the answer then has none either. A model trained on a table reads rows in the
+    table's units and answers with class probabilities ``[classes]``, a regressor's number ``[1]``, or a forecast ``[horizon, targets]`` or
+    ``[horizon, targets, quantiles]``, float64. Other models, and any with ``table=False``, read numbers as the model sees them and answer
+    with its outputs ``[outputs]``, float32. A refused call changes nothing.
     """
 
     @property
@@ -36,31 +37,33 @@ class Session:
         """Number of rows."""
     @property
     def nbytes(self) -> int:
-        """Bytes that all rows take."""
+        """Bytes used by all rows."""
     def step(self, inputs: _Inputs, rows: _Rows | None = None) -> npt.NDArray[Any]:
-        """Reads one step of every row, or of ``rows``: ``[batch]`` tokens or ``[batch, inputs]`` numbers. Returns what is predicted after it."""
+        """Reads one step of every row, or of ``rows``: ``[batch]`` tokens or ``[batch, inputs]`` numbers. Returns the prediction after
+        it."""
     def prefill(self, inputs: _Inputs, rows: _Rows | None = None) -> npt.NDArray[Any]:
-        """Reads a whole sequence of every row: ``[batch, T]`` or ``[batch, T, inputs]``, or a list of sequences of any lengths. Returns what is predicted after the
-        last step of each."""
+        """Reads a whole sequence for every row: ``[batch, T]`` or ``[batch, T, inputs]``, or a list of sequences of any lengths. Returns
+        the prediction after the last step of each."""
     def forward(self, inputs: _Inputs, rows: _Rows | None = None) -> Any:
-        """Reads as ``prefill`` does. Returns what is predicted after every step: ``[batch, T, …]``, or a list of arrays."""
+        """Reads like ``prefill``. Returns the predictions after every step: ``[batch, T, …]``, or a list of arrays."""
     def embed(self, inputs: _Inputs, rows: _Rows | None = None, *, layer: int | None = None) -> Any:
-        """Reads as ``prefill`` does. Returns what the head reads after every step, ``[batch, T, d_model]``, or what block ``layer`` (from 0) hands on."""
+        """Reads like ``prefill``. Returns the head's input after every step, ``[batch, T, d_model]``, or the output of block ``layer``
+        (from 0)."""
     def reset(self, rows: _Rows | None = None) -> None:
-        """Begins every row, or ``rows``, anew."""
+        """Resets every row, or ``rows``."""
     def fork(self, rows: _Rows | None = None) -> Session:
-        """A session with copies of all rows, or of ``rows`` in that order; one may be copied several times."""
+        """A new session with copies of all rows, or of ``rows`` in that order; a row may be copied several times."""
     def copy_row(self, row: int, source: Session, source_row: int) -> None:
-        """Replaces a row by one of a session of the same model."""
+        """Replaces a row by a row of a session of the same model."""
     @overload
     def save(self, path: None = None) -> bytes:
-        """All that is remembered, as bytes or in a file."""
+        """Saves the whole state, as bytes or to a file."""
     @overload
     def save(self, path: str | os.PathLike[str]) -> None: ...
     def load(self, saved: bytes | str | os.PathLike[str]) -> None:
-        """Goes on from what was saved of the same model; the session then has as many rows as that."""
+        """Restores a saved state of the same model; the session then has as many rows as were saved."""
     def state(self) -> npt.NDArray[np.float32]:
-        """The numbers that are remembered, ``[batch, n]``."""
+        """The state as numbers, ``[batch, n]``."""
     def generate(
         self,
         prompt: _Inputs | None = None,
@@ -75,26 +78,30 @@ class Session:
         stop: str | Sequence[str] = ...,
         tokens: bool = False,
     ) -> Generation:
-        """Continues a text by pieces, or by tokens with ``tokens=True``, as they come. Without a prompt it goes on behind what the session has read, or begins where
-        that is nothing; one that was saved, a row out of several and one after ``embed`` do not know what comes next, and need one. ``temperature=0`` takes
-        the likeliest token; a text ends before the first of ``stop``, one text or several. What was handed on has been read, and so has a text of ``stop`` that was
-        met, of which nothing is handed on: the session goes on behind it."""
+        """Continues a text, yielding pieces of text, or tokens with ``tokens=True``, as they are generated. Without a prompt it continues
+        from what the session has read, or starts a new text if it has read nothing; a session that was restored, forked from several rows,
+        or used with ``embed`` does not hold the next token's logits and needs a prompt. ``temperature=0`` takes the most likely token. The
+        text ends before the first occurrence of ``stop``, one string or several. The session has read everything that was yielded, and also
+        a stop string that was met, although that is not yielded."""
     def __len__(self) -> int: ...
 
 class Model:
     def __new__(cls, source: bytes | str | os.PathLike[str]) -> Self: ...
     def session(self, batch: int = 1, *, threads: int | None = None, table: bool | None = None) -> Session:
-        """Begins ``batch`` sequences. ``threads`` is the most that a call takes, 0 for all cores; without it steps take one and whole sequences all. ``table=False``
-        reads what the model sees in place of rows of its table."""
+        """Starts ``batch`` sequences. ``threads`` is the maximum number of threads for a call, 0 for all cores; by default steps use one
+        and whole sequences all cores. With ``table=False`` a session reads the model's own inputs instead of rows of its table."""
     def load_session(self, saved: bytes | str | os.PathLike[str], *, threads: int | None = None, table: bool | None = None) -> Session:
-        """Goes on from sessions that were saved."""
+        """Restores saved sessions."""
     def encode(self, text: str) -> npt.NDArray[np.uint32]:
         """The tokens of a text."""
     def decode(self, tokens: npt.ArrayLike) -> str:
-        """The text of tokens; what does not make up a character is U+FFFD."""
+        """The text of tokens; bytes that do not form a character become U+FFFD."""
     def _predict(
         self, table: Any, future: Any, threads: int | None
     ) -> tuple[list[str], list[list[str] | None], npt.NDArray[np.float64], list[str]]: ...
+    def _score(
+        self, table: Any, usual: Any, threshold: Any, threads: int | None
+    ) -> tuple[list[tuple[str, int, list[str] | None]], list[npt.NDArray[np.float64]], float | None, list[str]]: ...
     def _labels(self, table: Any) -> list[str]: ...
     @property
     def kind(self) -> str:
@@ -105,25 +112,25 @@ class Model:
     def vocab_size(self) -> int: ...
     @property
     def inputs(self) -> int:
-        """Numbers that it reads at a step; 0 of one that reads tokens."""
+        """The number of inputs at each step; 0 for a model that reads tokens."""
     @property
     def outputs(self) -> int:
-        """Numbers that it gives after a step."""
+        """The number of outputs after a step."""
     @property
     def parameters(self) -> int: ...
     @property
     def columns(self) -> list[str]:
-        """The columns that it reads, of one that was trained on a table."""
+        """The columns that it reads, for a model trained on a table."""
     @property
     def classes(self) -> list[str]: ...
     @property
     def steps_seen(self) -> int:
-        """After how many steps a session has stopped growing; 0 where it never grows."""
+        """The number of steps after which a session stops growing; 0 if it never grows."""
     def session_bytes(self, steps: int = 1) -> int:
-        """Bytes of a session of one row that has read ``steps``."""
+        """Bytes of a one-row session after ``steps`` steps."""
     @property
     def tensors(self) -> list[tuple[str, list[int], str]]:
-        """Name, shape and format of each tensor of a packed file."""
+        """The name, shape and format of each tensor of a packed file."""
     @property
     def _config(self) -> str: ...
     @property
@@ -138,7 +145,7 @@ class Model:
     ) -> npt.NDArray[np.float32]: ...
 
 def train(wish: str, tables: Sequence[tuple[str, Any]], watch: Callable[[str], object] | None) -> str | None:
-    """Trains what ``wish`` asks for, as JSON; gives the report as JSON, None where it was stopped."""
+    """Trains as ``wish`` says (JSON). Returns the report as JSON, None if training was stopped."""
 
 def pack(run: str, path: str, weights: str) -> str: ...
 def verify(path: str, rtol: float, atol: float) -> str: ...
@@ -154,7 +161,7 @@ def write_trajectories(
     timeouts: npt.ArrayLike,
 ) -> str: ...
 def run_command(program: Sequence[str], arguments: Sequence[str]) -> int:
-    """Runs the command ``minrnn``; gives its exit code. ``program`` starts it anew."""
+    """Runs the ``minrnn`` command and returns its exit code. ``program`` is the command line that starts it again."""
 
 def scan_forward(
     name: str,
@@ -166,7 +173,7 @@ def scan_forward(
     h_last: npt.NDArray[np.float32],
     threads: int,
 ) -> None:
-    """Runs a recurrence: every state to ``h`` ``[B, T, E]``, the last ones to ``h_last`` ``[B, E]``."""
+    """Runs a recurrence, writing every state to ``h`` ``[B, T, E]`` and the last ones to ``h_last`` ``[B, E]``."""
 
 def scan_backward(
     name: str,
@@ -182,4 +189,4 @@ def scan_backward(
     d_h0: npt.NDArray[np.float32],
     threads: int,
 ) -> None:
-    """The gradients of everything that ``scan_forward`` read; ``h`` are its states."""
+    """The gradients of all inputs of ``scan_forward``; ``h`` are its states."""

@@ -1,4 +1,4 @@
-"""The command ``minrnn``: the same as the program of that name."""
+"""The ``minrnn`` command, the same as the program of that name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from . import _minrnn
 
 
 def main() -> None:
-    """Runs the command with the arguments of this process, and ends it with the command's exit code."""
+    """Runs the command with this process's arguments and exits with its exit code."""
     # Until the command listens itself, Ctrl-C ends the process at once; Python's own handler would wait until the command is over.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     program = [sys.executable, "-m", "minrnn"]

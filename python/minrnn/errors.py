@@ -1,8 +1,8 @@
-"""What can go wrong: every exception says what was expected, what was found, and what to do."""
+"""Exceptions. Each message says what was expected, what was found, and what to do."""
 
 
 class MinrnnError(Exception):
-    """Whatever the library refuses."""
+    """Base class of everything the library raises."""
 
 
 class FileError(MinrnnError, OSError):
@@ -10,19 +10,19 @@ class FileError(MinrnnError, OSError):
 
 
 class ModelError(MinrnnError, ValueError):
-    """A file is damaged, or holds a model that cannot be run."""
+    """A file is damaged or holds a model that cannot be run."""
 
 
 class InputError(MinrnnError, ValueError):
-    """Tokens, values, shapes, rows or settings that do not fit."""
+    """Tokens, values, shapes, rows or settings are not valid here."""
 
 
 class KindError(MinrnnError, TypeError):
-    """Something of another type than the model or the call takes."""
+    """The type is not one that the model or the call accepts."""
 
 
 class StateError(MinrnnError, ValueError):
-    """A saved session that is damaged or belongs to another model, or a state whose numbers are none."""
+    """A saved session is damaged or belongs to another model, or a state is no longer finite."""
 
 
 class BusyError(MinrnnError, RuntimeError):
@@ -30,12 +30,12 @@ class BusyError(MinrnnError, RuntimeError):
 
 
 class TrainingError(MinrnnError, ArithmeticError):
-    """A training that diverged, or a model whose outputs are no numbers."""
+    """Training diverged, or a model's outputs are not finite."""
 
 
 class OutOfMemoryError(MinrnnError, MemoryError):
-    """Memory cannot hold what was asked for, or what it needs."""
+    """There is not enough memory for what was asked for."""
 
 
 class InternalError(MinrnnError, RuntimeError):
-    """The library failed inside; please report it."""
+    """A bug in the library; please report it."""

@@ -1,6 +1,7 @@
-"""Estimators in the manner of scikit-learn, over arrays as aeon has them and over frames; neither library is needed.
+"""Estimators in scikit-learn's style, for arrays in aeon's layout and for frames; neither library is required.
 
-They train as ``minrnn train`` does, with the same defaults, and give the same numbers. A fitted one holds its packed model, so that it can be pickled.
+They train as ``minrnn train`` does, with the same defaults, and give the same numbers. A fitted estimator holds its packed model, so it can
+be pickled.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .errors import InputError, KindError, StateError
-from .frames import Predictions, _has_names, _is_missing, _listed, _names, as_name, names_of, of_python, unmasked
+from .frames import _has_names, _is_missing, _listed, _names, as_name, names_of, of_python, unmasked
 from .handed import column, floats, is_path, reads_of
 from .model import Model, load
+from .predictions import Predictions
 from .settings import named
 from .times import like
 from .training import forget, train
@@ -33,7 +35,7 @@ SERIES, CLASS, NUMBER = "series", "class", "target"
 
 
 class Estimator:
-    """What all of them share. Constructors only store what they are given."""
+    """Base class. Constructors only store their arguments."""
 
     _packed: bytes | None = None
     _model: Model | None = None
@@ -49,11 +51,11 @@ class Estimator:
         return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments of the constructor."""
+        """The constructor's arguments."""
         return {name: getattr(self, name) for name in self._parameters()}
 
     def set_params(self, **params: Any) -> Self:
-        """Puts others in their place."""
+        """Replaces constructor arguments."""
         for name, value in params.items():
             if name not in self._parameters():
                 raise InputError(f"{type(self).__name__} has no parameter '{name}', expected one of {', '.join(self._parameters())}")
@@ -79,7 +81,7 @@ class Estimator:
 
     @property
     def model_(self) -> Model:
-        """The model, of a fitted one."""
+        """The model of a fitted estimator."""
         if self._packed is None:
             raise _not_fitted(self)
         if self._model is None:
@@ -113,7 +115,7 @@ class Estimator:
 
 
 class _Labels(Estimator):
-    """A label for every sequence."""
+    """Base class of estimators with one label for each sequence."""
 
     _label: str
     _of_arrays: bool = False
@@ -122,9 +124,9 @@ class _Labels(Estimator):
     time: str | None
 
     def fit(self, X: Any, y: Any = None, *, validation: Any = None, test: Any = None) -> Self:
-        """Learns from ``X`` and ``y``: an array ``[cases, channels, steps]`` or ``[cases, steps]``, or a list of arrays ``[channels, steps]`` of any lengths,
-        with a label for each; or a frame with a row for each
-        case; or, without ``y``, from a table (a frame or a path) that has the labels in its column ``target``. ``validation`` and ``test`` are pairs of arrays, or frames."""
+        """Learns from ``X`` and ``y``: an array ``[cases, channels, steps]`` or ``[cases, steps]``, or a list of arrays ``[channels,
+        steps]`` of any lengths, with a label for each; or a frame with a row for each case. Without ``y``, learns from a table (a frame or
+        a path) with the labels in its column ``target``. ``validation`` and ``test`` are pairs of arrays, or frames."""
         table = self._table(X, y)
         others = [None if other is None else self._table(*other) if isinstance(other, tuple) else self._table(other, None) for other in (validation, test)]
         keys: dict[str, Any] = {"group": self.group, "target": self.target, "time": self.time}
@@ -184,10 +186,11 @@ class _Labels(Estimator):
 
 
 class SequenceClassifier(_Labels):
-    """A class for every sequence.
+    """Predicts a class for every sequence.
 
-    ``experiment`` and ``settings`` are those of ``minrnn.train``. ``class_weight`` is None, ``"balanced"`` or a dictionary of weights; ``missing`` says what is done with numbers that are NaN:
-    ``"error"``, ``"forward-fill"`` or ``"mask"``. ``random_state`` is the seed, ``n_jobs`` the number of threads, with -1 for every core. ``group``, ``target`` and ``time`` are columns of frames.
+    ``experiment`` and ``settings`` are as for ``minrnn.train``. ``class_weight`` is None, ``"balanced"`` or a dictionary of weights.
+    ``missing`` says how NaNs are treated: ``"error"``, ``"forward-fill"`` or ``"mask"``. ``random_state`` is the seed, ``n_jobs`` the
+    number of threads, -1 for all cores. ``group``, ``target`` and ``time`` are columns of frames.
     """
 
     _label = CLASS
@@ -225,16 +228,16 @@ class SequenceClassifier(_Labels):
         self.classes_ = known[self._order]
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """The probability of each of ``classes_``, ``[cases, classes]``."""
+        """The probabilities of ``classes_``, ``[cases, classes]``."""
         return self._predict(X).probabilities[:, self._expect_order()]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The likeliest class of every sequence."""
+        """The most likely class of every sequence."""
         shares = self.predict_proba(X)
         return self.classes_[shares.argmax(axis=1)]
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The share of sequences whose class is found; of a table ``y`` is its column."""
+        """The accuracy: the share of sequences whose class is predicted correctly. For a table, ``y`` defaults to its label column."""
         found = self.predict_proba(X).argmax(axis=1)
         names = [self.model_.classes[place] for place in self._order]
         # Truths and numbers of Python are the same, and have other names.
@@ -251,7 +254,7 @@ class SequenceClassifier(_Labels):
 
 
 class SequenceRegressor(_Labels):
-    """A number for every sequence; parameters as those of ``SequenceClassifier``."""
+    """Predicts a number for every sequence; parameters as for ``SequenceClassifier``."""
 
     _label = NUMBER
 
@@ -273,11 +276,11 @@ class SequenceRegressor(_Labels):
         self.random_state, self.n_jobs, self.progress = random_state, n_jobs, progress
 
     def predict(self, X: Any) -> npt.NDArray[np.float64]:
-        """The number of every sequence."""
+        """The predicted number of every sequence."""
         return self._predict(X).values[:, 0]
 
     def score(self, X: Any, y: Any = None) -> float:
-        """R², the share of the variance that is explained; of a table ``y`` is its column."""
+        """R², the share of the variance explained. For a table, ``y`` defaults to its label column."""
         predicted = self.predict(X)
         expected = np.asarray(self._expected(X, y, len(predicted)), dtype=float)
         if not np.isfinite(expected).all():
@@ -291,10 +294,12 @@ class SequenceRegressor(_Labels):
 
 
 class Forecaster(Estimator):
-    """The next values of every series of a frame in Nixtla's long form: ``unique_id``, ``ds`` and ``y``, or other columns by ``group``, ``time`` and ``target``.
+    """Forecasts the next values of every series of a frame in Nixtla's long format: columns ``unique_id``, ``ds`` and ``y``, or those named
+    by ``group``, ``time`` and ``target``.
 
-    ``horizon`` steps are forecast, with ``season`` steps to a season and the ``quantiles``; ``columns`` are read beside the target, ``calendar`` reads parts of the calendar from the
-    times, and ``known_ahead`` names columns whose rows to come are known.
+    ``horizon`` is the number of steps ahead, ``season`` the number of steps in a season, ``quantiles`` the levels to forecast. ``columns``
+    are read beside the target, ``calendar`` adds parts of the calendar derived from the times, and ``known_ahead`` names columns whose
+    future rows are known.
     """
 
     def __init__(
@@ -322,22 +327,23 @@ class Forecaster(Estimator):
         self.random_state, self.n_jobs, self.progress = random_state, n_jobs, progress
 
     def fit(self, df: Any, y: Any = None, *, validation: Any = None, test: Any = None) -> Self:
-        """Learns from a frame, or the path of a table. ``test`` has values that follow it, which are scored and not learned from. ``y`` is not used."""
+        """Learns from a frame or the path of a table. ``test`` has the values that follow, which are scored and not learned from. ``y`` is
+        ignored."""
         names = ["horizon", "season", "quantiles", "columns", "calendar", "known_ahead", "group", "time", "target"]
         self._fit(df, {name: getattr(self, name) for name in names}, validation, test)
         self._history = None if is_path(df) else _kept(df, self.model_.task or {})
         return self
 
     def predict(self, df: Any = None, *, future: Any = None) -> Any:
-        """The next values of every series of ``df``, or of what was learned from: a frame of the same library with a row for each series and step, whose names
-        and times have the types that they have there. ``future`` has the rows to come of the columns that are known ahead."""
+        """The next values of every series of ``df``, by default the training data: a frame of the same library with a row for each series
+        and step, whose names and times have the same types as there. ``future`` has the future rows of the columns that are known ahead."""
         table = self._table(df)
         predicted = _told(self.model_.predict(table, future=future, threads=self._threads))
         return like(table, predicted)
 
     def score(self, df: Any, y: Any = None) -> float:
-        """Minus the mean absolute error of the forecasts of what was learned from, on the values of the frame ``df`` that follow it, as far as these go. Where a column tells
-        times they say which value is of which step, else the order of the rows does."""
+        """Minus the mean absolute error of forecasts from the training data, on the values of ``df`` that follow it, as far as they go.
+        Values are matched to steps by time if there is a time column, otherwise by the order of the rows."""
         if is_path(df):
             raise KindError(f"expected a table in memory to score on, found the path '{os.fspath(df)}'; read it into a frame first")
         predicted = self.model_.predict(self._table(None), threads=self._threads)

@@ -1,7 +1,7 @@
-"""Tables of Python, and predictions as tables.
+"""Python's tables.
 
-A table is whatever has columns by name: a dictionary of arrays or lists, a frame of pandas or polars, a table of pyarrow. NumPy's arrays have no names: ``[T, columns]``
-is one sequence, ``[N, T, columns]`` or a list of ``[T, columns]`` several.
+A table is anything with named columns: a dictionary of arrays or lists, a pandas or polars frame, a pyarrow table. NumPy arrays have no
+names: ``[T, columns]`` is one sequence, ``[N, T, columns]`` or a list of ``[T, columns]`` several.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PLAIN = frozenset([bool, int, float, str, type(None), np.float64, np.float32, np
 
 
 def sequences(task: dict[str, Any], table: Any) -> list[Any] | None:
-    """The sequences ``[T, columns]`` of arrays without names; None of a table whose columns have names."""
+    """The sequences ``[T, columns]`` of arrays without names; None for a table with named columns."""
     if isinstance(table, np.ndarray):
         return _of_array(table, len(task["columns"]))
     if isinstance(table, (list, tuple)):
@@ -49,7 +49,7 @@ def _is_named(sequence: Any) -> bool:
 
 
 class SequenceNames:
-    """The names of the sequences of a table, as it has them."""
+    """The names of a table's sequences, in the table's own types."""
 
     def __init__(self, task: dict[str, Any], table: Any) -> None:
         group = task.get("group") or ""
@@ -65,24 +65,24 @@ class SequenceNames:
         return [self._names[self._rows[text]] if text in self._rows else text for text in texts]
 
     def column(self, texts: list[str]) -> Any:
-        """The same as a column of the library and the type that the table has it of; None where the table does not have them."""
+        """The same as a column of the table's library and type; None if the table lacks any of them."""
         if self._column is None or not all(text in self._rows for text in texts):
             return None
         return taken(self._column, [self._rows[text] for text in texts], library_of(self._column))
 
 
 def key_of(table: Any, name: str) -> Any:
-    """The column that the library, which knows columns by their texts, calls ``name``; None where there is none."""
+    """The key of the column ``name``, compared as text; None if there is none."""
     return next((key for key in _names(table) if str(key).strip() == name), None)
 
 
 def library_of(table: Any) -> str:
-    """The library that a table, or a column of one, is of."""
+    """The library that a table or a column comes from."""
     return type(table).__module__.split(".")[0]
 
 
 def taken(column: Any, rows: list[int], library: str) -> Any:
-    """A column with the values at ``rows``, of the type that it has: one of ``library``, pandas or polars, and an array for all others."""
+    """The values of a column at ``rows``, with its type: a column of ``library`` if that is pandas or polars, otherwise an array."""
     if library == "pandas":
         found = column.take(rows)
         # An index and an array have none.
@@ -91,18 +91,18 @@ def taken(column: Any, rows: list[int], library: str) -> Any:
 
 
 def names_of(table: Any, group: str) -> list[Any]:
-    """The name of the sequence of each row."""
+    """The sequence name of each row."""
     return of_python(_values(table, group))
 
 
 def of_python(values: np.ndarray) -> list[Any]:
-    """The values of an array as Python has them."""
+    """The values of an array as Python objects."""
     # NumPy makes no times of Python's of nanoseconds.
     return (values.astype("datetime64[us]") if values.dtype.kind == "M" else values).tolist()
 
 
 def as_name(value: Any) -> str:
-    """How the library writes a value that is a name."""
+    """How the library writes a value used as a name."""
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, decimal.Decimal) and value.is_finite():
@@ -120,12 +120,12 @@ def as_name(value: Any) -> str:
 
 
 def no_name(value: Any) -> str:
-    """How sentences call a value that is none of a column: one that holds several may be long."""
+    """How messages refer to a value that does not belong in a column; one that holds several may be long."""
     return f"values of the type {type(value).__name__}" if isinstance(value, SEVERAL) else f"{value!r}"
 
 
 def text_of(value: Any, what: str = "a name") -> str:
-    """``value``, which sentences call ``what``, as a text; bytes are one in UTF-8."""
+    """``value`` as a text; bytes are decoded as UTF-8. Messages call it ``what``."""
     if not isinstance(value, (bytes, bytearray)):
         return _expect_text(value, what)
     try:
@@ -146,7 +146,7 @@ def _expect_text(value: Any, what: str) -> str:
 
 
 def expect_utf8(text: str, what: str) -> None:
-    """Raises where ``text``, which sentences call ``what``, holds half of a surrogate pair."""
+    """Raises if ``text``, called ``what`` in messages, holds an unpaired surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -155,7 +155,7 @@ def expect_utf8(text: str, what: str) -> None:
 
 
 def is_whole(value: decimal.Decimal) -> bool:
-    """Whether ``value`` is a whole number, of no more digits than those of Arrow have."""
+    """Whether ``value`` is a whole number with no more digits than Arrow supports."""
     return value.is_finite() and value.adjusted() < 38 and value == value.to_integral_value()
 
 
@@ -164,106 +164,6 @@ def _written(time: datetime.date) -> str:
         return f"{time.isoformat()} 00:00:00"
     text, rest = time.strftime("%Y-%m-%d %H:%M:%S"), time.microsecond
     return text + (f".{rest // 1000:03d}" if rest and rest % 1000 == 0 else f".{rest:06d}" if rest else "")
-
-
-class Predictions:
-    """What is predicted at the end of every sequence.
-
-    Of a classifier: ``classes`` (their names), ``probabilities`` ``[N, classes]`` and ``labels``, the likeliest class of each sequence. Of a regressor: ``values`` ``[N, 1]``. Of a forecaster: ``values``
-    ``[N, horizon, targets]``, or ``[N, horizon, targets, quantiles]`` with ``quantiles``, in the units of the table. ``names`` has the names of the sequences, None
-    where the table did not name them, and ``times`` the times that are forecast as the table would write them, None where no column tells times. ``notes`` has
-    what should be known of the table, each a sentence: where steps are longer than usual, which sequences end early, which names training never saw.
-    """
-
-    def __init__(
-        self,
-        task: dict[str, Any],
-        output_names: list[tuple[str, int]],
-        names: list[Any] | None,
-        numbers: np.ndarray,
-        times: list[list[str]] | None = None,
-        notes: list[str] | None = None,
-        column: Any = None,
-    ) -> None:
-        # The names as a column of the library that the table is of, where it has them.
-        self._task, self._output_names, self._column = task, output_names, column
-        self.names, self.times, self.notes = names, times, notes or []
-        if task["task"] == "classify":
-            self.classes, self.probabilities = task["classes"], numbers
-            self.labels = [self.classes[at] for at in numbers.argmax(axis=1)]
-        elif task["task"] == "regress":
-            self.targets, self.quantiles, self.values = [task["target"]], [], numbers
-        else:
-            self.targets, self.quantiles, self.values = task["target"], task.get("quantiles", []), numbers
-
-    def __len__(self) -> int:
-        return len(self.probabilities if self._task["task"] == "classify" else self.values)
-
-    def columns(self) -> dict[str, Any]:
-        """The predictions as a dictionary of columns, as ``minrnn predict`` names them."""
-        return _apart(self._named())
-
-    def _named(self) -> list[tuple[str, Any]]:
-        """The columns with their names."""
-        task, n = self._task, len(self)
-        names = list(range(n)) if self.names is None else list(self.names)
-        if task["task"] == "classify":
-            shares = [(name, self.probabilities[:, place]) for name, place in self._output_names]
-            return [(task["group"], names), (task["target"], self.labels), *shares]
-        if task["task"] == "regress":
-            return [(task["group"], names), *((name, self.values[:, place]) for name, place in self._output_names)]
-        horizon = self.values.shape[1]
-        numbers = self.values.reshape(n, horizon, -1)
-        values = [(name, numbers[:, :, place].reshape(-1)) for name, place in self._output_names]
-        own: list[tuple[str, Any]] = []
-        if self.names is not None or n != 1:
-            group = task.get("group") or _free("sequence", "_number", values)
-            own.append((group, np.repeat(np.array(names, dtype=object), horizon)))
-        if self.times is not None:
-            own.append((task.get("time") or "time", np.array([time for times in self.times for time in times], dtype=object)))
-        step = _free("step", "_ahead", [*own, *values])
-        return [*own, (step, np.tile(np.arange(1, horizon + 1), n)), *values]
-
-    def _columns_of(self, library: str) -> dict[str, Any]:
-        """The same, with names of the type that the table has them of where that is one of ``library``, or an array is wanted."""
-        columns, group = self.columns(), self._task.get("group")
-        is_array = library not in ("pandas", "polars")
-        if self._column is not None and group in columns and (is_array or library_of(self._column) == library):
-            each = len(columns[group]) // max(len(self), 1)
-            columns[group] = taken(self._column, [row for row in range(len(self)) for _ in range(each)], library)
-        return columns
-
-    def to_pandas(self) -> Any:
-        """The same as a frame of pandas; of one of pandas the names of sequences keep their type."""
-        import pandas  # type: ignore[import-untyped]
-
-        return pandas.DataFrame(self._columns_of("pandas"))
-
-    def to_polars(self) -> Any:
-        """The same as a frame of polars; of one of polars the names of sequences keep their type."""
-        import polars
-
-        columns = self._columns_of("polars")
-        return polars.DataFrame({name: column if library_of(column) == "polars" else list(column) for name, column in columns.items()})
-
-    def __repr__(self) -> str:
-        return f"<minrnn.Predictions of {len(self)} sequences: {', '.join(name for name, _ in self._named())}>"
-
-
-def _free(name: str, more: str, others: list[tuple[str, Any]]) -> str:
-    """A name of our own that none of the others has: a table may have a column of that name."""
-    while any(name == other for other, _ in others):
-        name += more
-    return name
-
-
-def _apart(columns: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Columns by their names, none of which takes the place of another."""
-    names = [name for name, _ in columns]
-    twice = [name for at, name in enumerate(names) if name in names[:at]]
-    if twice:
-        raise InputError(f"two columns would be called '{twice[0]}'; read the predictions from probabilities, labels or values")
-    return dict(columns)
 
 
 def _of_array(array, width):
@@ -280,7 +180,7 @@ def _of_array(array, width):
 
 
 def numbers(values, what):
-    """``values``, which sentences call ``what``, as an array of numbers: NaN where they are None or masked."""
+    """``values``, called ``what`` in messages, as an array of numbers, with NaN for None and masked values."""
     try:
         array = unmasked(values)
         if array.dtype.kind in "fiub":
@@ -408,13 +308,13 @@ def _objects(values):
 
 
 def expect_arrow(name, column):
-    """Refuses a column of polars that neither Arrow nor NumPy has a type for."""
+    """Refuses a polars column of a type that neither Arrow nor NumPy has."""
     if library_of(column) == "polars" and str(column.dtype) in ("Int128", "UInt128"):
         raise KindError(f"the column '{name}' holds {column.dtype}, which Arrow does not have; cast it to Int64, Float64 or String")
 
 
 def no_column(name, found):
-    """That a column holds what is read neither as numbers nor as names."""
+    """The error for a column whose values can be read neither as numbers nor as names."""
     return KindError(f"the column '{name}' holds {found}, expected numbers, texts or times; make numbers of them, or leave the column out")
 
 

@@ -1,4 +1,4 @@
-"""Tables of Python on their way into the library: streams of Arrow where a library offers them, columns of NumPy otherwise."""
+"""Passes Python's tables to the library: as Arrow streams where a library offers them, otherwise as NumPy columns."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ WIDEST = 10**38
 # As Arrow's streams have it.
 UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
 # What sentences call tables.
-TABLE, TO_COME = "the table", "the rows to come"
+TABLE, TO_COME, USUAL = "the table", "the rows to come", "the usual rows"
 
 
 def is_path(source: Any) -> bool:
-    """Whether ``source`` names a file."""
+    """Whether ``source`` is a path."""
     return isinstance(source, (str, os.PathLike))
 
 
 def handed(table: Any, reads: Reads | None = None, what: str = TABLE) -> Any:
-    """A capsule with a stream of Arrow (polars, pyarrow and all that offer the PyCapsule interface), or a list of columns. Columns that are not read may hold anything: they
-    are handed over without values, so that sentences know their names."""
+    """A capsule with an Arrow stream (polars, pyarrow and anything else with the PyCapsule interface), or a list of columns. Columns that
+    are not read may hold anything: they are passed without values, so that messages know their names."""
     if isinstance(table, (np.ndarray, list, tuple)):
         raise KindError(f"expected a table whose columns have names: a dictionary of columns, or a frame; found {type(table).__name__}")
     # pandas would hand over its index as a column, and needs pyarrow for it.
@@ -117,7 +117,7 @@ def _texts(name: str, values: list[Any]) -> list[str | None]:
 
 
 def reads_of(task: Mapping[str, Any]) -> Reads:
-    """Tells by its name whether a column is read by a model of this task."""
+    """Returns a function that tells whether a model of this task reads a column, given its name."""
     if task.get("layout") not in (None, "long"):
         # Of a wide table every column is a series, or a step.
         return _all
@@ -144,7 +144,7 @@ def _without_zone(name: str, time: Any) -> Any:
 
 
 def zone_of(column: Any) -> Any:
-    """The zone of a column of pandas, polars or pyarrow that holds times; None where there is none."""
+    """The time zone of a pandas, polars or pyarrow column of times; None if there is none."""
     if library_of(column) == "pyarrow":
         return getattr(column.type, "tz", None)
     dtype = getattr(column, "dtype", None)
@@ -159,8 +159,8 @@ def _is_utc(zone: Any) -> bool:
 
 
 def column(name: str, table: Any) -> tuple[str, Any]:
-    """Kind and values of a column: ``f`` numbers, ``i``, ``u``, ``n`` and ``w`` whole ones (the last two lists with None, ``w`` of more than 64 bits), ``b`` truths (a list
-    with None, or an array), ``t`` microseconds, ``s`` texts."""
+    """The kind and values of a column: ``f`` floats; ``i``, ``u``, ``n`` and ``w`` integers (the last two are lists with None, ``w`` of
+    more than 64 bits); ``b`` booleans (a list with None, or an array); ``t`` microseconds; ``s`` texts."""
     return _column(name, table, name)[1:]
 
 
@@ -173,7 +173,7 @@ def floats(name: str, table: Any) -> npt.NDArray[np.float64]:
 
 
 def name_of(value: Any, column: str) -> str | None:
-    """How the library writes ``value``, which a column of names has in a row; None of one that is missing."""
+    """How the library writes ``value``, from a row of a column of names; None if it is missing."""
     if isinstance(value, (np.ndarray, list, tuple)):
         one = unmasked(value)
         if one.size != 1:
@@ -183,7 +183,7 @@ def name_of(value: Any, column: str) -> str | None:
 
 
 def columns_read(table: Any, columns: list[str], are_names: list[bool]) -> list[Any]:
-    """The ``columns`` of a table that a session reads: numbers, or names as the library writes them, None where one is missing."""
+    """The ``columns`` of a table that a session reads: numbers, or names as the library writes them, with None for missing names."""
     keys = {str(key).strip(): key for key in _names(table)}
     unknown = [name for name in keys if name not in columns]
     if unknown:
@@ -226,7 +226,7 @@ def _column(name: str, table: Any, key: Any) -> tuple[str, str, Any]:
 
 
 def microseconds(name: str, times: np.ndarray) -> npt.NDArray[np.int64]:
-    """Times since 1970, NumPy's smallest number where one is missing."""
+    """Times in microseconds since 1970; NumPy's smallest integer where one is missing."""
     # Seconds and more hold times that microseconds do not, and NumPy does not say so.
     made = times.astype("datetime64[us]")
     seconds = [of.astype("datetime64[s]") for of in (made, times)]

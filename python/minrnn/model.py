@@ -1,4 +1,4 @@
-"""Models: what they are for, and what they say of whole texts and tables."""
+"""Models: what they do, and their predictions for whole texts and tables."""
 
 from __future__ import annotations
 
@@ -8,42 +8,44 @@ from typing import Any
 
 from . import _minrnn
 from .errors import InputError, KindError
-from .frames import Predictions, SequenceNames, sequences
-from .handed import TABLE, TO_COME, Reads, handed, is_path, reads_of
+from .frames import SequenceNames, sequences
+from .handed import TABLE, TO_COME, USUAL, Reads, handed, is_path, reads_of
 from .policy import Policy
+from .predictions import Predictions
+from .scores import Scores
 
 
 class Model(_minrnn.Model):
-    """A trained model; ``load`` makes one. What it remembers of sequences is in its sessions."""
+    """A trained model, loaded by ``load``. Its sessions hold the state of sequences."""
 
     @property
     def config(self) -> dict[str, Any]:
-        """The configuration, as ``config.json`` of a checkpoint has it."""
+        """The configuration, as in a checkpoint's ``config.json``."""
         return json.loads(self._config)
 
     @property
     def task(self) -> dict[str, Any] | None:
-        """What inputs and outputs mean, of a model that was trained on a table; None of others."""
+        """What inputs and outputs mean, for a model trained on a table; otherwise None."""
         return json.loads(self._task)
 
     @property
     def targets(self) -> list[str]:
-        """The columns that are predicted."""
+        """The predicted columns."""
         target = (self.task or {}).get("target", [])
         return [target] if isinstance(target, str) else target
 
     @property
     def horizon(self) -> int:
-        """Steps ahead, of a forecaster; 0 of others."""
+        """The number of steps ahead a forecaster predicts; 0 for other models."""
         return (self.task or {}).get("horizon", 0)
 
     @property
     def quantiles(self) -> list[float]:
-        """The levels of the quantiles that are forecast; none where the mean alone is."""
+        """The levels of the forecast quantiles; empty if only the mean is forecast."""
         return (self.task or {}).get("quantiles", [])
 
     def describe(self) -> dict[str, Any]:
-        """What the model is."""
+        """A summary of the model."""
         config, task = self.config, self.task or {}
         about: dict[str, Any] = {
             "kind": self.kind,
@@ -74,8 +76,8 @@ class Model(_minrnn.Model):
         return self.session(1, threads=threads).generate(prompt, max_tokens, **sampling)
 
     def predict(self, table: Any, *, future: Any = None, threads: int | None = None) -> Predictions:
-        """What the model says at the end of every sequence of a table, in memory or a file; see ``Predictions``. ``future`` has the rows to come, for a model that reads columns which are
-        known ahead."""
+        """The predictions at the end of every sequence of a table, in memory or in a file; see ``Predictions``. ``future`` has the future
+        rows, for a model with columns that are known ahead."""
         task = json.loads(self._table_task())
         unnamed = sequences(task, table)
         if unnamed is not None:
@@ -94,6 +96,21 @@ class Model(_minrnn.Model):
         told = [each for each in times if each is not None]
         return Predictions(task, self._output_names, named, numbers, told if len(told) == len(times) else None, notes, known.column(names))
 
+    def score(self, table: Any, *, threshold: float = 0.999, calibrate: Any = None, threads: int | None = None) -> Scores:
+        """How much each row of a table, in memory or in a file, surprises a forecaster with quantiles; see ``Scores``. A row is marked as
+        an anomaly if it is more surprising than the share ``threshold`` of the rows held out in training, or of those of the table
+        ``calibrate``, which should hold nothing unusual."""
+        task = json.loads(self._table_task())
+        reads = reads_of(task)
+        usual = None if calibrate is None else _read(calibrate, reads, USUAL)
+        sequences, numbers, found, notes = self._score(_read(table, reads), usual, threshold, threads)
+        texts, lengths = [text for text, _, _ in sequences], [n for _, n, _ in sequences]
+        times = [time for _, _, of_sequence in sequences for time in of_sequence or ()]
+        known = SequenceNames(task, table)
+        named = None if texts == [""] else known.names(texts)
+        written = times if len(times) == sum(lengths) else None
+        return Scores(task, named, lengths, written, numbers, found, notes, known.column(texts))
+
     def _labels_of(self, table: Any) -> list[str]:
         """The label of every sequence of a table, in memory or a file, as the table has it, in the order in which ``predict`` has the sequences."""
         task = self.task
@@ -102,8 +119,8 @@ class Model(_minrnn.Model):
     def policy(
         self, batch: int = 1, *, target_return: float | None = None, window: int | None = None, threads: int | None = None
     ) -> Policy:
-        """Acts in ``batch`` episodes; see ``Policy``. It is asked for ``target_return``, or for that of the best episode it learned from, and carries what it remembers
-        through an episode; with ``window`` it reads the last so many steps each time instead."""
+        """Acts in ``batch`` episodes; see ``Policy``. The policy aims for ``target_return``, by default that of the best episode it learned
+        from. It carries its state through an episode; with ``window`` it reads the last ``window`` steps afresh each time instead."""
         return Policy(self, batch, target_return=target_return, window=window, threads=threads)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -120,5 +137,6 @@ def _read(table: Any, reads: Reads | None, what: str = TABLE) -> Any:
 
 
 def load(source: bytes | str | os.PathLike[str]) -> Model:
-    """Reads a model: the path of a packed file, a run (its best checkpoint) or a checkpoint, or the bytes of a packed file."""
+    """Loads a model from a packed file, a run (its best checkpoint) or a checkpoint, given by its path, or from the bytes of a packed
+    file."""
     return Model(source)

@@ -1,4 +1,4 @@
-"""Policies: the file of recorded episodes that they learn from, and acting."""
+"""Policies: acting, and writing the recorded episodes they learn from."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ def write_trajectories(
     terminals: npt.ArrayLike,
     timeouts: npt.ArrayLike | None = None,
 ) -> dict[str, Any]:
-    """Writes recorded episodes into a file that ``minrnn.train("policy", path)`` learns from: ``[N, S]`` observations, ``[N, A]`` actions in −1 to 1 and ``[N]`` rewards,
-    a row for every step, one episode behind the other. The last row of each has a 1 in ``terminals``, or in ``timeouts`` where the time was up; rows behind the last
-    such row are left out. A file that is there is replaced only if it holds episodes. Returns what was written."""
+    """Writes recorded episodes to a file for ``minrnn.train("policy", path)``: ``[N, S]`` observations, ``[N, A]`` actions in −1 to 1 and
+    ``[N]`` rewards, one row for each step, one episode after another. The last row of each episode has a 1 in ``terminals``, or in
+    ``timeouts`` if the time was up; rows after the last such row are dropped. An existing file is replaced only if it holds episodes.
+    Returns a summary."""
     ends = np.zeros(np.shape(terminals)) if timeouts is None else timeouts
     return json.loads(_minrnn.write_trajectories(os.fspath(path), observations, actions, rewards, terminals, ends))
 
 
 class Policy:
-    """A policy that acts in ``batch`` episodes side by side; ``Model.policy`` makes one.
+    """A policy acting in ``batch`` episodes side by side, made by ``Model.policy``.
 
-    It is asked for a return. What it earns is taken off, and it acts upon what is left, what it observes and what it did last (Chen et al. 2021, arXiv:2106.01345, §3).
-    A call that is refused has changed nothing.
+    It is given a target return. The rewards it earns are subtracted from it, and it acts on what remains, on what it observes and on its
+    last action (Chen et al. 2021, arXiv:2106.01345, §3). A refused call changes nothing.
     """
 
     def __init__(
@@ -66,8 +67,8 @@ class Policy:
         self.reset(target_return=target_return)
 
     def reset(self, rows: npt.ArrayLike | None = None, *, target_return: float | npt.ArrayLike | None = None) -> None:
-        """Begins every episode anew, or those of ``rows``, asked for ``target_return``, one for all or one for each; without it for the return of the best
-        episode that the policy learned from."""
+        """Restarts every episode, or those in ``rows``, with ``target_return``, one for all or one for each; by default the return of the
+        best episode the policy learned from."""
         places = np.arange(self.batch) if rows is None else np.atleast_1d(unmasked(rows))
         if places.size and (places.dtype.kind not in "iu" or places.ndim > 1):
             raise InputError(f"rows: expected whole numbers of episodes, found an array of {places.dtype}, shape {list(places.shape)}; np.flatnonzero makes them of a mask")
@@ -86,8 +87,8 @@ class Policy:
             self._rows[place] = self._nothing()
 
     def act(self, observations: npt.ArrayLike, rewards: npt.ArrayLike | None = None) -> npt.NDArray[np.float32]:
-        """What to do in every episode, ``[batch, A]`` from ``[batch, S]`` observations, or ``[A]`` from ``[S]`` where there is one. ``rewards`` has what the actions
-        before have earned; it is not looked at where an episode begins."""
+        """The action for every episode, ``[batch, A]`` from ``[batch, S]`` observations, or ``[A]`` from ``[S]`` if there is one episode.
+        ``rewards`` are those earned by the previous actions, ignored for an episode that is just beginning."""
         seen = numbers(observations, "observations").astype(np.float32)
         alone = self.batch == 1 and seen.ndim == 1
         if seen.shape != ((self.observation_width,) if alone else (self.batch, self.observation_width)):

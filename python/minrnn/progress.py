@@ -1,4 +1,4 @@
-"""A bar that is written over itself, on terminals and in notebooks."""
+"""A progress bar for terminals and notebooks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PACE = 0.1
 
 
 def progress_bar() -> Bar | None:
-    """A bar where somebody sees it; none in a file or a pipe."""
+    """A bar on a terminal or in a notebook; None if the output goes to a file or a pipe."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if type(shell).__name__ == "ZMQInteractiveShell":
         # The stream of a notebook that is not shown as an error.
@@ -26,7 +26,7 @@ def counted(n: int, one: str) -> str:
 
 
 class Bar:
-    """Shows what a training tells."""
+    """Shows the progress of training."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream, self.shown, self.length = stream, 0.0, 0
@@ -71,13 +71,13 @@ class Bar:
         self.length = len(text)
 
     def line(self, text: str) -> None:
-        """A line that stays."""
+        """Writes a line that stays."""
         self.write(text)
         self.stream.write("\n")
         self.length = 0
 
     def close(self) -> None:
-        """Takes the bar away."""
+        """Removes the bar."""
         if self.length:
             self.write("")
             self.stream.write("\r")

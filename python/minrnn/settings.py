@@ -1,4 +1,4 @@
-"""Settings on their way into the library: numbers, texts, truths and lists of them, as JSON has them."""
+"""Converts settings to JSON: numbers, texts, booleans and lists of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def named(settings: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def plain(name: str, value: Any) -> Any:
-    """The ``value`` of the setting ``name`` as JSON has it."""
+    """The ``value`` of the setting ``name`` as JSON."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -59,5 +59,5 @@ def plain(name: str, value: Any) -> Any:
 
 
 def written(experiment: Mapping[str, Any]) -> dict[str, Any]:
-    """What the file of an ``experiment`` holds, as JSON has it."""
+    """The content of an ``experiment``'s file as JSON."""
     return {text_of(name, "settings"): plain(str(name), value) for name, value in experiment.items() if value is not None}

@@ -1,4 +1,5 @@
-"""Forecasts as a frame of the library that their table is of, with names of sequences and times of the type that they have there: so that both can be joined."""
+"""Forecasts as a frame of the same library as their table, with sequence names and times of the same types, so that the two can be
+joined."""
 
 from __future__ import annotations
 
@@ -8,15 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .frames import Predictions, _has_names, _is_missing, _values, key_of, library_of
+from .frames import _has_names, _is_missing, _values, key_of, library_of
 from .handed import is_path, zone_of
+from .predictions import Predictions
 
 # What an array of texts becomes first, by the kind of the column.
 WIDEST: dict[str, Any] = {"M": "datetime64[us]", "i": np.int64, "u": np.uint64, "f": float}
 
 
 def like(table: Any, predicted: Predictions) -> Any:
-    """Predictions as a frame of the library that ``table`` is of."""
+    """Predictions as a frame of the same library as ``table``."""
     library = "" if is_path(table) else library_of(table)
     columns = predicted._columns_of(library if library in ("pandas", "polars") else "numpy")
     time = predicted._task.get("time") or ""

@@ -1,8 +1,9 @@
 """The recurrences of minGRU and minLSTM ("Were RNNs All We Needed?", Feng et al. 2024) for PyTorch on a CPU.
 
-``linear_scan``, ``min_gru_scan`` and ``min_lstm_scan`` are differentiable operators, ``MinGRU`` and ``MinLSTM`` modules with the constructor, the parameter names and
-the call of minGRU-pytorch, so that state dictionaries go both ways. They take 32-bit floats on a CPU: contiguous tensors as they are, others as copies. They work under
-``torch.compile`` and have first derivatives. Letters in shapes: ``B`` batch, ``T`` time, ``E`` channels of the state.
+``linear_scan``, ``min_gru_scan`` and ``min_lstm_scan`` are differentiable operators. ``MinGRU`` and ``MinLSTM`` are modules with the
+constructor, parameter names and call signature of minGRU-pytorch, so state dictionaries can be exchanged both ways. They take 32-bit floats
+on a CPU; tensors that are not contiguous are copied. They work under ``torch.compile`` and have first derivatives. Letters in shapes: ``B``
+batch, ``T`` time, ``E`` channels of the state.
 """
 
 from typing import Any
@@ -158,10 +159,12 @@ def linear_scan(
     resets: Any = None,
     return_last: bool = False,
 ) -> Any:
-    """The linear recurrence h_t = a_t h_{t−1} + b_t of coefficients a and values b ``[B, T, E]``, from ``h0`` ``[B, E]`` or 0 on: every state ``[B, T, E]``.
+    """The linear recurrence h_t = a_t h_{t−1} + b_t with coefficients a and values b ``[B, T, E]``, starting from ``h0`` ``[B, E]`` or 0.
+    Returns every state, ``[B, T, E]``.
 
-    Before a step where ``resets`` ``[B, T]`` is true the state is put back to 0; steps behind ``lengths`` ``[B]`` are padding, where states are 0. With ``return_last``
-    also the state of each row's last real step, ``[B, E]``. Gradients go to the coefficients, the values and ``h0``.
+    The state is reset to 0 before a step where ``resets`` ``[B, T]`` is true; steps beyond ``lengths`` ``[B]`` are padding, with states 0.
+    With ``return_last`` the state of each row's last real step, ``[B, E]``, is returned as well. Gradients flow to the coefficients, the
+    values and ``h0``.
     """
     return _scan("linear", "coefficients", coefficients, values, h0, lengths, resets, return_last)
 
@@ -181,9 +184,10 @@ def min_gru_scan(
     resets: Any = None,
     return_last: bool = False,
 ) -> Any:
-    """minGRU (§3.1) of pre-activations ``[B, T, 2 E]``, those of the candidate before those of the gate: h ← (1 − z) h + z h̃ with z = σ(gate).
+    """minGRU (§3.1) from pre-activations ``[B, T, 2 E]``, the candidate's before the gate's: h ← (1 − z) h + z h̃ with z = σ(gate).
 
-    h̃ is x + ½ for x ≥ 0 and σ(x) below ("positive", the paper's log version), x ("identity") or tanh(x) ("tanh"). The rest as ``linear_scan``.
+    h̃ is x + ½ for x ≥ 0 and σ(x) below ("positive", the paper's log version), x ("identity") or tanh(x) ("tanh"). Otherwise as
+    ``linear_scan``.
     """
     cell = f"min-gru {_candidate(candidate)}"
     return _scan(cell, "hidden_and_gate", hidden_and_gate, None, h0, lengths, resets, return_last)
@@ -199,9 +203,9 @@ def min_lstm_scan(
     resets: Any = None,
     return_last: bool = False,
 ) -> Any:
-    """minLSTM (§3.2) of pre-activations ``[B, T, 3 E]``, those of the candidate, the forget gate and the input gate: h ← f′ h + i′ h̃.
+    """minLSTM (§3.2) from pre-activations ``[B, T, 3 E]`` of the candidate, the forget gate and the input gate: h ← f′ h + i′ h̃.
 
-    f′ = f / (f + i) and i′ = i / (f + i), or the gates as they are with ``normalize_gates=False``. The rest as ``min_gru_scan``.
+    f′ = f / (f + i) and i′ = i / (f + i), or the gates themselves with ``normalize_gates=False``. Otherwise as ``min_gru_scan``.
     """
     cell = f"min-lstm{'' if normalize_gates else '-unnormalized'} {_candidate(candidate)}"
     return _scan(cell, "hidden_and_f_i_gate", hidden_and_f_i_gate, None, h0, lengths, resets, return_last)
@@ -224,10 +228,10 @@ class _Layer(nn.Module):
 
 
 class MinGRU(_Layer):
-    """minGRU as a layer, in place of minGRU-pytorch's ``minGRU``: ``[B, T, dim]`` in and out.
+    """minGRU as a layer, a replacement for minGRU-pytorch's ``minGRU``: ``[B, T, dim]`` in and out.
 
-    ``prev_hidden`` ``[B, 1, E]`` or ``[B, E]`` is carried in, and ``return_next_prev_hidden`` gives the state ``[B, 1, E]`` to carry on. ``lengths`` ``[B]`` and
-    ``resets`` ``[B, T]`` as of ``linear_scan``.
+    ``prev_hidden`` ``[B, 1, E]`` or ``[B, E]`` is the state to start from, and ``return_next_prev_hidden`` also returns the state ``[B, 1,
+    E]`` to continue from. ``lengths`` ``[B]`` and ``resets`` ``[B, T]`` are as in ``linear_scan``.
     """
 
     to_hidden_and_gate: nn.Linear
@@ -248,9 +252,9 @@ class MinGRU(_Layer):
 
 
 class MinLSTM(_Layer):
-    """minLSTM as a layer, in place of minGRU-pytorch's ``minLSTM``; its call is that of ``MinGRU``.
+    """minLSTM as a layer, a replacement for minGRU-pytorch's ``minLSTM``; called like ``MinGRU``.
 
-    A carried state is taken as it is, so that a sequence may be cut anywhere; minGRU-pytorch 0.2 takes g(h) of one where more than one step follows.
+    The given state is used as it is, so a sequence may be cut anywhere; minGRU-pytorch 0.2 applies g to it if more than one step follows.
     """
 
     to_hidden_and_f_i_gate: nn.Linear

@@ -1,4 +1,4 @@
-"""Training in the process: the same trainer, defaults and numbers as ``minrnn train``."""
+"""Training in this process: the same trainer, defaults and numbers as ``minrnn train``."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ from .settings import named, plain, written
 
 
 class Run:
-    """A training that came to its end: what it reached, and the model."""
+    """A finished training run: its results and its model."""
 
     def __init__(self, path: Path, report: dict[str, Any] | None = None) -> None:
         self.path = pathlib.Path(path)
         self.report = report
-        """What was reached: ``measures`` in the units of the data, each with its ``interval`` and a ``baseline`` beside it, ``confusion`` of classes, ``loss`` and
-        ``accuracy``, the ``checkpoint`` to use and the one that was ``scored``. None of a run that was opened and not trained here."""
+        """The results: ``measures`` in the units of the data, each with its ``interval`` and a ``baseline``, a classifier's ``confusion``,
+        ``loss`` and ``accuracy``, the ``checkpoint`` to use and the one that was ``scored``. None for a run that was opened, not trained
+        here."""
         self._model: Model | None = None
 
     @property
     def model(self) -> Model:
-        """The model to use: the best checkpoint, or the last one where none is the best."""
+        """The model to use: the best checkpoint, or the last one if none was selected as best."""
         if self._model is None:
             self._model = load(self.path)
         return self._model
 
     @property
     def history(self) -> list[dict[str, Any]]:
-        """Every update (``kind`` is ``train``) and evaluation (``eval``), in turn."""
+        """Every update (``kind`` is ``train``) and evaluation (``eval``), in order."""
         path = self.path / "metrics.jsonl"
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
@@ -49,13 +50,13 @@ class Run:
         return [json.loads(line) for line in lines]
 
     def history_frame(self) -> Any:
-        """The same as a frame of pandas."""
+        """The history as a pandas frame."""
         import pandas  # type: ignore[import-untyped]
 
         return pandas.DataFrame(self.history)
 
     def pack(self, path: Path, weights: str = "bf16") -> dict[str, Any]:
-        """Writes the model into one file, as ``minrnn.pack`` does."""
+        """Writes the model to one file, as ``minrnn.pack`` does."""
         return pack(self.path, path, weights)
 
     def __repr__(self) -> str:
@@ -83,16 +84,17 @@ def train(
 ) -> Run:
     """Trains a model and returns its run.
 
-    ``experiment`` is a built-in one (``classify``, ``regress``, ``forecast``, ``text``, …), the path of a TOML file, or what such a file holds as a dictionary.
-    ``data``, ``validation`` and ``test`` are paths, or tables in memory: a frame of pandas or polars, a table of pyarrow or a dictionary of columns. Those are
-    kept in the run as Arrow, so that it can go on without them. Every other keyword is a setting, as ``settings`` are: ``target="state"``, ``d_model=32``.
+    ``experiment`` is a built-in one (``classify``, ``regress``, ``forecast``, ``text``, …), the path of a TOML file, or the content of such
+    a file as a dictionary. ``data``, ``validation`` and ``test`` are paths or tables in memory: a pandas or polars frame, a pyarrow table
+    or a dictionary of columns. Tables in memory are kept in the run as Arrow, so that it can be resumed without them. Every other keyword
+    is a setting, as are the entries of ``settings``: ``target="state"``, ``d_model=32``.
 
-    ``out`` is the run's directory; without it the run lies in a temporary one, which goes with the returned object. ``from_`` is a run or checkpoint
-    whose model is started from, and ``resume=True`` goes on with the run in ``out``.
+    ``out`` is the run's directory; by default a temporary one, which is deleted with the returned object. ``from_`` is a run or checkpoint
+    whose model training starts from, and ``resume=True`` continues the run in ``out``.
 
-    ``callback`` is called with every event, a dictionary whose ``event`` is ``start``, ``update``, ``evaluation``, ``checkpoint``, ``refit`` or ``end``. An exception
-    in it, and Ctrl-C, stop the training with the next update, leave a checkpoint in the run, and are raised. ``progress`` shows a bar on terminals and in
-    notebooks.
+    ``callback`` is called with every event, a dictionary whose ``event`` is ``start``, ``update``, ``evaluation``, ``checkpoint``,
+    ``refit`` or ``end``. An exception raised in it, or Ctrl-C, stops training at the next update, leaves a checkpoint in the run, and is
+    re-raised. ``progress`` shows a bar on terminals and in notebooks.
     """
     if resume and out is None:
         raise InputError("resume continues the run in a directory; name it as out")
@@ -149,7 +151,7 @@ def _saved_in(folder: str) -> str:
 
 
 def forget(folder: str, error: BaseException) -> None:
-    """Takes back that the run in ``folder`` can go on, of one that is deleted."""
+    """Removes the note that the run in ``folder`` can be resumed, as the run is deleted."""
     if hasattr(error, "__notes__"):
         error.__notes__ = [note for note in error.__notes__ if note != _saved_in(folder)]
 

@@ -8,7 +8,8 @@ import pytest
 
 import minrnn
 from minrnn import Forecaster, SequenceClassifier, SequenceRegressor
-from minrnn.frames import Predictions, _names
+from minrnn.frames import _names
+from minrnn.predictions import Predictions
 from test_training import TINY, command, frame, load, machines, write
 
 FAST = {"settings": TINY, "n_jobs": 1}

@@ -10,6 +10,10 @@ const EXAMPLES = {
   temperature: { model: "models/temperature.minrnn", table: "models/temperature.csv", rate: "8" },
 };
 
+/** How a model begins, and the bytes before its header. */
+const MAGIC = [0x89, ...new TextEncoder().encode("minrnn\n")];
+const FRAME = 24;
+
 const link = new Link("worker.js");
 
 /** Shows what went wrong, or nothing. */
@@ -64,7 +68,7 @@ async function take(files) {
         cards.stream.feed({ text: await file.text(), name: file.name });
         notice(`${file.name} feeds ${cards.stream.model.name}.`, true);
       } else {
-        const { place } = await open(file.name, await file.arrayBuffer());
+        const { place } = await open(file.name, await content(file));
         if (place === "stream") pressed(null);
         notice(`${file.name} is open: it ${place === "text" ? "continues a text" : "follows a stream"}.`, true);
       }
@@ -75,6 +79,13 @@ async function take(files) {
 }
 
 const isTable = (file) => /\.(csv|tsv|txt)$/i.test(file.name);
+
+/** All of a file that begins as a model does. Of another, which may be larger than memory, the beginning, by which the module refuses it. */
+async function content(file) {
+  const beginning = await file.slice(0, FRAME).arrayBuffer();
+  const signs = new Uint8Array(beginning);
+  return MAGIC.every((sign, at) => signs[at] === sign) ? file.arrayBuffer() : beginning;
+}
 
 element("open").addEventListener("click", () => element("file").click());
 element("file").addEventListener("change", ({ target }) => {

@@ -208,6 +208,28 @@ const tests = {
     await context.close();
   },
 
+  async "a file that is no model is refused by its first bytes, and a model is read whole"() {
+    const { page, wrong, context } = await opened(DESK);
+    await page.evaluate(() => {
+      window.read = [];
+      const { arrayBuffer } = Blob.prototype;
+      Blob.prototype.arrayBuffer = function () {
+        window.read.push(this.size);
+        return arrayBuffer.call(this);
+      };
+    });
+    await page.setInputFiles("#file", { name: "film.minrnn", mimeType: "video/mp4", buffer: Buffer.alloc(5_000_000, 7) });
+    await until(page, () => document.getElementById("notice").textContent.startsWith("film.minrnn: "));
+    assert.match(await page.textContent("#notice"), /does not begin like one/);
+    assert.deepEqual(await page.evaluate(() => window.read), [24]);
+    const model = await readFile(join(models, "temperature.minrnn"));
+    await page.setInputFiles("#file", join(models, "temperature.minrnn"));
+    await until(page, () => /temperature\.minrnn is open/.test(document.getElementById("notice").textContent));
+    assert.deepEqual(await page.evaluate(() => window.read), [24, 24, model.length]);
+    assert.deepEqual(wrong, []);
+    await context.close();
+  },
+
   async "a long prompt is read in turns: it can be stopped, and the stream goes on meanwhile"() {
     const { page, wrong, context } = await opened(DESK);
     // `fill` takes longer for so much than it waits.

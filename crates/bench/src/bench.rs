@@ -47,12 +47,12 @@ impl Bench {
         Case { mixer, d_model, d_hidden, batch_size, seq_len: seq_len[0], precision, checkpoint_blocks: false }
     }
 
-    /// The lengths that are measured where none is given.
+    /// The lengths measured by default.
     pub fn lengths(self) -> &'static [usize] {
         self.parts().0.seq_len
     }
 
-    /// The timed iterations where no number is given.
+    /// The default number of timed iterations.
     pub fn iterations(self) -> usize {
         self.parts().0.iterations
     }

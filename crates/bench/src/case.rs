@@ -34,7 +34,7 @@ pub struct Case {
     pub seq_len: usize,
     /// Number format: of matrix products in training (f32, bf16), of weights in inference (all four).
     pub precision: WeightFormat,
-    /// Compute each block again in the backward pass instead of keeping its activations ([`Bench::Lm`](crate::Bench::Lm) only).
+    /// Recompute each block in the backward pass instead of keeping its activations ([`Bench::Lm`](crate::Bench::Lm) only).
     pub checkpoint_blocks: bool,
 }
 

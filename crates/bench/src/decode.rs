@@ -1,4 +1,4 @@
-//! Generation without sampling by the inference runtime: from a carried state, each token the most likely one after those before.
+//! Greedy generation by the inference runtime: from a carried state, each token the most likely one given those before.
 
 use burn::tensor::Device;
 use minrnn::generate::Session;

@@ -1,4 +1,4 @@
-//! What can go wrong in a measurement.
+//! Errors of measurements.
 
 use minrnn::memory::rounded;
 use minrnn_model::WeightFormat;
@@ -10,56 +10,56 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is less memory than it keeps at once; both in bytes.
+    /// Not enough memory for what it keeps at once; both in bytes.
     #[error(
         "this measurement needs at least {} of memory, but {} are available; lower the batch size, the length or the widths",
         rounded(*.needed), rounded(*.available)
     )]
     Memory {
-        /// A lower bound of what it keeps.
+        /// A lower bound on what it keeps.
         needed: u128,
-        /// What this process may have.
+        /// What is available to this process.
         available: u128,
     },
-    /// The recurrence is too many times as wide as the model.
+    /// The recurrence is too wide relative to the model.
     #[error("a recurrence of width {d_hidden} is more than {most} times as wide as a model of width {d_model}")]
     Widths {
         /// D.
         d_model: usize,
         /// E.
         d_hidden: usize,
-        /// How many times it may be.
+        /// The maximum ratio.
         most: usize,
     },
-    /// Training has no such number format.
+    /// Training does not support this number format.
     #[error("{0} is a format of weights for inference; training has f32 and bf16")]
     WeightsOnly(WeightFormat),
     /// The threads did not start.
     #[error("cannot start {threads} threads: {problem}")]
     Threads {
-        /// How many were asked for.
+        /// The number requested.
         threads: usize,
-        /// What the system said.
+        /// The system's error.
         problem: String,
     },
     /// The device failed during the measurement.
     #[error("{device} failed: {problem}")]
     Device {
-        /// What it calls itself.
+        /// The name it reports.
         device: String,
-        /// What its driver said.
+        /// The driver's error.
         problem: String,
     },
     /// The temporary file of a model's weights could not be made.
     #[error("could not create a temporary file: {0}")]
     Scratch(#[source] std::io::Error),
-    /// The model cannot be made or run.
+    /// The model cannot be built or run.
     #[error(transparent)]
     Model(#[from] minrnn::Error),
 }
 
 impl Error {
-    /// True where what was asked for is at fault, false where the machine failed.
+    /// Whether the request is at fault rather than the machine.
     pub fn is_wrong_input(&self) -> bool {
         match self {
             Self::Memory { .. } | Self::Widths { .. } | Self::WeightsOnly(_) => true,

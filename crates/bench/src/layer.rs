@@ -1,5 +1,5 @@
-//! One recurrent layer: in-projection, recurrence, loss = Σ w ⊙ h, backward to x, h0 and all weights; no down-projection. Mixers that
-//! are more than a cell are run whole, as blocks have them.
+//! One recurrent layer: in-projection, recurrence, loss = Σ w ⊙ h, backward to x, h0 and all weights; no down-projection. Mixers that are
+//! more than a cell are run whole, as in blocks.
 
 use std::hint::black_box;
 

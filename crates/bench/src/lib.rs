@@ -3,7 +3,7 @@
 //! | bench | one iteration |
 //! |---|---|
 //! | [`measure_scan`] | the bare recurrence h = a h + b, forward, and forward and backward; the machine's copy bandwidth beside it |
-//! | [`measure_tasks`] | not a time but what the tasks of a training step take, for a schedule on other numbers of threads |
+//! | [`measure_tasks`] | not a time, but the times of a training step's tasks, to compute schedules for other numbers of threads |
 //! | [`Bench::Layer`] | in-projection, recurrence, loss = Σ w ⊙ h, backward to x, h0 and all weights; Mamba up to its output projection |
 //! | [`Bench::Lm`] | one training step of the Shakespeare model |
 //! | [`Bench::Decode`] | tokens one by one from a carried state, each the most likely one |

@@ -13,7 +13,7 @@ const DEVICE: &str = "device";
 /// [`Line::bench`] of the bare recurrence.
 pub const SCAN: &str = "scan";
 
-/// One result; the keys are those the programs in `benchmarks/peers` print.
+/// One result; the keys are those printed by the programs in `benchmarks/peers`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Line {
     /// The bench, or [`SCAN`].
@@ -45,33 +45,33 @@ pub struct Line {
     pub simd: String,
     /// Median time of an iteration.
     pub median_ms: f64,
-    /// The least time of one.
+    /// Minimum time of an iteration.
     pub min_ms: f64,
     /// B · T in the median time.
     pub tokens_per_s: f64,
-    /// The most memory the process held.
+    /// Peak memory of the process.
     pub peak_mib: f64,
     /// Timed iterations.
     pub iterations: usize,
-    /// Matrix products only, in the median time.
+    /// Matrix products only, at the median time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gflop_per_s: Option<f64>,
     /// Trainable parameters of the model or mixer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameters: Option<usize>,
-    /// Of the bare recurrence.
+    /// Bandwidth of the bare recurrence.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub scan: Option<Bandwidth>,
 }
 
-/// What only the bare scan reports.
+/// Results of the bare scan only.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Bandwidth {
     /// `forward` or `forward+backward`.
     pub pass: String,
-    /// Every input read once and every output written once, in the turn that took least time in all.
+    /// With every input read once and every output written once, in the turn with the shortest total time.
     pub gb_per_s: f64,
-    /// The machine copying arrays of the same size, in that turn.
+    /// The machine's bandwidth for copying arrays of the same size, in that turn.
     pub copy_gb_per_s: f64,
 }
 
@@ -90,7 +90,7 @@ impl Line {
         }
     }
 
-    /// Whether it was measured on the processor.
+    /// Whether it was measured on the CPU.
     pub fn on_processor(&self) -> bool {
         self.simd != DEVICE
     }

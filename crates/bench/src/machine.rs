@@ -1,4 +1,4 @@
-//! What a measurement ran on.
+//! The machine of a measurement.
 
 use std::fs::read_to_string;
 
@@ -14,12 +14,12 @@ pub fn name() -> String {
     format!("{model}, {cores} cores")
 }
 
-/// Threads this process may use at once.
+/// Number of threads this process may use at once.
 pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The most memory this process ever held, in MiB; 0 where the system does not say.
+/// Peak memory of this process, in MiB; 0 if the system does not tell.
 pub fn peak_mib() -> f64 {
     let status = read_to_string("/proc/self/status").unwrap_or_default();
     let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());

@@ -1,4 +1,4 @@
-//! A whole mixer in the bench of layers: the ones that are more than one in-projection and a recurrence, with all their projections.
+//! A whole mixer in the layer bench: those that are more than one in-projection and a recurrence, with all their projections.
 
 use std::hint::black_box;
 

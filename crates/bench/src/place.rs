@@ -1,31 +1,31 @@
-//! Where a measurement is made, and by which program.
+//! Where and with which program a measurement is made.
 
 use burn::tensor::Device;
 
 use crate::{Error, Result, machine};
 
-/// The program that measures; every result names it.
+/// The program that measures; included in every result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Build {
     /// The commit it was built from, or `unknown`.
     pub commit: &'static str,
-    /// The compiler it was built by.
+    /// The compiler it was built with.
     pub compiler: &'static str,
 }
 
 /// A device, a number of threads and a program.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// Where it computes.
+    /// The device that computes.
     pub device: Device,
     /// Threads of the processor.
     pub threads: usize,
-    /// What it computes with.
+    /// The program that computes.
     pub build: Build,
 }
 
 impl Place {
-    /// The processor with as many threads as it has cores.
+    /// The CPU with as many threads as cores.
     pub fn here(build: Build) -> Self {
         Self { device: Device::flex(), threads: machine::threads(), build }
     }

@@ -1,9 +1,9 @@
 //! The bare recurrence h = a h + b on the kernels, with the machine's copy bandwidth beside it.
 //!
-//! Bandwidth counts every input read once and every output written once: 12 bytes an element forward (a, b, h) and 20 more backward
-//! (a, h and ∂h in, ∂a and ∂b out). Copying moves 8; it is the faster of `memcpy` and of stores past the caches. All passes take turns, and
-//! bandwidths are those of the turn that took the least time in all: memory speeds up and slows down with what the neighbours of a rented
-//! machine do, and figures of one turn belong together.
+//! Bandwidth counts every input read once and every output written once: 12 bytes per element forward (a, b, h) and 20 more backward (a, h
+//! and ∂h in, ∂a and ∂b out). Copying moves 8; it is the faster of `memcpy` and of stores that bypass the caches. All passes take turns,
+//! and bandwidths are those of the turn with the shortest total time: memory speed varies with the load of a rented machine's neighbours,
+//! so only figures from one turn are comparable.
 
 use std::hint::black_box;
 
@@ -28,12 +28,12 @@ const COPY_BYTES: f64 = 8.0;
 const FORWARD_BYTES: f64 = 12.0;
 const BOTH_BYTES: f64 = 32.0;
 
-/// The shapes that are measured on `device` where none is given.
+/// The shapes measured on `device` by default.
 pub fn default_scans(device: &Device) -> &'static [[usize; 3]] {
     if *device == Device::flex() { &SHAPES } else { &DEVICE_SHAPES }
 }
 
-/// Measures the recurrence of `shape` (B, T, E): the forward pass, and it with the backward pass.
+/// Measures the recurrence of `shape` (B, T, E): the forward pass, and forward and backward together.
 ///
 /// # Errors
 /// When there is no memory for it, or the device fails.

@@ -1,4 +1,4 @@
-//! What the tasks of a training step take, one after the other: what a schedule of them on many threads is computed from.
+//! The times of a training step's tasks, run sequentially: the basis for computing a schedule on many threads.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::lm::{Training, least_bytes};
 use crate::timing::Plan;
 use crate::{Case, Place, Result, machine};
 
-/// A training step cut for a number of threads.
+/// A training step split for a number of threads.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Tasks {
-    /// Threads that it was cut for.
+    /// Number of threads it was split for.
     pub threads: usize,
     /// Processor and cores.
     pub machine: String,
@@ -21,18 +21,18 @@ pub struct Tasks {
     pub commit: String,
     /// Instructions of the processor.
     pub simd: String,
-    /// Of each region the time before it, and that of its tasks, in milliseconds.
+    /// For each region the time before it, and the times of its tasks, in milliseconds.
     pub regions: Vec<(f64, Vec<f64>)>,
     /// The time after the last region, in milliseconds.
     pub after_ms: f64,
-    /// Bytes that the step moves at least.
+    /// Minimum number of bytes moved by the step.
     pub least_bytes: f64,
 }
 
-/// Records the tasks of [`Bench::Lm`](crate::Bench::Lm), the least time of each over the plan's iterations.
+/// Records the tasks of [`Bench::Lm`](crate::Bench::Lm), the minimum time of each over the plan's iterations.
 ///
 /// # Errors
-/// When the sizes do not fit together, there is no memory for them, or the device is not the processor.
+/// When the sizes do not fit together, there is not enough memory, or the device is not the CPU.
 pub fn measure_tasks(case: &Case, plan: Plan, place: &Place) -> Result<Tasks> {
     place.on_threads(|| {
         let mut training = Training::new(case, &place.device)?;

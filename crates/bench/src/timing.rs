@@ -1,4 +1,4 @@
-//! Repetition and its statistics.
+//! Repetitions and their statistics.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use minrnn::statistics::median;
 
 use crate::{Error, Result};
 
-/// How often to repeat.
+/// The number of repetitions.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// Warm-up iterations, which are not timed.
@@ -43,22 +43,22 @@ impl Plan {
 }
 
 impl Times {
-    /// Of separately measured iterations, at least one.
+    /// From separately measured iterations, at least one.
     pub fn new(milliseconds: Vec<f64>) -> Self {
         Self(milliseconds)
     }
 
-    /// The time in the middle, or the mean of the two there.
+    /// The median time, the mean of the middle two if their number is even.
     pub fn median(&self) -> f64 {
         median(self.0.iter().copied()).unwrap_or(f64::NAN)
     }
 
-    /// The least time.
+    /// The minimum time.
     pub fn min(&self) -> f64 {
         self.0.iter().copied().fold(f64::INFINITY, f64::min)
     }
 
-    /// How many there are.
+    /// The number of times.
     pub fn count(&self) -> usize {
         self.0.len()
     }

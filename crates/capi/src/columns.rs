@@ -1,4 +1,4 @@
-//! Columns that hold names: what stands for these in a row.
+//! Columns of names, and the codes of these in a row.
 
 use std::ffi::c_char;
 
@@ -9,13 +9,13 @@ use crate::model::{MODELS, ModelHandle};
 use crate::pointers::{self, expect_apart};
 use crate::status::Status;
 
-/// How many names column `column` tells apart; 0 where it holds numbers, or where it is refused.
+/// The number of names that column `column` distinguishes; 0 if it holds numbers, or on error.
 #[unsafe(no_mangle)]
 pub extern "C" fn minrnn_column_names(model: *const ModelHandle, column: usize) -> usize {
     valued(0, || Ok(MODELS.shared(model.addr())?.names_of(column)?.len()))
 }
 
-/// The name that `code` stands for in column `column`; null where it is refused. It stays as long as the model.
+/// The name with code `code` in column `column`; null on error. It is valid as long as the model.
 #[unsafe(no_mangle)]
 pub extern "C" fn minrnn_column_name(model: *const ModelHandle, column: usize, code: usize) -> *const c_char {
     valued(std::ptr::null(), || {
@@ -27,8 +27,8 @@ pub extern "C" fn minrnn_column_name(model: *const ModelHandle, column: usize, c
     })
 }
 
-/// What stands for `name`, without the blanks around it, in column `column` of a row: −1 where training never saw it. A name with a zero byte in it cannot be asked for; what
-/// stands for it is its place among the names.
+/// The code of `name`, ignoring surrounding blanks, in column `column` of a row: −1 if training never saw it. A name containing a zero byte
+/// cannot be looked up; its code is its index among the names.
 ///
 /// # Safety
 /// `name` is null or a text that ends with a zero byte; `code` is null or has room for a number.

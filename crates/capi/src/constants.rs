@@ -1,4 +1,4 @@
-//! The numbers that the header gives names to; a test compares them.
+//! The constants named in the header; a test compares them.
 
 // What a model is for.
 

@@ -1,4 +1,4 @@
-//! Why a call was refused: a status and a sentence, which the calling thread can ask for.
+//! Why a call failed: a status and a message, which the calling thread can ask for.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -20,7 +20,7 @@ impl Failure {
         Self { status, sentence: sentence.into() }
     }
 
-    /// The same with another status.
+    /// The same error with another status.
     pub fn of(status: Status, error: impl std::fmt::Display) -> Self {
         Self::new(status, error.to_string())
     }
@@ -80,9 +80,9 @@ fn guarded_or<T>(_: T, call: impl FnOnce() -> Result<T>) -> std::result::Result<
     })
 }
 
-/// The sentence of the last call of this thread that was refused; empty before the first.
+/// The message of this thread's last failed call; empty before the first.
 ///
-/// Its text lives until the next call of this thread.
+/// Its text is valid until this thread's next call.
 #[unsafe(no_mangle)]
 pub extern "C" fn minrnn_last_error() -> *const c_char {
     LAST.try_with(|last| last.borrow().as_ptr()).unwrap_or(c"".as_ptr())

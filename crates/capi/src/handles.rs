@@ -1,9 +1,8 @@
-//! Handles: what a caller holds are names, not addresses, so that one that was freed, that is of another kind, or that never was one is told
-//! from those that are good, and nothing is read by a bad one.
+//! Handles: a caller holds names, not addresses, so that one that was freed, is of another kind, or never was one is distinguished from
+//! valid ones, and nothing is read through an invalid one.
 //!
-//! The name of an object is a slot and the slot's generation, which rises whenever the slot is emptied. On targets of 64 bits a generation
-//! comes back after 2³¹ objects in one slot, on those of 32 bits after 2¹², and the slot that has been empty for the longest time is filled
-//! first.
+//! The name of an object is a slot and the slot's generation, which increases whenever the slot is emptied. On 64-bit targets a generation
+//! recurs after 2³¹ objects in one slot, on 32-bit ones after 2¹², and the slot that has been empty for the longest time is filled first.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -21,11 +20,11 @@ const GENERATIONS: usize = 1 << (usize::BITS - SLOT_BITS - KIND_BITS);
 const FIRST: usize = 64;
 const SEGMENTS: usize = if usize::BITS == 64 { 26 } else { 14 };
 
-/// What there are handles of.
+/// A type with handles.
 pub trait Named {
-    /// What a sentence calls it.
+    /// Its name in messages.
     const NAME: &'static str;
-    /// A number of its own, below 4.
+    /// A unique number below 4.
     const KIND: usize;
 }
 
@@ -84,7 +83,7 @@ impl<T: Named> Table<T> {
         self.slot(at).filter(|slot| slot.is(wanted)).map(|slot| (wanted, slot)).ok_or_else(|| unknown::<T>(name))
     }
 
-    /// Keeps `object` and gives its name.
+    /// Stores `object` and returns its name.
     pub fn insert(&self, object: T) -> Result<usize> {
         let full = || Failure::new(Status::Memory, format!("there are too many of a kind ({}); free some", T::NAME));
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,7 +113,7 @@ impl<T: Named> Table<T> {
         Ok(mark::<T>(slot.generation.load(Ordering::Acquire)) << SLOT_BITS | at)
     }
 
-    /// Takes the object of this name away.
+    /// Removes the object with this name.
     pub fn remove(&self, name: usize) -> Result<T> {
         let (_, slot) = self.named(name)?;
         let held = match slot.object.try_write() {
@@ -126,7 +125,7 @@ impl<T: Named> Table<T> {
         self.take(name, slot, held)
     }
 
-    /// The same of what nobody uses for long: waits until they are done.
+    /// The same for an object that is never used for long: waits until it is no longer in use.
     pub fn remove_after_use(&self, name: usize) -> Result<T> {
         let (_, slot) = self.named(name)?;
         self.take(name, slot, slot.object.write().unwrap_or_else(PoisonError::into_inner))
@@ -147,7 +146,7 @@ impl<T: Named> Table<T> {
         Ok(object)
     }
 
-    /// The object of this name, which others may use at the same time.
+    /// The object with this name, which others may use at the same time.
     pub fn shared(&self, name: usize) -> Result<Shared<'_, T>> {
         let (wanted, slot) = self.named(name)?;
         let held = slot.object.try_read().map_err(|error| refused::<T, _>(&error))?;
@@ -157,7 +156,7 @@ impl<T: Named> Table<T> {
         Ok(Shared(held))
     }
 
-    /// The object of this name, which nobody else uses.
+    /// The object with this name, which nobody else is using.
     pub fn exclusive(&self, name: usize) -> Result<Exclusive<'_, T>> {
         let (wanted, slot) = self.named(name)?;
         let held = slot.object.try_write().map_err(|error| refused::<T, _>(&error))?;
@@ -215,7 +214,7 @@ fn refused<T: Named, G>(error: &TryLockError<G>) -> Failure {
     }
 }
 
-/// A handle as C sees it: a pointer to something that it does not know.
+/// A handle as seen by C: an opaque pointer.
 #[repr(C)]
 pub struct Opaque<T> {
     nothing: [u8; 0],

@@ -1,4 +1,4 @@
-//! Models: loaded once, shared by their sessions, freed when the last of these is.
+//! Models: loaded once, shared by their sessions, freed with the last of these.
 
 use std::ffi::{CString, c_char};
 use std::sync::{Arc, OnceLock};
@@ -61,12 +61,12 @@ impl Loaded {
         Ok(Self { model, table, tokenizer, refused_tokenizer, bytes, identity: OnceLock::new(), names, categories })
     }
 
-    /// What a saved session must have been made with.
+    /// The identity that a saved session must match.
     pub fn identity(&self) -> &str {
         self.identity.get_or_init(|| hex(Sha256::digest(&self.bytes[..]).as_slice()))
     }
 
-    /// The tokenizer, where the model reads text.
+    /// The tokenizer, if the model reads text.
     pub fn tokenizer(&self) -> Result<&Tokenizer> {
         self.tokenizer.as_ref().ok_or_else(|| {
             let why = self.refused_tokenizer.clone();
@@ -74,12 +74,12 @@ impl Loaded {
         })
     }
 
-    /// The task on tables, where the model was trained on one.
+    /// The task on tables, if the model was trained on one.
     pub fn table(&self) -> Result<&TableTask> {
         Ok(expect_table(self.table.as_ref())?)
     }
 
-    /// The names that a column tells apart, each at the place that stands for it in a row; none where it holds numbers.
+    /// The names that a column distinguishes, in order of their codes; empty if it holds numbers.
     pub fn names_of(&self, column: usize) -> Result<&[CString]> {
         self.table()?;
         let names = self.categories.get(column).map(Vec::as_slice);
@@ -182,7 +182,7 @@ fn file_path(path: &std::ffi::CStr) -> Result<&std::path::Path> {
     Ok(std::path::Path::new(path))
 }
 
-/// Loads the packed model whose file has the `len` bytes at `bytes`, which are copied.
+/// Loads a packed model from the `len` bytes of its file at `bytes`, which are copied.
 ///
 /// # Safety
 /// `bytes` is null or has `len` bytes; `out` is null or has room for a pointer.
@@ -197,19 +197,19 @@ pub unsafe extern "C" fn minrnn_model_from_memory(bytes: *const u8, len: usize, 
     })
 }
 
-/// Frees a model; its sessions may go on, and calls that use it. Null is nothing to free.
+/// Frees a model; its sessions, and calls that use it, continue. Freeing null does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn minrnn_model_free(model: *mut ModelHandle) -> Status {
     guarded(|| if model.is_null() { Ok(()) } else { MODELS.remove_after_use(model.addr()).map(drop) })
 }
 
-/// What the model is for, a `MINRNN_KIND_`; 0 where it is refused.
+/// What the model does, a `MINRNN_KIND_`; 0 on error.
 #[unsafe(no_mangle)]
 pub extern "C" fn minrnn_model_kind(model: *const ModelHandle) -> i32 {
     valued(0, || Ok(MODELS.shared(model.addr())?.kind()))
 }
 
-/// One of the sizes of a model, a `MINRNN_SIZE_`; 0 where it is refused.
+/// One of the sizes of a model, a `MINRNN_SIZE_`; 0 on error.
 #[unsafe(no_mangle)]
 pub extern "C" fn minrnn_model_size(model: *const ModelHandle, what: i32) -> usize {
     valued(0, || {
@@ -218,13 +218,13 @@ pub extern "C" fn minrnn_model_size(model: *const ModelHandle, what: i32) -> usi
     })
 }
 
-/// Bytes that a session takes once it has read `steps`; 0 where it is refused.
+/// Bytes of a session once it has read `steps` steps; 0 on error.
 #[unsafe(no_mangle)]
 pub extern "C" fn minrnn_model_session_bytes(model: *const ModelHandle, steps: usize) -> usize {
     valued(0, || Ok(MODELS.shared(model.addr())?.session_bytes(steps)))
 }
 
-/// The name of a column, a class, a target or the column of sequences; null where it is refused. It stays as long as the model.
+/// The name of a column, a class, a target or the group column; null on error. It is valid as long as the model.
 #[unsafe(no_mangle)]
 pub extern "C" fn minrnn_model_name(model: *const ModelHandle, what: i32, index: usize) -> *const c_char {
     valued(std::ptr::null(), || {
@@ -237,7 +237,7 @@ pub extern "C" fn minrnn_model_name(model: *const ModelHandle, what: i32, index:
     })
 }
 
-/// The level of a quantile that is forecast; NaN where it is refused.
+/// The level of a forecast quantile; NaN on error.
 #[unsafe(no_mangle)]
 pub extern "C" fn minrnn_model_quantile(model: *const ModelHandle, index: usize) -> f64 {
     valued(f64::NAN, || match MODELS.shared(model.addr())?.table() {

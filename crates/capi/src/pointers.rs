@@ -1,4 +1,4 @@
-//! The caller's buffers: pointers and lengths that are checked before they are believed.
+//! The caller's buffers: pointers and lengths are checked before they are used.
 
 use crate::failure::{Failure, Result};
 use crate::status::Status;

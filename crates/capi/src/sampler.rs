@@ -32,7 +32,7 @@ pub unsafe extern "C" fn minrnn_sampler_new(seed: u64, out: *mut *mut SamplerHan
     })
 }
 
-/// Frees a sampler. Null is nothing to free.
+/// Frees a sampler. Freeing null does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn minrnn_sampler_free(sampler: *mut SamplerHandle) -> Status {
     guarded(|| if sampler.is_null() { Ok(()) } else { SAMPLERS.remove(sampler.addr()).map(drop) })
@@ -63,10 +63,10 @@ fn whole(value: f64) -> crate::failure::Result<usize> {
     }
 }
 
-/// Chooses one of `n_logits` tokens. The penalty of repetition is written into the logits.
+/// Chooses one of `n_logits` tokens. The repetition penalty is written into the logits.
 ///
 /// # Safety
-/// The pointers are null or have as many elements as is said of them; `token` is null or has room for one.
+/// The pointers are null or have the stated number of elements; `token` is null or has room for one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn minrnn_sampler_sample(
     sampler: *mut SamplerHandle,

@@ -1,4 +1,4 @@
-//! Sessions: what a model remembers of one or many sequences, each a row.
+//! Sessions: a model's state for one or many sequences, each a row.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl Session {
         Ok(session)
     }
 
-    /// The model, its rows and the memory of a step; `rows` are those that the caller names, or all.
+    /// The model, its rows and the memory of a step; `rows` are those given by the caller, or all.
     pub fn parts<'a>(&'a mut self, rows: Option<&'a [usize]>) -> (&'a Loaded, &'a [usize], &'a mut Sessions) {
         (&self.model, rows.unwrap_or(&self.all), &mut self.memory)
     }
@@ -82,7 +82,7 @@ fn give(out: *mut *mut SessionHandle, session: Session) -> Result<()> {
     unsafe { pointers::give("out", out, std::ptr::without_provenance_mut(name)) }
 }
 
-/// Begins `rows` sequences of `model`, of which nothing has been read.
+/// Starts `rows` new sequences of `model`.
 ///
 /// # Safety
 /// `out` is null or has room for a pointer.
@@ -111,13 +111,13 @@ pub unsafe extern "C" fn minrnn_session_fork(session: *const SessionHandle, out:
     })
 }
 
-/// Frees a session. Null is nothing to free.
+/// Frees a session. Freeing null does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn minrnn_session_free(session: *mut SessionHandle) -> Status {
     guarded(|| if session.is_null() { Ok(()) } else { SESSIONS.remove(session.addr()).map(drop) })
 }
 
-/// Begins row `row` anew, or all with `MINRNN_ALL_ROWS`.
+/// Resets row `row`, or all with `MINRNN_ALL_ROWS`.
 #[unsafe(no_mangle)]
 pub extern "C" fn minrnn_session_reset(session: *mut SessionHandle, row: usize) -> Status {
     guarded(|| {
@@ -148,7 +148,7 @@ pub extern "C" fn minrnn_session_copy_row(
     })
 }
 
-/// Number of rows (`MINRNN_SESSION_ROWS`) or bytes that they take (`MINRNN_SESSION_BYTES`); 0 where it is refused.
+/// Number of rows (`MINRNN_SESSION_ROWS`) or bytes that they use (`MINRNN_SESSION_BYTES`); 0 on error.
 #[unsafe(no_mangle)]
 pub extern "C" fn minrnn_session_size(session: *const SessionHandle, what: i32) -> usize {
     valued(0, || {
@@ -161,7 +161,7 @@ pub extern "C" fn minrnn_session_size(session: *const SessionHandle, what: i32) 
     })
 }
 
-/// Lets the steps of a session take up to `threads` threads; 0: all cores. A session begins with 1.
+/// Lets the steps of a session use up to `threads` threads; 0: all cores. The default is 1.
 #[unsafe(no_mangle)]
 pub extern "C" fn minrnn_session_threads(session: *mut SessionHandle, threads: usize) -> Status {
     guarded(|| {
@@ -170,7 +170,7 @@ pub extern "C" fn minrnn_session_threads(session: *mut SessionHandle, threads: u
     })
 }
 
-/// Writes all that a session remembers into `buffer`; `len` tells how many bytes it takes, also where `capacity` is 0.
+/// Writes the whole state of a session to `buffer`; `len` receives the number of bytes, even if `capacity` is 0.
 ///
 /// # Safety
 /// `buffer` is null or has room for `capacity` bytes; `len` is null or has room for a number.
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn minrnn_session_save(session: *const SessionHandle, buff
     })
 }
 
-/// A session that goes on from the `len` bytes at `bytes`, which [`minrnn_session_save`] or `minrnn stream --save-state` gave for this model.
+/// A session restored from the `len` bytes at `bytes`, saved by [`minrnn_session_save`] or `minrnn stream --save-state` for this model.
 ///
 /// # Safety
 /// `bytes` is null or has `len` bytes; `out` is null or has room for a pointer.

@@ -1,31 +1,31 @@
-//! What a call answers.
+//! The result of a call.
 
 /// `minrnn_status` of the header.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It was done.
+    /// Success.
     Ok = 0,
     /// A pointer is null or not aligned, or buffers overlap.
     Pointer = 1,
-    /// A handle that was freed, or never was one of this kind.
+    /// A handle was freed, or never was one of this kind.
     Handle = 2,
-    /// Another thread uses the handle.
+    /// Another thread is using the handle.
     Busy = 3,
-    /// A buffer has another length than is needed.
+    /// A buffer has the wrong length.
     Length = 4,
-    /// A number, a token, a text, a row or a setting that cannot be used.
+    /// A number, token, text, row or setting is not valid.
     Input = 5,
-    /// The model does not do such a thing.
+    /// The model does not support this.
     Kind = 6,
     /// A file could not be read.
     File = 7,
-    /// The packed model is damaged or of a version that is not known, or gives what is no number.
+    /// The packed model is damaged or of an unknown version, or its prediction is not finite.
     Model = 8,
-    /// A saved session that is damaged or belongs to another model.
+    /// A saved session is damaged or belongs to another model, or a session cannot be saved.
     State = 9,
-    /// Memory cannot hold it.
+    /// Not enough memory.
     Memory = 10,
-    /// A flaw of this library.
+    /// A bug in this library.
     Internal = 11,
 }

@@ -1,4 +1,4 @@
-//! Tokens or numbers in, outputs of the model out.
+//! Tokens or numbers in, the model's outputs out.
 
 use minrnn_stream::{Model, Reads, State, Workspace};
 
@@ -71,10 +71,10 @@ fn stepped<T>(
     Ok(step(model, rows, read, state, outputs, workspace)?)
 }
 
-/// Reads one token of each of `rows`, which ascend, and writes the outputs after it. Without rows, of all.
+/// Reads one token for each of `rows`, which must be ascending, and writes the outputs after it; for all rows if none are given.
 ///
 /// # Safety
-/// The pointers are null or have as many elements as is said of them.
+/// The pointers are null or have the stated number of elements.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn minrnn_step_tokens(
     session: *mut SessionHandle,
@@ -93,10 +93,11 @@ pub unsafe extern "C" fn minrnn_step_tokens(
     })
 }
 
-/// Reads one step of numbers of each of `rows`, which ascend, as the model sees them, and writes the outputs after it. Without rows, of all.
+/// Reads one step of numbers, as the model sees them, for each of `rows`, which must be ascending, and writes the outputs after it; for all
+/// rows if none are given.
 ///
 /// # Safety
-/// The pointers are null or have as many elements as is said of them.
+/// The pointers are null or have the stated number of elements.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn minrnn_step_values(
     session: *mut SessionHandle,
@@ -143,10 +144,10 @@ unsafe fn prefilled<'a, T: 'a>(
     Ok(prefill(model, &[row], &[read], state, outputs, workspace)?)
 }
 
-/// Reads a prompt into one row, all tokens at once, and writes the outputs after the last; none where `n_outputs` is 0.
+/// Reads a prompt into one row, all tokens at once, and writes the outputs after the last; none if `n_outputs` is 0.
 ///
 /// # Safety
-/// The pointers are null or have as many elements as is said of them.
+/// The pointers are null or have the stated number of elements.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn minrnn_prefill_tokens(
     session: *mut SessionHandle,
@@ -163,10 +164,11 @@ pub unsafe extern "C" fn minrnn_prefill_tokens(
     })
 }
 
-/// Reads steps of numbers into one row, all at once, as the model sees them, and writes the outputs after the last; none where `n_outputs` is 0.
+/// Reads steps of numbers, as the model sees them, into one row, all at once, and writes the outputs after the last; none if `n_outputs` is
+/// 0.
 ///
 /// # Safety
-/// The pointers are null or have as many elements as is said of them.
+/// The pointers are null or have the stated number of elements.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn minrnn_prefill_values(
     session: *mut SessionHandle,
@@ -207,7 +209,7 @@ fn forwarded<T>(
 /// Reads tokens into the only row of a session and writes the outputs after every one.
 ///
 /// # Safety
-/// The pointers are null or have as many elements as is said of them.
+/// The pointers are null or have the stated number of elements.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn minrnn_forward_tokens(
     session: *mut SessionHandle,
@@ -223,10 +225,10 @@ pub unsafe extern "C" fn minrnn_forward_tokens(
     })
 }
 
-/// Reads steps of numbers into the only row of a session, as the model sees them, and writes the outputs after every one.
+/// Reads steps of numbers, as the model sees them, into the only row of a session and writes the outputs after every one.
 ///
 /// # Safety
-/// The pointers are null or have as many elements as is said of them.
+/// The pointers are null or have the stated number of elements.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn minrnn_forward_values(
     session: *mut SessionHandle,

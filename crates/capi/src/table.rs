@@ -1,4 +1,4 @@
-//! Rows of a table in its units in, predictions in its units out.
+//! Rows of a table in, predictions out, both in its units.
 
 use minrnn_stream::{Sessions, expect_numbers};
 
@@ -7,12 +7,13 @@ use crate::pointers::{self, expect_apart, expect_len};
 use crate::session::{SESSIONS, SessionHandle};
 use crate::status::Status;
 
-/// Reads the next row of the table for each of `rows`, which ascend, and writes what it lets expect: the probability of each class, or the
-/// values of the next steps. Without rows, for all. Where the model predicts what is no number, the call is refused although all has been read:
-/// NaN is written for such a row, and for the others what is predicted.
+/// Reads the next row of the table for each of `rows`, which must be ascending, or for all rows if none are given, and writes the
+/// predictions after it: the class probabilities, the number of the sequence, or the values of the next steps. If a prediction is not
+/// finite, the call fails although all rows have been read: the predictions of such a row are written as NaN, those of the others are
+/// valid.
 ///
 /// # Safety
-/// The pointers are null or have as many elements as is said of them.
+/// The pointers are null or have the stated number of elements.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn minrnn_table_step(
     session: *mut SessionHandle,

@@ -30,7 +30,7 @@ static TEXTS: Table<Text> = Table::new();
 /// `minrnn_text` of the header.
 pub type TextHandle = Opaque<TextStream>;
 
-/// The token that an empty prompt stands for.
+/// The token that stands for an empty prompt.
 ///
 /// # Safety
 /// `token` is null or has room for one.
@@ -44,10 +44,10 @@ pub unsafe extern "C" fn minrnn_start_token(model: *const ModelHandle, token: *m
     })
 }
 
-/// The tokens of a text of `len` bytes; `n_tokens` tells how many, also where `capacity` is 0.
+/// The tokens of a text of `len` bytes; `n_tokens` receives their number, even if `capacity` is 0.
 ///
 /// # Safety
-/// The pointers are null or have as many elements as is said of them; `n_tokens` is null or has room for a number.
+/// The pointers are null or have the stated number of elements; `n_tokens` is null or has room for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn minrnn_encode(
     model: *const ModelHandle,
@@ -73,10 +73,10 @@ pub unsafe extern "C" fn minrnn_encode(
     })
 }
 
-/// The bytes of tokens, which may begin and end inside a character; `len` tells how many, also where `capacity` is 0.
+/// The bytes of tokens, which may begin and end inside a character; `len` receives their number, even if `capacity` is 0.
 ///
 /// # Safety
-/// The pointers are null or have as many elements as is said of them; `len` is null or has room for a number.
+/// The pointers are null or have the stated number of elements; `len` is null or has room for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn minrnn_decode(
     model: *const ModelHandle,
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn minrnn_decode(
     })
 }
 
-/// A text that arrives and one that is given, of which nothing is there yet.
+/// A new text stream, for encoding an arriving text and decoding generated tokens.
 ///
 /// # Safety
 /// `out` is null or has room for a pointer.
@@ -115,13 +115,13 @@ pub unsafe extern "C" fn minrnn_text_new(model: *const ModelHandle, out: *mut *m
     })
 }
 
-/// Frees a text. Null is nothing to free.
+/// Frees a text. Freeing null does nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn minrnn_text_free(text: *mut TextHandle) -> Status {
     guarded(|| if text.is_null() { Ok(()) } else { TEXTS.remove(text.addr()).map(drop) })
 }
 
-/// Forgets what waits of the text that arrives, and of the one that is given.
+/// Drops what is pending in either direction.
 #[unsafe(no_mangle)]
 pub extern "C" fn minrnn_text_reset(text: *mut TextHandle) -> Status {
     guarded(|| {
@@ -131,11 +131,11 @@ pub extern "C" fn minrnn_text_reset(text: *mut TextHandle) -> Status {
     })
 }
 
-/// The tokens that the next `len` bytes of a text complete; all that wait where they are the `last` ones. Where it is refused, the bytes
+/// The tokens that the next `len` bytes of a text complete; everything pending if these are the `last` ones. If the call fails, the bytes
 /// were not taken.
 ///
 /// # Safety
-/// The pointers are null or have as many elements as is said of them; `n_tokens` is null or has room for a number.
+/// The pointers are null or have the stated number of elements; `n_tokens` is null or has room for a number.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn minrnn_text_encode(
     text: *mut TextHandle,
@@ -177,8 +177,8 @@ pub unsafe extern "C" fn minrnn_text_encode(
     })
 }
 
-/// The whole characters that `token` completes, as UTF-8; what cannot become a character is U+FFFD. Where it is refused, the token was not
-/// taken.
+/// The whole characters that `token` completes, as UTF-8; bytes that cannot form a character become U+FFFD. If the call fails, the token
+/// was not taken.
 ///
 /// # Safety
 /// `bytes` is null or has room for `capacity`; `len` is null or has room for a number.

@@ -1,4 +1,4 @@
-//! Memory for a host without one in common, such as a browser.
+//! Memory for a host without shared memory, such as a browser.
 
 use std::alloc::{Layout, alloc, dealloc};
 
@@ -15,10 +15,10 @@ pub extern "C" fn minrnn_alloc(len: usize) -> *mut u8 {
     }
 }
 
-/// Gives the `len` bytes of memory at `memory` back.
+/// Frees the `len` bytes of memory at `memory`.
 ///
 /// # Safety
-/// [`minrnn_alloc`] gave them, and they have not been given back.
+/// They must come from [`minrnn_alloc`] and not have been freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn minrnn_dealloc(memory: *mut u8, len: usize) {
     if let (false, Ok(layout)) = (memory.is_null(), Layout::from_size_align(len.max(1), ALIGNMENT)) {

@@ -73,7 +73,9 @@ fn of_folder(problem: &FolderProblem) -> &'static str {
         FolderProblem::OtherFormat { .. } | FolderProblem::OtherScale { .. } | FolderProblem::OtherFiles(_) => {
             "; choose another folder with --out"
         }
-        FolderProblem::OtherSettings { .. } | FolderProblem::NoSettings => ", redo it with --replace, or choose another folder with --out",
+        FolderProblem::OtherSettings { .. } | FolderProblem::NoSettings | FolderProblem::UnreadableSettings(_) => {
+            ", redo it with --replace, or choose another folder with --out"
+        }
         _ => "",
     }
 }

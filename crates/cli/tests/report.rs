@@ -44,6 +44,21 @@ fn page(scratch: &Scratch, table: &str, args: &[&str]) -> String {
 }
 
 #[test]
+fn a_text_is_scored_in_bits_per_byte_as_the_closing_lines_say() {
+    let scratch = Scratch::new();
+    let training = scratch.training("run", &[]);
+    let told = training.run().ok().stdout;
+    let page = std::fs::read_to_string(training.out.join("report.html")).unwrap();
+    let number_after = |text: &str, before: &str| -> f64 {
+        let (_, rest) = text.split_once(before).unwrap_or_else(|| panic!("expected '{before}' in {text}"));
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap();
+        rest[..end].parse().unwrap()
+    };
+    let (shown, said) = (number_after(&page, ">bits per byte<b>"), number_after(&told, "\ntest bits per byte "));
+    assert!(said > 1.0 && (shown - said).abs() < 1e-3, "{shown}, {said}");
+}
+
+#[test]
 fn classes_are_shown_with_what_was_taken_for_what() {
     let scratch = Scratch::new();
     let mut table = String::from("machine,state,x\n");

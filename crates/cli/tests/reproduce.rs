@@ -542,6 +542,30 @@ fn what_older_settings_or_rules_made_is_named_and_replaced_when_that_is_asked_fo
 }
 
 #[test]
+fn settings_that_cannot_be_read_are_named_and_replaced_when_that_is_asked_for() {
+    let scratch = Scratch::new();
+    let out = scratch.path("out");
+    Finished::of(&mut reproduce(&out, &["table1"])).ok();
+    let expected = scores(&out);
+    let runs = ["minlstm-1-layer", "mingru-1-layer"].map(|run| out.join("runs/selective-copying").join(run).join("seed-1"));
+    for (run, damaged) in runs.iter().zip(["[train\n", "[train]\nof_another_version = 1\n"]) {
+        fs::write(run.join("experiment.toml"), damaged).unwrap();
+    }
+    // One has a result, the other none.
+    fs::remove_file(runs[1].join("result.json")).unwrap();
+    let left = Finished::of(&mut reproduce(&out, &["table1"]));
+    tells_of(
+        &left,
+        &["its settings cannot be read (experiment.toml: ", "remove it, redo it with --replace", "to be made again (--replace does it)"],
+    );
+    assert_eq!(read(runs[0].join("experiment.toml")), "[train\n");
+    let replaced = Finished::of(reproduce(&out, &["table1"]).arg("--replace")).ok();
+    assert_eq!(replaced.stderr.matches(", seed 1").count(), 2, "{replaced:?}");
+    assert_eq!(scores(&out), expected);
+    assert!(!read(out.join("table1.md")).contains("To be made again") && leftovers(&out).is_empty());
+}
+
+#[test]
 fn what_learned_another_text_is_no_result_of_this_one() {
     let scratch = Scratch::new();
     let (out, one) = (scratch.path("out"), scratch.text("one.txt"));

@@ -7,26 +7,28 @@ mod common;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use common::{Finished, Scratch, Training, minrnn, overflowing, shown, signal};
+use parquet::data_type::DoubleType;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
 use serde_json::{Value, json};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A tiny model of text, trained once for all tests.
 fn model() -> &'static str {
-    static MODEL: OnceLock<(Scratch, String)> = OnceLock::new();
-    let (_, path) = MODEL.get_or_init(|| {
-        let scratch = Scratch::new();
+    static MODEL: OnceLock<String> = OnceLock::new();
+    MODEL.get_or_init(|| {
+        let scratch = Scratch::shared("serve");
         let training = scratch.training("run", &["max_iterations=60", "eval_every=30", "lr=0.01"]);
         training.run().ok();
         let packed = shown(&scratch.path("words.minrnn"));
         Finished::of(&mut minrnn(&["pack", &shown(&training.out), "-o", &packed])).ok();
-        (scratch, packed)
-    });
-    path
+        packed
+    })
 }
 
 /// A server of its own, which ends with the test.
@@ -672,6 +674,58 @@ fn a_table_is_answered_as_predict_answers_it() {
     let server = Server::start(&[&packed]);
     let (status, sentence) = server.refused("/v1/completions", &json!({ "prompt": "the " }));
     assert_eq!((status, sentence.as_str()), (404, "there is no model of text; none is served"));
+}
+
+/// A Parquet file of one column `load` of numbers, of which few bytes tell.
+fn parquet(loads: &[f64]) -> Vec<u8> {
+    let schema = Arc::new(parse_message_type("message table { required double load; }").unwrap());
+    let mut bytes = Vec::new();
+    let mut writer = SerializedFileWriter::new(&mut bytes, schema, Arc::default()).unwrap();
+    let mut rows = writer.next_row_group().unwrap();
+    let mut column = rows.next_column().unwrap().unwrap();
+    column.typed::<DoubleType>().write_batch(loads, None, None).unwrap();
+    column.close().unwrap();
+    rows.close().unwrap();
+    writer.close().unwrap();
+    bytes
+}
+
+#[test]
+fn a_small_file_of_more_cells_than_a_text_of_a_request_has_is_refused() {
+    let scratch = Scratch::new();
+    let load = |row: usize| (row % 7) as f64 + 0.5;
+    let csv = (0..60).fold("load\n".to_owned(), |csv, row| csv + &format!("{}\n", load(row)));
+    let data = shown(&scratch.write("load.csv", csv));
+    let args = ["--task", "forecast", "--data", &data, "--target", "load", "--horizon", "3", "--season", "7"];
+    let forecaster = Training { args: args.map(str::to_owned).to_vec(), ..scratch.task("load", &["max_iterations=4"]) };
+    forecaster.run().ok();
+    let packed = shown(&scratch.path("load.minrnn"));
+    Finished::of(&mut minrnn(&["pack", &shown(&forecaster.out), "-o", &packed])).ok();
+    let server = Server::start(&[&packed, "--max-request", "1"]);
+    let ask = |body: &[u8]| {
+        let request = server.agent.post(format!("{}/v1/predict", server.base)).content_type("application/vnd.apache.parquet");
+        let mut response = request.send(body).unwrap();
+        (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
+    };
+    // A cell of a text takes two bytes.
+    let most = (1 << 20) / 2;
+    let loads: Vec<f64> = (0..=most).map(load).collect();
+    let (whole, longer) = (parquet(&loads[..most]), parquet(&loads));
+    assert!(longer.len() < 1 << 18, "{}", longer.len());
+    let (status, predicted) = ask(&whole);
+    assert!(status == 200 && predicted.lines().count() == 4, "{status} {predicted}");
+    let (status, told) = ask(&longer);
+    let sentence =
+        "the table: it has at least 524289 cells in the 1 column that is read, expected at most 524288; split it into smaller tables";
+    assert!(status == 400 && told.contains(sentence), "{status} {told}");
+    // Equal rows take next to nothing, however many they are.
+    let equal = parquet(&vec![2.5; 4_000_000]);
+    assert!(equal.len() < 1 << 16, "{}", equal.len());
+    let (status, told) = ask(&equal);
+    assert!(status == 400 && told.contains("it has at least 4000000 cells"), "{status} {told}");
+    // A file of this machine is read whole, however long.
+    let longer = shown(&scratch.write("longer.parquet", longer));
+    assert_eq!(Finished::of(&mut minrnn(&["predict", &packed, "--data", &longer])).ok().stdout.lines().count(), 4);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Activations: a value and a slope each, from which the kernels of all of them follow.
+//! Activations: each defines a value and a slope, from which its kernels follow.
 
 use crate::out::Out;
 use crate::rows::{self, Formula, Input, Output};

@@ -1,4 +1,4 @@
-//! AdamW, one pass over parameters, gradients and moments, and the sum of squares that clipping by the global norm needs.
+//! AdamW, in one pass over parameters, gradients and moments, and the sum of squares needed for clipping by the global norm.
 //!
 //! With the gradient g already scaled and clipped, t counted from 1:
 //!
@@ -27,7 +27,7 @@ pub struct AdamW {
     pub beta_1: f64,
     /// β₂.
     pub beta_2: f64,
-    /// ε; a parameter without a gradient until now is divided by nothing else.
+    /// ε; it alone divides a parameter that has not had a gradient yet.
     pub eps: f64,
     /// λ.
     pub weight_decay: f64,
@@ -70,11 +70,12 @@ impl AdamW {
         }
     }
 
-    /// Asserts that these are the settings of an update: others would make every parameter NaN without a word. The gradients' scale is a
-    /// measured number, and not asked about.
+    /// Checks the settings: invalid ones would silently make every parameter NaN. The gradients' scale is a measured number and not
+    /// checked.
     ///
     /// # Panics
-    /// When `time` is 0, `beta_1` or `beta_2` is not in [0, 1), `lr` or `weight_decay` is not finite, or `eps` is not finite or, as an f32, not above 0.
+    /// When `time` is 0, `beta_1` or `beta_2` is not in [0, 1), `lr` or `weight_decay` is not finite, or `eps` is not finite or, as an f32,
+    /// not above 0.
     #[track_caller]
     pub fn expect_valid(&self) {
         let Self { lr, beta_1, beta_2, eps, weight_decay, time, gradient_scale: _ } = *self;
@@ -89,8 +90,8 @@ impl AdamW {
         assert!(eps.is_finite() && eps as f32 > 0.0, "eps: expected a finite number that is above 0 as an f32, found {eps:?}");
     }
 
-    /// The updated parameters and moments; all slices have one length. A gradient of more than 1.8e19 overflows the second moment, and its parameter
-    /// is moved by weight decay alone from then on: clip gradients before.
+    /// The updated parameters and moments; all slices have the same length. A gradient above 1.8e19 overflows the second moment, after
+    /// which only weight decay changes its parameter: clip gradients first.
     ///
     /// # Panics
     /// When a length does not fit, and as [`AdamW::expect_valid`].
@@ -155,8 +156,8 @@ impl WithSimd for Update<'_> {
 /// Elements whose squares are added in f32 before the sum goes on in f64.
 const RUN: usize = 1 << 10;
 
-/// Σ x² in f64: runs of 1024 elements in f32 lanes, the runs in f64 in index order, the same for every number of threads. Not finite
-/// when an element is not, or when a run overflows f32.
+/// Σ x² in f64: runs of 1024 elements in f32 lanes, the runs in f64 in index order, independent of the number of threads. Not finite if an
+/// element is not, or if a run overflows f32.
 pub fn sum_of_squares(x: &[f32]) -> f64 {
     let level = Level::current();
     let mut sums = alloc::vec![MaybeUninit::new(0.0f64); x.len().div_ceil(TASK)];

@@ -1,10 +1,10 @@
-//! Products with a block-diagonal matrix: y of a block of channels is W x of the same block.
+//! Products with a block-diagonal matrix: each block of channels is multiplied by its own matrix W.
 //!
 //! ```text
 //! y_b = W_b x_b;   d_x_b = W_bᵀ d_y_b;   d_W_b = Σ d_y_b x_bᵀ      (sum over rows)
 //! ```
 //!
-//! Blocks of four, of which there are many, are multiplied in place; wider ones go to [`mod@crate::matmul`] one by one.
+//! Blocks of four, of which there are many, are multiplied in place; wider ones are passed to [`mod@crate::matmul`] one by one.
 
 use crate::grid::{self, SharedOut};
 use crate::matmul::{Matrix, Write, multiply, transposed};
@@ -43,7 +43,7 @@ impl Blocks {
     }
 }
 
-/// y of all rows.
+/// The products for all rows.
 ///
 /// # Shapes
 /// - `x`: `[rows, count · inputs]`

@@ -1,4 +1,4 @@
-//! Named alternatives: enums whose variants are known by a name in files and on command lines.
+//! Named alternatives: enums whose variants have names in files and on command lines.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -8,15 +8,15 @@ use core::fmt;
 #[doc(hidden)]
 pub use serde;
 
-/// A name that stands for none of the alternatives.
+/// A name that is not one of the alternatives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownChoice {
-    /// What the alternatives are of, such as "candidate".
+    /// What the alternatives are for, such as "candidate".
     pub what: &'static str,
     /// The name that was found.
     pub found: String,
-    /// The names there are.
+    /// The known names.
     pub expected: Vec<&'static str>,
 }
 

@@ -1,13 +1,14 @@
 //! Causal depthwise convolution with a carried window.
 //!
-//! y_t = bias + Σ_j w_j ⊙ x_(t−K+1+j), j = 0 … K−1: tap K−1 meets the current step (the layout of a torch `Conv1d` with left padding).
-//! Positions before the first step come from `window` `[B, K−1, D]`, oldest first, or are 0. A reset makes everything before it 0; a padded step
-//! gives 0 and is no input. `window_last` holds the K−1 inputs before the next step.
+//! y_t = bias + Σ_j w_j ⊙ x_(t−K+1+j), j = 0 … K−1: tap K−1 applies to the current step (the layout of a torch `Conv1d` with left padding).
+//! Positions before the first step come from `window` `[B, K−1, D]`, oldest first, or are 0. A reset sets everything before it to 0; a
+//! padded step outputs 0 and is not an input. `window_last` holds the K−1 inputs before the next step.
 //!
-//! From 128 taps and 128 steps on the sums are products of Fourier transforms, whose rounding is relative to the largest input of a piece between
-//! resets, about 3e-8 of it, at earlier steps too; an input that is not finite makes all outputs of its piece so.
+//! With at least 128 taps and 128 steps the sums are products of Fourier transforms, whose rounding error is relative to the largest input
+//! of a piece between resets, about 3e-8 of it, at earlier steps too; an input that is not finite makes all outputs of its piece
+//! non-finite.
 //!
-//! Positions: the inputs of a row are counted from the oldest of the window, so that position p ≥ K−1 is step p − (K−1), and step t meets
+//! Positions: the inputs of a row are counted from the oldest in the window, so that position p ≥ K−1 is step p − (K−1), and step t uses
 //! positions t, …, t+K−1 with taps 0, …, K−1.
 //!
 //! ```text
@@ -15,9 +16,9 @@
 //! d_x_p = Σ_t w_j ⊙ d_y_t  (+ d_window_last_p);   d_w_j += Σ_t d_y_t ⊙ x_p;   d_bias += d_y_(p−K+1)
 //! ```
 //!
-//! Departures: all `D` channels of a step are done before the next one, so memory is walked in order and the K rows in use stay in the
-//! nearest cache; a tap that reaches nothing meets a row of zeros, so there is one inner loop; K = 4 is compiled apart, with its taps
-//! unrolled; steps of all rows are cut into blocks, which also parallelises one long row; long filters over long rows go through Fourier
+//! Departures: all `D` channels of a step are done before the next one, so memory is read in order and the K rows in use stay in the
+//! nearest cache; taps that reach nothing read a row of zeros, so there is one inner loop; K = 4 is compiled separately, with its taps
+//! unrolled; steps of all rows are split into blocks, which also parallelises one long row; long filters over long rows use Fourier
 //! transforms (`spectral.rs`).
 
 #[cfg(feature = "fft")]
@@ -34,7 +35,7 @@ use alloc::vec::Vec;
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-/// What is convolved: `[B, T, D]` are the batch, seq_len and width of a shape, `K` is the kernel size.
+/// The inputs of a convolution: `[B, T, D]` are the batch, seq_len and width of a shape, `K` is the kernel size.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a, T = f32> {
     /// `[B, T, D]`.
@@ -47,18 +48,18 @@ pub struct Inputs<'a, T = f32> {
     pub segments: Segments<'a>,
 }
 
-/// Gradients of what [`forward`] wrote; one that is `None` is 0.
+/// Gradients of the outputs of [`forward`]; `None` is 0.
 #[derive(Debug, Clone, Copy)]
 pub struct Upstream<'a, T = f32> {
     /// Of y.
     pub d_y: Option<&'a [T]>,
     /// Of the last window.
     pub d_window_last: Option<&'a [T]>,
-    /// What reaches `x` `[B, T, D]` by another way: it is added to the gradient of every step, padded ones too.
+    /// The gradient that reaches `x` `[B, T, D]` by another path: it is added to that of every step, including padded ones.
     pub d_residual: Option<&'a [T]>,
 }
 
-/// Where [`backward`] writes its gradients, in the shapes of [`Inputs`].
+/// The outputs of [`backward`], in the shapes of [`Inputs`].
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of x.

@@ -1,10 +1,10 @@
-//! Copying as fast as the memory allows: what the speed of the recurrences is measured against.
+//! Copying at memory speed, the reference for the speed of the recurrences.
 
 use crate::grid::{self, SharedOut};
 use crate::out::{Out, Slots};
 use crate::simd::{self, Level, Simd, WithSimd};
 
-/// Copies `from` to `to` with stores past the caches, one piece for each thread of the ambient pool.
+/// Copies `from` to `to` with stores that bypass the caches, one piece for each thread of the ambient pool.
 ///
 /// # Panics
 /// When the lengths differ.

@@ -1,16 +1,16 @@
-//! Counts of steps that stand among the f32s of a state.
+//! Step counts stored as f32 in a state.
 //!
-//! Up to 2²⁴ a count is the f32 of its value. An f32 does not tell larger ones apart, so from there on a count is the f32 that follows that of the
-//! count before: the bits count on. The last one, of [`LAST`] steps, is the largest finite f32; behind it a count goes back half of its way
-//! ([`next`]), so that how far two steps are apart is wrong across that one step only.
+//! Up to 2²⁴ a count is the f32 of its value. Larger integers are not distinct in f32, so from there on each count is the next f32 after
+//! the previous one: the bits keep counting. The last one, of [`LAST`] steps, is the largest finite f32; after it a count goes back half of
+//! its way ([`next`]), so that the distance between two steps is wrong across that one step only.
 
 /// The first count that is not its own value.
 const FIRST: f32 = 16_777_216.0;
 
-/// The largest count that there is, about 889 million.
+/// The largest count, about 889 million.
 pub const LAST: u32 = FIRST as u32 + (f32::MAX.to_bits() - FIRST.to_bits());
 
-/// The count of one step more.
+/// The next count.
 #[must_use]
 pub fn next(count: u32) -> u32 {
     if count < LAST { count + 1 } else { LAST / 2 }
@@ -25,7 +25,7 @@ pub fn kept(count: u32) -> f32 {
     }
 }
 
-/// The count whose f32 is `kept`; 0 of what is the f32 of none, as in a damaged state.
+/// The count stored as `kept`; 0 if it is not a valid count, as in a damaged state.
 #[must_use]
 pub fn of(kept: f32) -> u32 {
     match kept {

@@ -1,7 +1,7 @@
 //! Softmax cross-entropy with a mask: the sum over rows of mask · (ln Σ e^logit − logit of the target).
 //!
-//! Backward: d_logits = scale · mask · (softmax(logits) − onehot(target)). The forward pass keeps nothing: the sum of exponentials is taken
-//! again, so probabilities never lie in memory. Rows whose mask is 0 are not read: their logits may be NaN and their target anything.
+//! Backward: d_logits = scale · mask · (softmax(logits) − onehot(target)). The forward pass stores nothing: the sum of exponentials is
+//! recomputed, so probabilities are never stored. Rows whose mask is 0 are not read: their logits may be NaN and their target anything.
 
 use crate::grid::SharedOut;
 use crate::out::{Out, Slots};

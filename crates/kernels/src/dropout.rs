@@ -1,8 +1,8 @@
 //! Dropout of a branch and its residual: y = residual + keep ⊙ (x + bias) / (1 − p), without a stored mask.
 //!
-//! Whether element i is kept is a pure function of (key, i): a 32-bit word of Threefry-2x32 with 13 rounds (Salmon et al., "Parallel
-//! random numbers: as easy as 1, 2, 3", 2011) against the threshold ⌊p · 2³²⌋. So the backward pass draws the same mask again, and neither
-//! threads nor the instruction set change it.
+//! Whether element i is kept is a pure function of (key, i): a 32-bit word of Threefry-2x32 with 13 rounds (Salmon et al., "Parallel random
+//! numbers: as easy as 1, 2, 3", 2011) against the threshold ⌊p · 2³²⌋. So the backward pass draws the same mask again, and neither threads
+//! nor the instruction set affect it.
 //!
 //! Sixteen counters at a time fill the vector units: element i reads word ⌊i / 16⌋ mod 2 of counter 16 ⌊i / 32⌋ + i mod 16.
 
@@ -12,7 +12,7 @@ use crate::rows;
 use crate::shape::{elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd, mul_add};
 
-/// What is dropped or added.
+/// The inputs of dropout.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
     /// `[rows, width]`.
@@ -25,7 +25,7 @@ pub struct Inputs<'a> {
 
 /// y = residual + keep ⊙ (x + bias) / (1 − p), `[rows, width]`.
 ///
-/// With `p = 0` nothing is dropped and nothing is drawn. Dropping multiplies by 0, so a dropped NaN or infinity stays visible as NaN.
+/// With `p = 0` nothing is dropped and nothing is drawn. Dropping multiplies by 0, so a dropped NaN or infinity becomes NaN.
 ///
 /// # Panics
 /// When a length does not fit or `p` is not in [0, 1).

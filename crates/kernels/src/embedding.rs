@@ -1,8 +1,8 @@
-//! Rows of a table looked up by token, and the table's gradient.
+//! Looks up rows of a table by token, with the table's gradient.
 //!
-//! y_n = table_(token_n), and backward d_table_v = Σ over the n with token_n = v of d_y_n. The gradient is cut by columns, and where there
-//! are more threads, by rows of the table that are looked up equally often: every sum is taken in the order of n on one thread, so that the
-//! number of threads does not change it, and there is no table of partial sums.
+//! y_n = table_(token_n), and backward d_table_v = Σ over the n with token_n = v of d_y_n. The gradient is split by columns and, if there
+//! are more threads, by table rows that are looked up equally often: every sum is taken in the order of n on one thread, so it does not
+//! depend on the number of threads, and no table of partial sums is needed.
 
 use crate::grid::{self, SharedOut};
 use crate::out::Out;

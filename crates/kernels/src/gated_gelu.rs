@@ -33,7 +33,7 @@ impl Halves {
     }
 }
 
-/// What is gated.
+/// The inputs of a gated GELU.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
     /// Which half of a row of `x` is the gate.
@@ -46,14 +46,14 @@ pub struct Inputs<'a> {
     pub scale: Option<&'a [f32]>,
 }
 
-/// Where [`backward`] writes its gradients, in the shapes of [`Inputs`].
+/// The outputs of [`backward`], in the shapes of [`Inputs`].
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of x.
     pub d_x: Out<'a>,
-    /// Of the bias, where wanted.
+    /// Of the bias, if wanted.
     pub d_bias: Option<Out<'a>>,
-    /// Of the scale, where wanted.
+    /// Of the scale, if wanted.
     pub d_scale: Option<Out<'a>>,
 }
 

@@ -1,7 +1,7 @@
-//! Work cut into a fixed grid and spread over the ambient thread pool.
+//! Splits work into a fixed grid and spreads it over the ambient thread pool.
 //!
-//! Which piece covers what depends on the shape and the number of threads alone, never on timing; whatever is summed over pieces is
-//! combined in index order. So the same shape on the same number of threads gives the same bits.
+//! The pieces depend only on the shape and the number of threads, never on timing; sums over pieces are combined in index order. So the
+//! same shape on the same number of threads gives the same bits.
 
 use crate::out::Out;
 use core::mem::MaybeUninit;
@@ -42,14 +42,14 @@ unsafe impl<T: Send> Send for SharedOut<T> {}
 unsafe impl<T: Send> Sync for SharedOut<T> {}
 
 impl SharedOut {
-    /// Shares `out` for the time of a [`for_each`].
+    /// Shares `out` for the duration of a [`for_each`].
     pub fn new<'a>(out: impl Into<Out<'a>>) -> Self {
         Self::of(out.into().slots())
     }
 }
 
 impl<T> SharedOut<T> {
-    /// The same of elements of any kind.
+    /// The same for elements of any type.
     pub fn of(slots: &mut [MaybeUninit<T>]) -> Self {
         Self { start: slots.as_mut_ptr(), len: slots.len() }
     }
@@ -60,7 +60,8 @@ impl<T> SharedOut<T> {
     /// When they go past the end.
     ///
     /// # Safety
-    /// No other slice that overlaps them may be alive, and the shared output must outlive the result. Nothing uninitialised may be written there.
+    /// No other slice that overlaps them may be alive, and the shared output must outlive the result. Nothing uninitialised may be written
+    /// there.
     #[inline(always)]
     pub unsafe fn slice<'a>(&self, from: usize, len: usize) -> &'a mut [MaybeUninit<T>] {
         assert!(from <= self.len && len <= self.len - from, "a part of a shared output: {len} elements from {from} of {}", self.len);
@@ -76,7 +77,7 @@ impl<T> SharedOut<T> {
     }
 }
 
-/// Rows `start..end` of piece `i` when `rows` rows are cut into `pieces` nearly equal pieces.
+/// Rows `start..end` of piece `i` when `rows` rows are split into `pieces` nearly equal pieces.
 ///
 /// # Panics
 /// When there is no piece `i`.

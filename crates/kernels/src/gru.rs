@@ -6,9 +6,8 @@
 //! torch:   n = tanh(p_n + r ⊙ (U_n h + b'_n))       h⁺ = (1 − z) ⊙ n + z ⊙ h
 //! ```
 //!
-//! where p = W x + b is the input side over all steps, made by the caller with one product (`preact`, to which `bias` is added
-//! here), U the recurrent weight and b' the recurrent bias. Backward, with γ the whole gradient on h⁺ and, for the paper's form,
-//! w = U_nᵀ ā_n:
+//! where p = W x + b is the input side over all steps, computed by the caller in one product (`preact`, to which `bias` is added here), U
+//! the recurrent weight and b' the recurrent bias. Backward, with γ the whole gradient of h⁺ and, for the paper's form, w = U_nᵀ ā_n:
 //!
 //! ```text
 //! paper:   ā_z = γ (n − h) z (1 − z)    ā_n = γ z (1 − n²)          ā_r = w h r (1 − r)     dh = γ (1 − z) + w r + U_zᵀ ā_z + U_rᵀ ā_r
@@ -16,9 +15,9 @@
 //! ```
 //!
 //! with q = U_n h + b'_n. Departures from a loop over rows and steps:
-//! 1. Rows are cut over threads and each task steps all its rows at once: one product per step (two in the paper's form).
-//! 2. Backward keeps h alone. It goes back in blocks of steps: the recurrent products of a block are made again with one product, the
-//!    gates follow from them, and the weight's gradient takes one product per block, while everything is in the cache.
+//! 1. Rows are split over threads and each task steps all its rows at once: one product per step (two in the paper's form).
+//! 2. Only h is kept for the backward pass. It proceeds in blocks of steps: the recurrent products of a block are recomputed in one
+//!    product, the gates follow from them, and the weight's gradient takes one product per block, all while in the cache.
 
 mod steps;
 
@@ -46,7 +45,7 @@ choices! {
     }
 }
 
-/// What every step reads.
+/// The inputs of every step.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a, T = f32> {
     /// Which GRU.
@@ -59,11 +58,11 @@ pub struct Inputs<'a, T = f32> {
     pub weight: &'a [T],
     /// b' `[3E]`; `None` is 0.
     pub recurrent_bias: Option<&'a [T]>,
-    /// Where the rows start from.
+    /// The initial states of the rows.
     pub start: Start<'a, T>,
 }
 
-/// What [`backward`] reads besides: the states and their gradients, of which `None` is 0.
+/// The further inputs of [`backward`]: the states and their gradients; `None` is 0.
 #[derive(Debug, Clone, Copy)]
 pub struct Upstream<'a, T = f32> {
     /// The h `[B, T, E]` that [`forward`] wrote.
@@ -74,16 +73,16 @@ pub struct Upstream<'a, T = f32> {
     pub d_h_last: Option<&'a [T]>,
 }
 
-/// Where [`backward`] writes its gradients, in the shapes of [`Inputs`].
+/// The outputs of [`backward`], in the shapes of [`Inputs`].
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of the pre-activations.
     pub d_preact: Out<'a>,
-    /// Of their bias, where wanted.
+    /// Of their bias, if wanted.
     pub d_bias: Option<Out<'a>>,
     /// Of the recurrent weight.
     pub d_weight: Out<'a>,
-    /// Of the recurrent bias, where wanted.
+    /// Of the recurrent bias, if wanted.
     pub d_recurrent_bias: Option<Out<'a>>,
     /// Of the carried state `[B, E]`, whether or not there is one.
     pub d_h0: Out<'a>,
@@ -91,7 +90,7 @@ pub struct Gradients<'a> {
     pub d_init: Out<'a>,
 }
 
-/// States of every step `h` `[B, T, E]`, and the last ones `h_last` `[B, E]`. In padding `h` is 0 and the state passes.
+/// States of every step `h` `[B, T, E]`, and the last ones `h_last` `[B, E]`. At padding `h` is 0 and the state is unchanged.
 ///
 /// # Panics
 /// When a length does not fit `shape`.

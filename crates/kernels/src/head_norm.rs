@@ -1,16 +1,16 @@
-//! Head-wise norm: LayerNorm of the channels of each head apart, with a gain 1 + w for each channel and no bias.
+//! Head-wise norm: LayerNorm of the channels of each head separately, with a gain 1 + w for each channel and no bias.
 //!
 //! ```text
 //! y = (1 + w) ⊙ u,  u = (x − mean(x)) / std(x),  std(x) = √(variance + ε)         over the channels of a head
 //! d_x = (s δ − mean(s δ) − u mean(s δ u)) / std;   d_w = Σ δ u                    with s = 1 + w, δ = d_y
 //! ```
 //!
-//! Numbers whose squares overflow give NaN, never a silent zero: a head of a row without a finite variance is NaN throughout.
+//! Numbers whose squares overflow give NaN, never a silent zero: if the variance of a head is not finite, all of its outputs are NaN.
 
 use crate::norm::{self, Standard};
 use crate::out::Out;
 
-/// What is normalised.
+/// The inputs of the norm.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
     /// `[rows, heads · e]`.
@@ -21,7 +21,7 @@ pub struct Inputs<'a> {
     pub eps: f32,
 }
 
-/// Where [`backward`] writes its gradients, in the shapes of [`Inputs`].
+/// The outputs of [`backward`], in the shapes of [`Inputs`].
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of x.
@@ -36,7 +36,7 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// y `[rows, heads · e]` of all heads.
+/// y `[rows, heads · e]` for all heads.
 ///
 /// # Panics
 /// When a length does not fit, or the heads do not divide the width.

@@ -7,31 +7,31 @@ use crate::rows::{self, Formula, Input, Output};
 use crate::shape::{elements, expect_len};
 use crate::simd::{Simd, mul_add, sigmoid_pair};
 
-/// What is mixed, all `[rows, width]`, the biases `[width]`; a bias that is `None` is 0.
+/// The inputs of a highway mixture, all `[rows, width]`, the biases `[width]`; a bias of `None` is 0.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
-    /// Pre-activation of the share s.
+    /// Pre-activation of s.
     pub gate: &'a [f32],
     /// Added to `gate`.
     pub gate_bias: Option<&'a [f32]>,
-    /// What s lets in.
+    /// Weighted by s.
     pub value: &'a [f32],
     /// Added to `value`.
     pub value_bias: Option<&'a [f32]>,
-    /// What 1 − s keeps.
+    /// Weighted by 1 − s.
     pub x: &'a [f32],
 }
 
-/// Where [`backward`] writes its gradients, in the shapes of [`Inputs`].
+/// The outputs of [`backward`], in the shapes of [`Inputs`].
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of the gate.
     pub d_gate: Out<'a>,
-    /// Of its bias, where wanted.
+    /// Of its bias, if wanted.
     pub d_gate_bias: Option<Out<'a>>,
     /// Of the value.
     pub d_value: Out<'a>,
-    /// Of its bias, where wanted.
+    /// Of its bias, if wanted.
     pub d_value_bias: Option<Out<'a>>,
     /// Of x.
     pub d_x: Out<'a>,

@@ -7,16 +7,16 @@
 //! d_x = (s δ − mean(s δ) − u mean(s δ u)) / std;   d_γ = Σ δ u;   d_β = Σ δ      (sums over rows)
 //! ```
 //!
-//! Numbers whose squares overflow give NaN, never a silent zero: a row without a finite variance is NaN throughout.
+//! Numbers whose squares overflow give NaN, never a silent zero: if the variance of a row is not finite, all of its outputs are NaN.
 
 use crate::norm::{self, Standard};
 use crate::out::Out;
 use crate::shape::expect_len;
 
-/// The ε of every model's LayerNorms, norms of heads and BatchNorms.
+/// The ε of every model's LayerNorms, head norms and BatchNorms.
 pub const EPS: f32 = 1e-5;
 
-/// What is normalised.
+/// The inputs of the norm.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
     /// `[rows, width]`.
@@ -27,7 +27,7 @@ pub struct Inputs<'a> {
     pub eps: f32,
 }
 
-/// Where [`backward`] writes its gradients.
+/// The outputs of [`backward`].
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of x `[rows, width]`.
@@ -55,8 +55,8 @@ pub fn forward(rows: usize, width: usize, inputs: Inputs, beta: &[f32], y: Out) 
     norm::forward(norm, inputs, beta, y);
 }
 
-/// Gradients of [`forward`], given `d_y` `[rows, width]`; `d_residual` `[rows, width]`, what reaches `x` by another way, is added to that
-/// of x.
+/// Gradients of [`forward`], given `d_y` `[rows, width]`; `d_residual` `[rows, width]`, the gradient that reaches `x` by another path, is
+/// added to that of x.
 ///
 /// # Panics
 /// When a length does not fit.

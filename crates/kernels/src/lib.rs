@@ -1,13 +1,13 @@
 #![doc = include_str!("../README.md")]
 //!
-//! Where a kernel has many tensors, what it reads is its `Inputs`, what its backward pass reads besides is its `Upstream`, and where that
-//! writes is its `Gradients`. Every place to write is an [`Out`], made from numbers or from room for them.
+//! A kernel with many tensors takes its inputs as `Inputs`, the further inputs of its backward pass as `Upstream`, and the outputs of that
+//! as `Gradients`. Every output is an [`Out`], made from initialised numbers or uninitialised memory.
 //!
 //! # Where to look
-//! * [`recurrence`]: every linear recurrence, minGRU and minLSTM among them, as cells of one driver;
+//! * [`recurrence`]: every linear recurrence, including minGRU and minLSTM, as cells of one driver;
 //! * [`matmul`], [`weight_matrix`]: products in training and, with compact weights, in inference;
 //! * [`mod@reference`]: the short version of each kernel;
-//! * [`simd::Level`]: the instructions; [`grid`]: how work is cut over threads.
+//! * [`simd::Level`]: the instruction sets; [`grid`]: how work is split over threads.
 //!
 //! Letters in shapes: `B` batch, `T` time, `D` model width, `E` inner width, `N` rows (B·T), `M` any width, `K` taps, `V` classes.
 #![deny(missing_docs)]

@@ -5,17 +5,17 @@
 //! c⁺ = f ⊙ c + i ⊙ g           h⁺ = o ⊙ tanh(c⁺)
 //! ```
 //!
-//! where p = W x + b is the input side over all steps, made by the caller with one product (`preact`, to which `bias` is added
-//! here), U the recurrent weight and b' the recurrent bias. Backward, with γ the whole gradient on h⁺, κ the one that comes back on
-//! c⁺ and τ = tanh c⁺:
+//! where p = W x + b is the input side over all steps, computed by the caller in one product (`preact`, to which `bias` is added here), U
+//! the recurrent weight and b' the recurrent bias. Backward, with γ the whole gradient of h⁺, κ the incoming gradient of c⁺ and τ = tanh
+//! c⁺:
 //!
 //! ```text
 //! κ' = κ + γ o (1 − τ²)    ā_o = γ τ o (1 − o)    ā_f = κ' c f (1 − f)    ā_i = κ' g i (1 − i)    ā_g = κ' i (1 − g²)
 //! dc = κ' f                dh = Uᵀ ā
 //! ```
 //!
-//! Threads, products per step and blocks of steps in the backward pass are those of [`crate::gru`]; backward needs h and c of every
-//! step and makes the gates again.
+//! Threads, products per step and blocks of steps in the backward pass are as in [`crate::gru`]; the backward pass needs h and c of every
+//! step and recomputes the gates.
 
 mod steps;
 
@@ -31,7 +31,7 @@ use alloc::{vec, vec::Vec};
 use steps::{Backward, Step};
 pub use steps::{advance, output};
 
-/// Where the rows of a batch start from: h and the segments in `h`, and the same for the cell state c.
+/// The initial states of a batch's rows: h and the segments in `h`, and the cell state c.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Start<'a, T = f32> {
     /// The carried h and the h that a reset restores; which steps are real and where the state is reset.
@@ -43,13 +43,13 @@ pub struct Start<'a, T = f32> {
 }
 
 impl<'a, T> Start<'a, T> {
-    /// The cell state's side as a start of its own.
+    /// The cell state's part as a start of its own.
     pub fn cell(&self) -> start::Start<'a, T> {
         start::Start { h0: self.c0, init: self.init_c, segments: self.h.segments }
     }
 }
 
-/// What every step reads.
+/// The inputs of every step.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a, T = f32> {
     /// p `[B, T, 4E]`, in rows i, f, g, o.
@@ -60,11 +60,11 @@ pub struct Inputs<'a, T = f32> {
     pub weight: &'a [T],
     /// b' `[4E]`; `None` is 0.
     pub recurrent_bias: Option<&'a [T]>,
-    /// Where the rows start from.
+    /// The initial states of the rows.
     pub start: Start<'a, T>,
 }
 
-/// What [`backward`] reads besides: the states and their gradients, of which `None` is 0.
+/// The further inputs of [`backward`]: the states and their gradients; `None` is 0.
 #[derive(Debug, Clone, Copy)]
 pub struct Upstream<'a, T = f32> {
     /// The h `[B, T, E]` that [`forward`] wrote.
@@ -79,16 +79,16 @@ pub struct Upstream<'a, T = f32> {
     pub d_c_last: Option<&'a [T]>,
 }
 
-/// Where [`backward`] writes its gradients, in the shapes of [`Inputs`]; those of the starts are written whether or not the start has them.
+/// Outputs of [`backward`], in the shapes of [`Inputs`]; the gradients of the initial states are written whether or not these are given.
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of the pre-activations.
     pub d_preact: Out<'a>,
-    /// Of their bias, where wanted.
+    /// Of their bias, if wanted.
     pub d_bias: Option<Out<'a>>,
     /// Of the recurrent weight.
     pub d_weight: Out<'a>,
-    /// Of the recurrent bias, where wanted.
+    /// Of the recurrent bias, if wanted.
     pub d_recurrent_bias: Option<Out<'a>>,
     /// Of the carried h `[B, E]`.
     pub d_h0: Out<'a>,
@@ -100,8 +100,8 @@ pub struct Gradients<'a> {
     pub d_init_c: Out<'a>,
 }
 
-/// States of every step `h`, `c` `[B, T, E]`, and the last ones `h_last`, `c_last` `[B, E]`. In padding `h` and `c` are 0 and the state
-/// passes.
+/// States of every step `h`, `c` `[B, T, E]`, and the last ones `h_last`, `c_last` `[B, E]`. At padding `h` and `c` are 0 and the state is
+/// unchanged.
 ///
 /// # Panics
 /// When a length does not fit `shape`.

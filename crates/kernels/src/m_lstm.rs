@@ -8,14 +8,14 @@
 //! h  = C⁺ᵀ q / η               η = max(|n⁺·q|, e^−m⁺) + 1e−6
 //! ```
 //!
-//! where: C matrix memory `[e, e]` (rows meet keys), n normaliser `[e]`, m stabiliser, all divided by e^m; ĩ, f̃ pre-activations of the
-//! gates. m is a constant for differentiation. A memory that has seen nothing is 0 with m = −∞, written as [`EMPTY_M`]; a reset restores
-//! it, and begins a chunk.
+//! where: C is the matrix memory `[e, e]` (rows correspond to keys), n the normaliser `[e]`, m the stabiliser; C and n are divided by e^m;
+//! ĩ, f̃ are pre-activations of the gates. m is a constant for differentiation. An empty memory is 0 with m = −∞, stored as [`EMPTY_M`]; a
+//! reset restores it, and begins a chunk.
 //!
-//! A value that is not finite makes the outputs of its chunk so, earlier ones too.
+//! A value that is not finite makes all outputs of its chunk non-finite, including earlier ones.
 //!
-//! **In a chunk** of at most [`CHUNK`] steps, entered with C, n, m: F_t the sum of ln f up to t, a_s = ĩ_s − F_s,
-//! μ_t = max(m, a_1, …, a_t), so that the recurrence's m_t = F_t + μ_t, and
+//! **In a chunk** of at most [`CHUNK`] steps, starting with C, n, m: F_t is the sum of ln f up to t, a_s = ĩ_s − F_s, μ_t = max(m, a_1, …,
+//! a_t), so that the recurrence's m_t = F_t + μ_t, and
 //!
 //! ```text
 //! S_ts = κ (q_t·k_s) e^(a_s − μ_t), s ≤ t      δ_t = e^(m − μ_t)      β_t = Σ_s S_ts + δ_t n·q_t
@@ -23,8 +23,8 @@
 //! ```
 //!
 //! F, a and μ are f64: a weight is the difference of two sums over the chunk. The memory and its stabiliser at a chunk's end are those of
-//! the recurrence, so that it makes no difference where a sequence is cut. Heads of rows are spread over threads; the forward pass keeps
-//! nothing but h, and the backward pass makes the memories at the beginnings of chunks again: O(T e + T / chunk · e²) for a head.
+//! the recurrence, so it makes no difference where a sequence is cut. Heads of rows are spread over threads; the forward pass stores only
+//! h, and the backward pass recomputes the memories at the beginnings of chunks: O(T e + T / chunk · e²) for a head.
 
 mod backward;
 mod chunk;
@@ -48,7 +48,7 @@ pub const CHUNK: usize = 64;
 /// Added to the denominator.
 pub const EPS: f32 = 1e-6;
 
-/// Where the rows of a batch start from; a missing part is that of a memory that has seen nothing.
+/// The initial memories of a batch's rows; a missing part is that of an empty memory.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Start<'a, T = f32> {
     /// The carried C `[B, NH, e, e]`.
@@ -61,20 +61,20 @@ pub struct Start<'a, T = f32> {
     pub segments: Segments<'a>,
 }
 
-/// What every step reads.
+/// The inputs of every step.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a, T = f32> {
     /// NH, which divides D.
     pub heads: usize,
-    /// q, k and v `[B, T, D]` with the channels of a head side by side, D = NH · e.
+    /// q, k and v `[B, T, D]` with the channels of each head contiguous, D = NH · e.
     pub qkv: [&'a [T]; 3],
     /// The pre-activations of the input gates, then of the forget gates `[B, T, 2NH]`.
     pub gates: &'a [T],
-    /// Where the rows start from.
+    /// The initial states of the rows.
     pub start: Start<'a, T>,
 }
 
-/// What [`backward`] reads besides: the outputs and their gradients, of which `None` is 0.
+/// The further inputs of [`backward`]: the outputs and their gradients; `None` is 0.
 #[derive(Debug, Clone, Copy)]
 pub struct Upstream<'a, T = f32> {
     /// The h `[B, T, D]` that [`forward`] wrote.
@@ -85,7 +85,7 @@ pub struct Upstream<'a, T = f32> {
     pub d_last: [Option<&'a [T]>; 2],
 }
 
-/// Where [`backward`] writes its gradients, in the shapes of [`Inputs`].
+/// The outputs of [`backward`], in the shapes of [`Inputs`].
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of q, k and v.
@@ -96,7 +96,7 @@ pub struct Gradients<'a> {
     pub d_start: [Out<'a>; 2],
 }
 
-/// Outputs of every step `h` `[B, T, D]`, 0 in padding, and C `[B, NH, e, e]`, n `[B, NH, e]` and m `[B, NH]` after the last.
+/// Outputs of every step `h` `[B, T, D]`, 0 at padding, and C `[B, NH, e, e]`, n `[B, NH, e]` and m `[B, NH]` after the last.
 ///
 /// # Panics
 /// When a length does not fit `shape`, or the heads do not divide its width.
@@ -116,7 +116,7 @@ pub fn forward(shape: Shape, inputs: Inputs, h: Out, last: [Out; 3]) {
     });
 }
 
-/// Gradients of everything but m.
+/// Gradients of everything except m.
 ///
 /// # Panics
 /// When a length does not fit `shape`, or the heads do not divide its width.

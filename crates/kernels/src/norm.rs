@@ -1,4 +1,4 @@
-//! Rows divided by their spread: what LayerNorm, RMSNorm and the norm of heads share.
+//! Rows divided by their spread: what LayerNorm, RMSNorm and the head norm share.
 //!
 //! With u = (x − c) / r, where c is 0 or the mean and r the spread of a part of a row, s the gain and δ = d_y:
 //!
@@ -6,10 +6,11 @@
 //! y = s ⊙ u + shift        d_x = (s δ − [mean(s δ)] − u mean(s δ u)) / r;   d_s = Σ δ u;   d_shift = Σ δ      (sums over rows)
 //! ```
 //!
-//! Numbers whose squares overflow give NaN, never a silent zero: where the squares of a part have no finite sum, all of its outputs and of its
-//! d_x are NaN, as where one of its numbers is.
+//! Numbers whose squares overflow give NaN, never a silent zero: if the sum of squares of a part is not finite, all of its outputs and of
+//! its d_x are NaN, as if one of its numbers were NaN.
 //!
-//! The term in brackets is there where c is the mean. Nothing but x is kept from the forward pass: c and r are taken again while the row is in the nearest cache.
+//! The term in brackets is present if c is the mean. Only x is kept from the forward pass: c and r are recomputed while the row is in the
+//! nearest cache.
 
 use crate::grid::SharedOut;
 use crate::out::{Out, Slots};
@@ -128,7 +129,7 @@ pub(crate) fn of_finite(squares: f32, inverse: f32) -> f32 {
     if squares.is_finite() { inverse } else { f32::NAN }
 }
 
-/// 1 / √(`squares` + `eps`), NaN where `squares` are not finite: what a row, a head or a key is divided by to have a length or spread of 1.
+/// 1 / √(`squares` + `eps`), NaN if `squares` is not finite: the factor that gives a row, a head or a key a length or spread of 1.
 #[inline(always)]
 pub fn inverse_root(squares: f32, eps: f32) -> f32 {
     of_finite(squares, 1.0 / simd::sqrt(squares + eps))

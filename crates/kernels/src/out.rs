@@ -1,14 +1,13 @@
-//! Where kernels write.
+//! Outputs of kernels.
 
 use crate::shape::expect_len;
 use alloc::vec::Vec;
 use core::mem::MaybeUninit;
 
-/// Where a kernel writes: numbers, or room for them that is not initialised yet. Kernels write every element, and read none that they have
-/// not written.
+/// An output of a kernel: numbers, or uninitialised memory. Kernels write every element, and read none that they have not written.
 ///
-/// It is made with `into()` of a mutable slice, array or vector of `f32` or of `MaybeUninit<f32>`, or with [`Out::new`]. What is behind it stays with the
-/// kernels, so that numbers stay numbers:
+/// It is made with `into()` from a mutable slice, array or vector of `f32` or of `MaybeUninit<f32>`, or with [`Out::new`]. Only kernels
+/// have access to its content, so initialised numbers stay initialised:
 ///
 /// ```compile_fail,E0624
 /// let mut numbers = [1.0f32; 3];
@@ -22,7 +21,7 @@ pub struct Out<'a>(Slots<'a>);
 pub(crate) type Slots<'a> = &'a mut [MaybeUninit<f32>];
 
 impl<'a> Out<'a> {
-    /// Numbers, which the kernel overwrites.
+    /// An output to numbers, which the kernel overwrites.
     #[inline(always)]
     pub const fn new(numbers: &'a mut [f32]) -> Self {
         // SAFETY: the same layout, and as long. Only kernels write there, and they write numbers.

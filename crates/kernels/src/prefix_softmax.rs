@@ -1,13 +1,13 @@
 //! Aaren's attention to a prefix: the mean of all values read so far, weighted by the softmax of their scores (Feng et al. 2024,
 //! arXiv:2405.13956, §3).
 //!
-//! Per head, for the scores s of its values v:
+//! For each head, with the scores s of its values v:
 //!
 //! ```text
 //! o_t = Σ_{i ≤ t} e^{s_i} v_i / Σ_{i ≤ t} e^{s_i}
 //! ```
 //!
-//! With the share z_t of the newest value this is a mixture, and the logarithm l of the weight of everything read is what z needs:
+//! With z_t the share of the newest value this is a mixture, for which z only needs the logarithm l of the weight of everything read:
 //!
 //! ```text
 //! o_t = o_{t−1} + z_t (v_t − o_{t−1})        z_t = e^{s_t} / (e^{l_{t−1}} + e^{s_t})        l_t = ln(e^{l_{t−1}} + e^{s_t})
@@ -20,8 +20,8 @@
 //! ```
 //!
 //! Departures:
-//! 1. The sum of weights is taken in f64 with the maximum of the scores apart; it is one number for a head, not for a channel.
-//! 2. Forward keeps the shares, `[B, T, H]`; the states are the outputs themselves.
+//! 1. The sum of weights is taken in f64 relative to the maximum of the scores; it is one number per head, not per channel.
+//! 2. The forward pass stores the shares, `[B, T, H]`; the states are the outputs themselves.
 //! 3. Rows and heads are tasks for threads.
 
 use crate::grid::{self, SharedOut};
@@ -32,10 +32,10 @@ use crate::simd::{Level, Simd, WithSimd, load, mul_add, put, store};
 use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 
-/// l of a memory that has read nothing.
+/// l of an empty memory.
 pub const EMPTY: f32 = crate::rwkv4::EMPTY;
 
-/// What is read at every step; `H` heads share the `E` channels equally.
+/// The inputs of every step; `H` heads share the `E` channels equally.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a, T = f32> {
     /// H.
@@ -46,7 +46,7 @@ pub struct Inputs<'a, T = f32> {
     pub values: &'a [T],
 }
 
-/// Where the rows of a batch start from; a reset restores the empty memory.
+/// The initial memories of a batch's rows; a reset restores the empty memory.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Start<'a, T = f32> {
     /// The carried mean `[B, E]` and log-weight `[B, H]`; `None` is the empty memory.
@@ -75,7 +75,7 @@ pub fn forward(shape: Shape, inputs: Inputs, start: Start, y: Out, mean_last: Ou
     });
 }
 
-/// What [`backward`] reads besides: what [`forward`] wrote and the gradients of it, of which `None` is 0.
+/// The further inputs of [`backward`]: the outputs of [`forward`] and their gradients; `None` is 0.
 #[derive(Debug, Clone, Copy)]
 pub struct Upstream<'a> {
     /// `[B, T, E]`, as written.
@@ -90,7 +90,7 @@ pub struct Upstream<'a> {
     pub d_log_weight_last: Option<&'a [f32]>,
 }
 
-/// Where [`backward`] writes its gradients, in the shapes of [`Inputs`] and [`Start`].
+/// The outputs of [`backward`], in the shapes of [`Inputs`] and [`Start`].
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of the scores.

@@ -1,19 +1,19 @@
 //! Gated linear attention with a constant decay for each head: RetNet's retention (Sun et al. 2023, arXiv:2307.08621, §2) and, without
 //! decay, linear attention (Katharopoulos et al. 2020, arXiv:2006.16236).
 //!
-//! Per head, with queries, keys and values q, k, v and the features φ:
+//! For each head, with queries, keys and values q, k, v and the features φ:
 //!
 //! ```text
 //! S_t = γ S_{t−1} + c φ(k_t) v_tᵀ        o_t = S_tᵀ φ(q_t)
 //! ```
 //!
-//! where: S state `[K, V]`; γ decay; c a constant factor of the keys. φ turns neighbouring channels with the position, by 10000^{−j/(K/2−1)} a
-//! step for pair j ([`Features::Rotary`]), or is elu(x) + 1. A normalised attention has one more value of 1 at every step, whose output n_t
-//! divides the others: y_t = o_t / (n_t + 1e−6).
+//! where: S is the state `[K, V]`; γ the decay; c a constant factor of the keys. φ rotates neighbouring channels with the position, by
+//! 10000^{−j/(K/2−1)} per step for pair j ([`Features::Rotary`]), or is elu(x) + 1. A normalised attention has an additional value of 1 at
+//! every step, whose output n_t divides the others: y_t = o_t / (n_t + 1e−6).
 //!
-//! A value that is not finite makes the outputs of its chunk so, earlier ones too.
+//! A value that is not finite makes all outputs of its chunk non-finite, including earlier ones.
 //!
-//! A chunk of C steps that begins with the state S is four products, Q, K, V being its rows and M_ij = γ^{i−j} for j ≤ i, else 0:
+//! A chunk of C steps that starts with the state S is four products, Q, K, V being its rows and M_ij = γ^{i−j} for j ≤ i, else 0:
 //!
 //! ```text
 //! O = (Q Kᵀ ⊙ M) V + diag(γ^{i+1}) Q S        S⁺ = γ^C S + Kᵀ diag(γ^{C−1−i}) V
@@ -26,8 +26,8 @@
 //! dV = Aᵀ dO + diag(γ^{C−1−i}) K D            dS = γ^C D + Qᵀ diag(γ^{i+1}) dO
 //! ```
 //!
-//! Rows and heads are tasks for threads. A reset ends a chunk, so that no chunk knows of one. Memory is that of a chunk, and backward that
-//! of the states between chunks of one head.
+//! Rows and heads are tasks for threads. A reset ends a chunk, so no chunk contains one. The memory needed is that of a chunk, and in the
+//! backward pass that of the states between chunks of one head.
 
 mod chunks;
 mod features;
@@ -50,7 +50,7 @@ pub use features::{angle, decay};
 
 /// Steps of a chunk.
 pub const CHUNK: usize = 64;
-/// Added to the divisor of a normalised attention, and to the mean square of a head of RetNet.
+/// Added to the divisor of a normalised attention, and to the mean square of a RetNet head.
 pub const EPS: f64 = 1e-6;
 
 /// Sizes of queries, keys `[B, T, H·K]` and values `[B, T, H·V]`.
@@ -71,13 +71,13 @@ pub struct Sizes {
 /// φ of queries and keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Features {
-    /// Neighbouring channels turn with the position, which [`Start::positions`] begins; K must be even.
+    /// Neighbouring channels are rotated by the position, starting from [`Start::positions`]; K must be even.
     Rotary,
     /// elu(x) + 1: x + 1 for x > 0, e^x below.
     EluPlusOne,
 }
 
-/// What kind of attention it is.
+/// The variant of attention.
 #[derive(Debug, Clone, Copy)]
 pub struct Form<'a> {
     /// φ.
@@ -90,7 +90,7 @@ pub struct Form<'a> {
     pub normalized: bool,
 }
 
-/// Where the rows of a batch start from; a reset restores a state of 0 and the position 0.
+/// The initial states of a batch's rows; a reset sets the state and the position to 0.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Start<'a, T = f32> {
     /// The carried S `[B, H, K, V]`, or `[B, H, K, V + 1]` of a normalised attention; `None` is 0.
@@ -126,7 +126,7 @@ impl Sizes {
     }
 }
 
-/// What every step reads.
+/// The inputs of every step.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a, T = f32> {
     /// q `[B, T, H·K]`.
@@ -135,11 +135,11 @@ pub struct Inputs<'a, T = f32> {
     pub keys: &'a [T],
     /// v `[B, T, H·V]`.
     pub values: &'a [T],
-    /// Where the rows start from.
+    /// The initial states of the rows.
     pub start: Start<'a, T>,
 }
 
-/// Where [`backward`] writes its gradients, in the shapes of [`Inputs`].
+/// The outputs of [`backward`], in the shapes of [`Inputs`].
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of the queries.
@@ -155,7 +155,7 @@ pub struct Gradients<'a> {
 /// Outputs `y` `[B, T, H·V]`, 0 at padding, and the last state, as [`Start::state`].
 ///
 /// # Panics
-/// When a length does not fit `sizes`, or K is odd where pairs are turned.
+/// When a length does not fit `sizes`, or K is odd and pairs are rotated.
 pub fn forward(sizes: Sizes, form: Form, inputs: Inputs, y: Out, state_last: Out) {
     let start = inputs.start;
     let problem = Problem::new(sizes, form, inputs);
@@ -190,7 +190,7 @@ pub fn forward(sizes: Sizes, form: Form, inputs: Inputs, y: Out, state_last: Out
 /// Gradients of everything, given those of `y` and `state_last` (`None` is 0).
 ///
 /// # Panics
-/// When a length does not fit `sizes`, or K is odd where pairs are turned.
+/// When a length does not fit `sizes`, or K is odd and pairs are rotated.
 pub fn backward(sizes: Sizes, form: Form, inputs: Inputs, d_y: Option<&[f32]>, d_state_last: Option<&[f32]>, gradients: Gradients) {
     let start = inputs.start;
     let problem = Problem::new(sizes, form, inputs);

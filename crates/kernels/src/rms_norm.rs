@@ -7,8 +7,8 @@
 //! d_x = (s δ − u mean(s δ u)) / r;   d_γ = Σ δ u      (sum over rows)
 //! ```
 //!
-//! Where the norm is at its floor it is a constant, and the second term of d_x is absent. Numbers whose squares overflow give NaN, never a
-//! silent zero: a row whose squares have no finite sum is NaN throughout, as one with a NaN in it.
+//! If the norm is at its floor it is a constant, and the second term of d_x is absent. Numbers whose squares overflow give NaN, never a
+//! silent zero: if the sum of squares of a row is not finite, all of its outputs are NaN, as if it contained a NaN.
 
 pub use crate::norm::inverse_root;
 use crate::norm::{self, Measure, Norm};
@@ -19,7 +19,7 @@ use crate::simd::{Simd, sqrt};
 /// Smallest norm a row is divided by.
 pub const FLOOR: f32 = 1e-12;
 
-/// What is normalised.
+/// The inputs of the norm.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
     /// `[rows, width]`.
@@ -28,7 +28,7 @@ pub struct Inputs<'a> {
     pub gamma: &'a [f32],
 }
 
-/// Where [`backward`] writes its gradients, in the shapes of [`Inputs`].
+/// The outputs of [`backward`], in the shapes of [`Inputs`].
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of x.
@@ -52,8 +52,8 @@ pub fn forward(rows: usize, width: usize, inputs: Inputs, y: Out) {
     norm::forward(RootMeanSquare, inputs.check(rows, width), &[], y);
 }
 
-/// Gradients of [`forward`], given `d_y` `[rows, width]`; `d_residual` `[rows, width]`, what reaches `x` by another way, is added to that
-/// of x.
+/// Gradients of [`forward`], given `d_y` `[rows, width]`; `d_residual` `[rows, width]`, the gradient that reaches `x` by another path, is
+/// added to that of x.
 ///
 /// # Panics
 /// When a length does not fit.

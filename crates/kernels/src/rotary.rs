@@ -1,12 +1,13 @@
-//! Rotary positions (Su et al. 2021, arXiv:2104.09864): queries and keys turn with their place, so that their product depends on the
-//! distance alone.
+//! Rotary positions (Su et al. 2021, arXiv:2104.09864): queries and keys are rotated by their position, so that their product depends only
+//! on the distance.
 //!
-//! Channels i and i + dₕ/2 of a head are a pair (Llama's halves) that turns by the angle m θ_i:
+//! Channels i and i + dₕ/2 of a head are a pair (as in Llama) that is rotated by the angle m θ_i:
 //!
 //! ```text
 //! y_i = x_i cos(m θ_i) − x_{i+dₕ/2} sin(m θ_i)      y_{i+dₕ/2} = x_{i+dₕ/2} cos(m θ_i) + x_i sin(m θ_i)      θ_i = 10 000^(−2i/dₕ)
 //! ```
-//! where: m place of the step; dₕ width of a head, even. Turning back by the same angle is both the inverse and the gradient.
+//! where: m is the position of the step; dₕ the width of a head, even. Rotating back by the same angle is both the inverse and the
+//! gradient.
 
 use crate::grid::SharedOut;
 use crate::out::{Out, Slots};
@@ -18,25 +19,25 @@ use alloc::{vec, vec::Vec};
 /// Base of the angles.
 pub const BASE: f64 = 10_000.0;
 
-/// Cosine and sine of an angle, computed in f64: at a place of a million, f32 would miss it by a few hundredths.
+/// Cosine and sine of an angle, computed in f64: at a position of a million, f32 would be off by a few hundredths.
 pub fn cos_sin(angle: f64) -> [f32; 2] {
     [libm::cos(angle) as f32, libm::sin(angle) as f32]
 }
 
-/// The pair `[a, b]` turned by an angle of the given cosine and sine.
+/// The pair `[a, b]` rotated by an angle of the given cosine and sine.
 #[inline(always)]
 pub fn rotated([a, b]: [f32; 2], [cos, sin]: [f32; 2]) -> [f32; 2] {
     [a * cos - b * sin, b * cos + a * sin]
 }
 
-/// Which channels turn.
+/// Which channels are rotated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     /// Width dₕ of a head, even.
     pub head_width: usize,
-    /// Channels at the beginning of a row that turn, a whole number of heads; the others are copied.
+    /// Number of channels at the beginning of a row that are rotated, a whole number of heads; the others are copied.
     pub turned: usize,
-    /// Channels of a row.
+    /// Number of channels in a row.
     pub width: usize,
 }
 
@@ -48,19 +49,19 @@ impl Layout {
     }
 }
 
-/// Turns every row to its place.
+/// Rotates every row by its position.
 ///
 /// # Shapes
 /// - `x`, `y`: `[rows, width]`
 /// - `places`: `[rows]`
 ///
 /// # Panics
-/// When a length does not fit, or the heads are odd.
+/// When a length does not fit, or the head width is odd.
 pub fn forward(layout: Layout, x: &[f32], places: &[u32], y: Out) {
     turn(layout, x, places, 1.0, y);
 }
 
-/// The gradient of [`forward`] with respect to `x`: turns back.
+/// The gradient of [`forward`] with respect to `x`: rotates back.
 ///
 /// # Panics
 /// As [`forward`].

@@ -1,9 +1,10 @@
 //! Work over the rows of a matrix, with column sums taken in the same pass.
 //!
-//! Rows are cut into blocks of a fixed size, so that a block's column sums fit the nearest cache and lose little in f32; the blocks are
-//! added in f64 in index order. The cut depends on the number of rows alone, so sums do not change with the number of threads.
+//! Rows are split into blocks of a fixed size, so that a block's column sums fit into the nearest cache and lose little precision in f32;
+//! the blocks are added in f64 in index order. The split depends only on the number of rows, so sums do not depend on the number of
+//! threads.
 //!
-//! Activations, gates and their gradients are a [`Formula`] each, which [`apply`] takes through all elements.
+//! Activations, gates and their gradients are a [`Formula`] each, which [`apply`] applies to all elements.
 
 use crate::grid::{self, SharedOut};
 use crate::out::{Out, Slots};
@@ -102,7 +103,7 @@ impl<'a> Input<'a> {
         [0, width].map(|from| Self { from, ..Self::matrix(data, 2 * width) })
     }
 
-    /// The same row again and again.
+    /// The same row, repeated.
     pub fn row(data: &'a [f32]) -> Self {
         Self { stride: 0, ..Self::matrix(data, 0) }
     }

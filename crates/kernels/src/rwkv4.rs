@@ -1,4 +1,4 @@
-//! The time mixing of RWKV-4: an average of the values weighted by e^key, in which the past fades and the present has a bonus.
+//! RWKV-4's time mixing: an average of the values weighted by e^key, in which the past decays and the current step has a bonus.
 //!
 //! With Q_t the weight of everything read, P_t the weighted sum and w = −e^decay < 0 (Peng et al. 2023, arXiv:2305.13048), per channel:
 //!
@@ -10,8 +10,8 @@
 //! where: r receptance, k key, v value, u bonus.
 //!
 //! Departures:
-//! 1. The memory is the mean a = P / Q and the logarithm l = ln Q. Nothing overflows, nothing needs a running maximum, and the pair is the
-//!    only one for its P and Q, so that gradients of a carried memory mean something. In these words the recurrence is a mixture:
+//! 1. The memory is the mean a = P / Q and the logarithm l = ln Q. Nothing overflows, no running maximum is needed, and the pair is unique
+//!    for its P and Q, so that gradients of a carried memory are meaningful. In these terms the recurrence is a mixture:
 //!
 //! ```text
 //! y_t = σ(r_t) (a + s (v_t − a))     s = σ(u + k_t − l)
@@ -25,8 +25,8 @@
 //! A ← (1 − s) ȳ + (1 − z) A                 L ← (1 − z) L − ṡ − ż
 //! ```
 //!
-//! 3. What rounding l loses is carried to the next step: where the past fades slowly, it would add up over a thousand steps.
-//! 4. Forward keeps the memory before every 128th step; backward makes the others again, 128 at a time.
+//! 3. The rounding error of l is carried to the next step: where the past decays slowly, it would add up over a thousand steps.
+//! 4. The forward pass stores the memory before every 128th step; the backward pass recomputes the others, 128 at a time.
 //! 5. Rows and blocks of 64 channels are tasks for threads.
 
 use crate::grid::{self, SharedOut};
@@ -40,14 +40,14 @@ use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-/// ln Q of a memory that has read nothing.
+/// ln Q of an empty memory.
 pub const EMPTY: f32 = -1e38;
-/// Steps between two kept memories.
+/// Number of steps between two stored memories.
 pub const CHUNK: usize = 128;
 /// Channels of a task.
 const BLOCK: usize = 64;
 
-/// What the recurrence reads at every step.
+/// The inputs of every step.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a, T = f32> {
     /// r `[B, T, E]`, before its sigmoid.
@@ -62,7 +62,7 @@ pub struct Inputs<'a, T = f32> {
     pub bonus: &'a [T],
 }
 
-/// Where the rows of a batch start from; a reset restores the empty memory.
+/// The initial memories of a batch's rows; a reset restores the empty memory.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Start<'a, T = f32> {
     /// The carried mean a `[B, E]` and log-weight l `[B, E]`; `None` is the empty memory.
@@ -71,7 +71,7 @@ pub struct Start<'a, T = f32> {
     pub segments: Segments<'a>,
 }
 
-/// Elements that [`forward`] keeps for [`backward`].
+/// Number of elements that [`forward`] stores for [`backward`].
 ///
 /// # Panics
 /// When that is more than memory can hold.
@@ -98,7 +98,7 @@ pub fn forward(shape: Shape, inputs: Inputs, start: Start, y: Out, mean_last: Ou
     });
 }
 
-/// What [`backward`] reads besides: what [`forward`] kept and the gradients of its outputs, of which `None` is 0.
+/// The further inputs of [`backward`]: what [`forward`] stored and the gradients of its outputs; `None` is 0.
 #[derive(Debug, Clone, Copy)]
 pub struct Upstream<'a> {
     /// [`kept_len`] elements.
@@ -109,7 +109,7 @@ pub struct Upstream<'a> {
     pub d_last: [Option<&'a [f32]>; 2],
 }
 
-/// Where [`backward`] writes its gradients, in the shapes of [`Inputs`] and [`Start`].
+/// The outputs of [`backward`], in the shapes of [`Inputs`] and [`Start`].
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of the receptance.
@@ -118,7 +118,7 @@ pub struct Gradients<'a> {
     pub d_key: Out<'a>,
     /// Of the value.
     pub d_value: Out<'a>,
-    /// Of the decay, of which w = −e^decay.
+    /// Of the decay, with w = −e^decay.
     pub d_decay: Out<'a>,
     /// Of the bonus.
     pub d_bonus: Out<'a>,
@@ -265,11 +265,11 @@ fn ln_one_plus<S: Simd>(simd: S, e: S::f32s) -> S::f32s {
     let one = simd.splat_f32s(1.0);
     let small = simd.less_than_f32s(e, simd.splat_f32s(1e-3));
     let series = mul_add(simd, simd.mul_f32s(e, e), simd.splat_f32s(-0.5), e);
-    simd.select_f32s(small, series, simd::ln(simd, simd.add_f32s(one, e)))
+    simd.select_f32s(small, series, simd::ln_of_normal(simd, simd.add_f32s(one, e)))
 }
 
-/// One step of some channels; allocates nothing. `lost` is what rounding `log_weight` has lost so far, 0 at the beginning: carried from
-/// step to step, it keeps the memory as exact as [`forward`]'s over a whole sequence.
+/// One step of some channels; allocates nothing. `lost` is the accumulated rounding error of `log_weight`, initially 0: carried from step
+/// to step, it keeps the memory as accurate as [`forward`] over a whole sequence.
 ///
 /// # Shapes
 /// r, k, v, w = −e^decay, u, the mean, the log-weight, `lost` and `y`: one number for each channel.

@@ -5,10 +5,10 @@
 //! c⁺ = f* ⊙ c + i* ⊙ z       n⁺ = f* ⊙ n + i*     h⁺ = o ⊙ c⁺ / n⁺
 //! ```
 //!
-//! where ĩ, f̃, z̃, õ = p + R h + b: p is the input side over all steps, made by the caller (`preact`), R the recurrent weight, which
-//! mixes the channels of a head and no others, b the `bias`; f is σ(f̃) or e^f̃; c and n are the cell state and the normaliser, both
-//! divided by e^m, so that i* and f* are at most 1 and nothing overflows. m cancels in c / n and is a constant for differentiation.
-//! Backward, with γ the whole gradient on h⁺, κ and ν those that come back on c⁺ and n⁺:
+//! where ĩ, f̃, z̃, õ = p + R h + b: p is the input side over all steps, computed by the caller (`preact`), R the recurrent weight, which
+//! only mixes channels within a head, b the `bias`; f is σ(f̃) or e^f̃; c and n are the cell state and the normaliser, both divided by e^m,
+//! so that i* and f* are at most 1 and nothing overflows. m cancels in c / n and is a constant for differentiation. Backward, with γ the
+//! whole gradient of h⁺, κ and ν the incoming gradients of c⁺ and n⁺:
 //!
 //! ```text
 //! κ' = κ + γ o / n⁺     ν' = ν − γ o c⁺ / n⁺²
@@ -16,8 +16,8 @@
 //! dc = κ' f*            dn = ν' f*                           dh = Rᵀ ā
 //! ```
 //!
-//! (no first factor in ā_f where f = e^f̃). A state that has seen nothing is h = c = n = 0 and m = −∞, written as [`EMPTY_M`]; a reset
-//! restores it. Threads, products per step and blocks of steps in the backward pass are those of [`crate::lstm`].
+//! (no first factor in ā_f if f = e^f̃). An empty state is h = c = n = 0 and m = −∞, stored as [`EMPTY_M`]; a reset restores it. Threads,
+//! products per step and blocks of steps in the backward pass are as in [`crate::lstm`].
 
 mod steps;
 
@@ -34,7 +34,7 @@ use alloc::{vec, vec::Vec};
 pub use steps::step;
 use steps::{Backward, Step};
 
-/// m before the first step: far enough down to vanish beside every input gate, and finite, so that masks may multiply it.
+/// m before the first step: low enough to vanish beside every input gate, and finite, so that masks may multiply it.
 pub const EMPTY_M: f32 = -1e30;
 
 choices! {
@@ -48,7 +48,7 @@ choices! {
     }
 }
 
-/// Where the rows of a batch start from; a missing part is that of a state that has seen nothing.
+/// The initial states of a batch's rows; a missing part is that of an empty state.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Start<'a, T = f32> {
     /// The carried h `[B, E]`.
@@ -70,12 +70,12 @@ impl<'a, T> Start<'a, T> {
     }
 }
 
-/// What every step reads.
+/// The inputs of every step.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a, T = f32> {
     /// NH, which divides E.
     pub heads: usize,
-    /// How f follows from f̃.
+    /// How f is computed from f̃.
     pub forget: ForgetGate,
     /// p `[B, T, 4E]`, in rows i, f, z, o.
     pub preact: &'a [T],
@@ -83,11 +83,11 @@ pub struct Inputs<'a, T = f32> {
     pub weight: &'a [T],
     /// b `[4E]`; `None` is 0.
     pub bias: Option<&'a [T]>,
-    /// Where the rows start from.
+    /// The initial states of the rows.
     pub start: Start<'a, T>,
 }
 
-/// What [`backward`] reads besides: the states and their gradients, of which `None` is 0.
+/// The further inputs of [`backward`]: the states and their gradients; `None` is 0.
 #[derive(Debug, Clone, Copy)]
 pub struct Upstream<'a, T = f32> {
     /// The states `[B, T, E]` that [`forward`] wrote.
@@ -98,21 +98,21 @@ pub struct Upstream<'a, T = f32> {
     pub d_last: [Option<&'a [T]>; 3],
 }
 
-/// Where [`backward`] writes its gradients, in the shapes of [`Inputs`].
+/// The outputs of [`backward`], in the shapes of [`Inputs`].
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of the pre-activations.
     pub d_preact: Out<'a>,
     /// Of the recurrent weight.
     pub d_weight: Out<'a>,
-    /// Of the bias, where wanted.
+    /// Of the bias, if wanted.
     pub d_bias: Option<Out<'a>>,
     /// Of the carried h, c and n, whether or not the start has them.
     pub d_start: [Out<'a>; 3],
 }
 
-/// States of every step `[B, T, E]` and the last ones `[B, E]`, in the order h, c, n, m. In padding the states are 0 and what is carried
-/// passes.
+/// States of every step `[B, T, E]` and the last ones `[B, E]`, in the order h, c, n, m. At padding the outputs are 0 and the carried
+/// states are unchanged.
 ///
 /// # Panics
 /// When a length does not fit `shape`, or the heads do not divide its width.

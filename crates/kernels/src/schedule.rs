@@ -1,14 +1,14 @@
-//! What the tasks of a piece of work take when they run one after the other, from which follows what more threads could make of it.
+//! The times of the tasks of a piece of work when run sequentially, to predict the effect of more threads.
 
 use core::cell::RefCell;
 use core::mem::replace;
 use std::time::{Duration, Instant};
 use std::vec::Vec;
 
-/// Tasks that threads share out, the claimed ones among them, and what came before them.
+/// Tasks shared among threads, including those that were claimed, and what came before them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region {
-    /// From the end of the region before, on one thread.
+    /// Time since the end of the previous region, on one thread.
     pub before: Duration,
     /// In their order.
     pub tasks: Vec<Duration>,
@@ -42,10 +42,11 @@ impl Recording {
 
 std::thread_local!(static RECORDING: RefCell<Option<Recording>> = const { RefCell::new(None) });
 
-/// Does `work`, cut as for the ambient pool, but with every task of the regions that this thread begins on this thread, and says what each took.
+/// Does `work`, split as for the ambient pool, but with every task of the regions started by this thread run on this thread, and returns
+/// the time of each.
 ///
 /// # Panics
-/// When `work` records itself.
+/// When `work` itself records.
 pub fn record(work: impl FnOnce()) -> Record {
     struct Stop;
     impl Drop for Stop {

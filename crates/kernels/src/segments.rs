@@ -4,14 +4,14 @@ use core::fmt;
 
 use crate::shape::{elements, expect_len};
 
-/// The step follows its predecessor.
+/// The step follows the previous one.
 pub const CONTINUE: i32 = 0;
-/// The state is put back to the initial one before this step.
+/// The state is reset to the initial one before this step.
 pub const RESET: i32 = 1;
-/// The step is not real: the state passes unchanged and the output is 0.
+/// The step is not real: the state is unchanged and the output is 0.
 pub const PADDING: i32 = 2;
 
-/// A code that no step has, or none at its place.
+/// An unknown code, or one that is not allowed at its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrongSegments {
     /// Its row, from 0.
@@ -37,7 +37,7 @@ impl core::error::Error for WrongSegments {}
 
 /// Codes of a batch `[B, T]`, row-major, or dense (every step continues).
 ///
-/// Padding stands only at the end of rows.
+/// Padding is only allowed at the end of rows.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Segments<'a> {
     codes: Option<&'a [i32]>,
@@ -49,8 +49,8 @@ impl<'a> Segments<'a> {
     /// Every step is real and nothing is reset.
     pub const DENSE: Segments<'static> = Segments { codes: None, seq_len: 0 };
 
-    /// Segments from `codes` `[B, T]`, T being `seq_len`: [`CONTINUE`], [`RESET`] or [`PADDING`] for each step. They are those of rows of
-    /// `seq_len` steps alone.
+    /// Segments from `codes` `[B, T]`, T being `seq_len`: [`CONTINUE`], [`RESET`] or [`PADDING`] for each step. They can only be used for
+    /// rows of `seq_len` steps.
     ///
     /// # Panics
     /// When a code is unknown or padding is followed by a real step in the same row; [`Segments::try_new`] does not.
@@ -62,7 +62,7 @@ impl<'a> Segments<'a> {
         }
     }
 
-    /// As [`Segments::new`], of codes that others made.
+    /// As [`Segments::new`], for untrusted codes.
     ///
     /// # Errors
     /// When a code is unknown or padding is followed by a real step in the same row.
@@ -77,7 +77,7 @@ impl<'a> Segments<'a> {
         Ok(Self { codes: Some(codes), seq_len })
     }
 
-    /// True when there is nothing to honour.
+    /// Whether there are no resets and no padding.
     pub fn is_dense(&self) -> bool {
         self.codes.is_none()
     }

@@ -1,4 +1,4 @@
-//! The words every recurrence kernel shares: sizes, and the choices between formulas.
+//! What all recurrence kernels share: sizes, and the choices between formulas.
 
 use crate::choices;
 
@@ -48,10 +48,10 @@ impl Shape {
     }
 }
 
-/// The product of `sizes`: how many elements a tensor with these dimensions has.
+/// The product of `sizes`: the number of elements of a tensor with these dimensions.
 ///
-/// Slices with as many elements as this says are what every bound in the kernels follows from, so it never wraps: a size that is 0 aside,
-/// every part of the product, and up to eight times it, fits `usize`.
+/// Every bound in the kernels follows from slices having this many elements, so it never wraps: apart from sizes of 0, every partial
+/// product, and up to eight times it, fits `usize`.
 ///
 /// # Panics
 /// When the product of the sizes that are not 0 is more than the f32 that memory can hold.
@@ -79,8 +79,8 @@ choices! {
 }
 
 impl Candidate {
-    /// The map by which a learned state before the first step follows from its parameter θ: g where every candidate is positive, so that the state is
-    /// too, else none.
+    /// The map from the parameter θ to a learned initial state: g if every candidate is positive, so that the state is too, otherwise the
+    /// identity.
     pub fn of_state(self) -> Self {
         match self {
             Self::Positive => Self::Positive,
@@ -102,7 +102,7 @@ pub enum Gates {
 /// Asserts that `slice`, called `name` by the caller, has `expected` elements.
 ///
 /// # Panics
-/// When it has not.
+/// When it does not.
 #[track_caller]
 pub fn expect_len<T>(name: &str, slice: &[T], expected: usize) {
     assert!(slice.len() == expected, "{name}: expected {expected} elements, found {}; check it against the shape", slice.len());

@@ -1,4 +1,4 @@
-//! σ(x) = 1 / (1 + e^−x) of single numbers, and what cells make of it once of a parameter; that of vectors is
+//! σ(x) = 1 / (1 + e^−x) for single numbers, and what cells derive from it once from a parameter; for vectors see
 //! [`simd::sigmoid`](crate::simd::sigmoid).
 
 /// 1 / (1 + e^−x).
@@ -7,12 +7,13 @@ pub fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + libm::expf(-x))
 }
 
-/// g(x), as of [`Candidate::Positive`](crate::Candidate::Positive): x + ½ for x ≥ 0, σ(x) below.
+/// g(x), as in [`Candidate::Positive`](crate::Candidate::Positive): x + ½ for x ≥ 0, σ(x) below.
 pub fn positive(x: f32) -> f32 {
     if x >= 0.0 { x + 0.5 } else { sigmoid(x) }
 }
 
-/// c = 1 − `ceiling` · σ(θ), with one rounding less than by [`sigmoid`], the largest share of a candidate in [`Cell::FlooredMinGru`](crate::recurrence::Cell::FlooredMinGru).
+/// c = 1 − `ceiling` · σ(θ), the largest share of a candidate in [`Cell::FlooredMinGru`](crate::recurrence::Cell::FlooredMinGru), with one
+/// rounding less than with [`sigmoid`].
 pub fn largest_share(theta: f32, ceiling: f32) -> f32 {
     1.0 - ceiling / (1.0 + libm::expf(-theta))
 }

@@ -1,6 +1,6 @@
 //! SiLU: y = x σ(x), with slope σ(x) (1 + x (1 − σ(x))).
 //!
-//! Departure: backward takes the gradients of several readers of y and adds them up in the pass that writes d_x.
+//! Departure: backward adds the gradients of several readers of y in the pass that writes d_x.
 
 use crate::activation::{self, Activation};
 use crate::out::Out;
@@ -20,7 +20,7 @@ pub fn forward(x: &[f32], y: Out) {
     }
 }
 
-/// Gradient of [`forward`], given those of one or two readers of y; one that is `None` is 0.
+/// Gradient of [`forward`], given those of one or two readers of y; `None` is 0.
 ///
 /// # Panics
 /// When the lengths differ.

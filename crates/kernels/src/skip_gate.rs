@@ -8,12 +8,12 @@ use crate::shape::{elements, expect_len};
 use crate::silu::silu;
 use crate::simd::{Simd, mul_add};
 
-/// What is gated: `y`, `c` and `z` `[rows, width]`, `skip` `[width]`.
+/// The inputs: `y`, `c` and `z` `[rows, width]`, `skip` `[width]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
     /// y.
     pub y: &'a [f32],
-    /// c, what skips.
+    /// c, which is added with weight s.
     pub c: &'a [f32],
     /// s.
     pub skip: &'a [f32],
@@ -21,7 +21,7 @@ pub struct Inputs<'a> {
     pub z: &'a [f32],
 }
 
-/// Where [`backward`] writes its gradients, in the shapes of [`Inputs`].
+/// The outputs of [`backward`], in the shapes of [`Inputs`].
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of y.

@@ -1,4 +1,4 @@
-//! softplus(x) = ln(1 + eˣ) of single numbers, exact for large |x|; that of vectors is [`simd::softplus`](crate::simd::softplus).
+//! softplus(x) = ln(1 + eˣ) for single numbers, accurate for large |x|; for vectors see [`simd::softplus`](crate::simd::softplus).
 
 /// ln(1 + eˣ).
 pub fn softplus(x: f32) -> f32 {

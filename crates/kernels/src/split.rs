@@ -1,5 +1,5 @@
-//! The columns of a matrix as two matrices, and two matrices side by side as one: what stands between a product and the readers of
-//! its parts.
+//! Splits the columns of a matrix into two matrices, and joins two matrices side by side: what is needed between a product and the readers
+//! of its parts.
 
 use crate::grid::SharedOut;
 use crate::out::Out;
@@ -32,7 +32,7 @@ pub fn split(rows: usize, [left_width, right_width]: [usize; 2], x: &[f32], left
     });
 }
 
-/// The other way round; a side that is `None` is 0.
+/// The inverse; a side of `None` is 0.
 ///
 /// # Panics
 /// When a length does not fit.

@@ -1,9 +1,9 @@
-//! Where the rows of a batch start from.
+//! The initial states of a batch's rows.
 
 use crate::segments::Segments;
 use crate::shape::{Shape, expect_len};
 
-/// Where the rows of a batch start from.
+/// The initial states of a batch's rows.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Start<'a, T = f32> {
     /// `h_0`, the carried state `[B, E]`; `None` is 0.

@@ -1,12 +1,12 @@
-//! Linear state spaces of one input and one output for each channel: a complex diagonal, alone or less a rank-one part.
+//! Linear state spaces with one input and one output for each channel: a complex diagonal, optionally minus a rank-one part.
 //!
 //! ```text
 //! x_t = a ⊙ x_{t−1} − g (f · x_{t−1}) + b u_t         y_t = c · x_t + skip u_t         v · x = 2 Re Σ_n v_n x_n
 //! ```
 //!
-//! where: x is half of a state whose other half are the conjugates, N complex numbers for each channel; u and y are real. S4D is this
-//! without g and f; S4 discretised by the bilinear rule is this with them. Impulse responses need no kernel of their own: K_l = c · x_l
-//! for u = 1, 0, 0, …
+//! where: x is half of a state whose other half is its conjugate, N complex numbers for each channel; u and y are real. S4D is this without
+//! g and f; S4 discretised by the bilinear rule is this with them. Impulse responses need no kernel of their own: K_l = c · x_l for u = 1,
+//! 0, 0, …
 //!
 //! Backward, with γ = ∂L/∂Re x + i ∂L/∂Im x and v̄ the conjugate of v:
 //!
@@ -16,10 +16,10 @@
 //! γ ← ā γ + 2 ds f̄
 //! ```
 //!
-//! A reset restores x = 0. Departures from the loop over single numbers: a vector holds one state of as many channels as it has lanes,
-//! so that sums over n need no horizontal step; without g and f two states at a time walk through a block of steps, in registers; with them
-//! the states live in the nearest cache meanwhile; backward keeps states at the borders of blocks of steps only and makes those between
-//! again, so nothing of size `[B, T, N, D]` exists.
+//! A reset sets x to 0. Departures from the loop over single numbers: a vector holds one state of as many channels as it has lanes, so that
+//! sums over n need no horizontal step; without g and f two states at a time go through a block of steps, in registers; with them the
+//! states are in the nearest cache meanwhile; backward stores states only at the borders of blocks of steps and recomputes those in
+//! between, so nothing of size `[B, T, N, D]` exists.
 
 mod discrete;
 mod steps;
@@ -46,7 +46,7 @@ const CHANNELS: usize = 16;
 /// Rows of one task, whose gradients of the parameters are summed in f32.
 const ROWS: usize = 8;
 
-/// How many numbers describe a channel.
+/// The sizes of a channel's description.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Form {
     /// N, complex states of a channel.
@@ -55,7 +55,7 @@ pub struct Form {
     pub planes: usize,
 }
 
-/// What both directions read.
+/// The inputs of both directions.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
     /// `[B, T, D]`.
@@ -106,7 +106,7 @@ impl Inputs<'_> {
 /// Outputs of every step and the last state.
 ///
 /// # Shapes
-/// `y` `[B, T, D]`, `x_last` `[B, 2N, D]`. In padding y is 0 and the state passes.
+/// `y` `[B, T, D]`, `x_last` `[B, 2N, D]`. At padding y is 0 and the state is unchanged.
 ///
 /// # Panics
 /// When a length does not fit.

@@ -1,8 +1,8 @@
 //! What the kernels with a recurrent product (GRU, LSTM, sLSTM) share: the rows of one task, the states before their steps, and sums over
 //! tasks.
 //!
-//! The steps of such a cell depend on each other through a product, so only rows are independent: the batch is cut into as many
-//! tasks as there are threads, and each runs whole rows from end to end with products of its own.
+//! The steps of such a cell depend on each other through a product, so only rows are independent: the batch is split into as many tasks as
+//! there are threads, each of which runs whole rows from end to end with its own products.
 
 use crate::grid::{self, SharedOut};
 use crate::out::Slots;
@@ -225,7 +225,7 @@ pub(crate) fn log_sigmoid<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     // ln(1 + small): what the sum's rounding loses comes back divided by the slope.
     let sum = simd.add_f32s(one, small);
     let lost = simd.sub_f32s(small, simd.sub_f32s(sum, one));
-    let softplus = simd.add_f32s(simd::ln(simd, sum), simd.div_f32s(lost, sum));
+    let softplus = simd.add_f32s(simd::ln_of_normal(simd, sum), simd.div_f32s(lost, sum));
     simd.sub_f32s(simd.min_f32s(x, simd.splat_f32s(0.0)), softplus)
 }
 

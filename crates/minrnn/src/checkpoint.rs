@@ -1,15 +1,15 @@
-//! Checkpoint directories: a model that describes itself, and what is needed to train on.
+//! Checkpoint directories: a self-describing model, and what is needed to resume training.
 //!
 //! | file | content |
 //! |---|---|
 //! | `config.json` | the whole configuration and the format's version |
 //! | `model.safetensors` | the weights, PyTorch names and layouts |
 //! | `tokenizer.json` | the vocabulary, for text |
-//! | `task.json` | names, means and deviations of a task's data, where it has some |
-//! | `surprise.json` | how surprising held-out rows were, where the model tells it; written when training has ended |
+//! | `task.json` | names, means and standard deviations of a task's data, if it has any |
+//! | `surprise.json` | how surprising held-out rows were, if the model can tell; written when training has ended |
 //! | `training.safetensors` | moments of the optimiser and the carried state, for resuming |
 //! | `progress.json` | counters, for resuming |
-//! | `SHA256SUMS` | the digest of each of them, compared when it is read; what it does not name is refused, checkpoints without it are read as they are |
+//! | `SHA256SUMS` | the digest of each of them, checked on reading; files it does not list are refused; checkpoints without it are read unchecked |
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -37,11 +37,11 @@ pub struct LoadedModel<M = SequenceModel> {
     pub config: CheckpointConfig,
     /// The model.
     pub model: M,
-    /// The vocabulary, where the model reads text.
+    /// The vocabulary, if the model reads text.
     pub tokenizer: Option<Tokenizer>,
 }
 
-/// Reads the model of sequences in the checkpoint directory `directory`.
+/// Loads the sequence model in the checkpoint directory `directory`.
 ///
 /// # Errors
 /// When a file is missing, damaged, or belongs to another model, and when the model is a policy.
@@ -53,7 +53,7 @@ pub fn load_model(directory: impl AsRef<Path>, device: &Device) -> Result<Loaded
     }
 }
 
-/// Reads whatever model is in the checkpoint directory `directory`.
+/// Loads any kind of model in the checkpoint directory `directory`.
 ///
 /// # Errors
 /// When a file is missing, damaged, or belongs to another model.
@@ -71,7 +71,7 @@ pub fn load_any_model(directory: impl AsRef<Path>, device: &Device) -> Result<Lo
     Ok(LoadedModel { config, model, tokenizer })
 }
 
-/// The task on tables of the model in the checkpoint directory `directory`, with the configuration `config`; none where it has another one.
+/// The task on tables of the model with configuration `config` in the checkpoint directory `directory`; `None` for other tasks.
 ///
 /// # Errors
 /// When its description cannot be read or belongs to another model.
@@ -79,7 +79,7 @@ pub fn load_table_task(directory: impl AsRef<Path>, config: &ModelConfig) -> Res
     Ok(CheckpointFiles::open(directory)?.table_task(config)?.map(|(task, _)| task))
 }
 
-/// How the steps of a policy become numbers, and its file's content.
+/// How a policy's steps become numbers, and the content of its file.
 ///
 /// # Errors
 /// When it cannot be read or belongs to another model.
@@ -90,11 +90,11 @@ pub fn policy_of(files: &CheckpointFiles, config: &ModelConfig) -> Result<(StepE
     Ok((encoding, text))
 }
 
-/// Makes the checkpoint directory `directory`, which must not exist, of `tensors` and the vocabulary in the file `tokenizer`. It appears
-/// once it is complete and its model, which is handed back, has been read from it.
+/// Creates the checkpoint directory `directory`, which must not exist, from `tensors` and the vocabulary in the file `tokenizer`. It
+/// appears once it is complete and its model, which is returned, has been read back.
 ///
 /// # Errors
-/// When there is something at `directory`, a file cannot be read or written, or the parts do not make a model.
+/// When `directory` exists, a file cannot be read or written, or the parts do not make a model.
 pub fn create_checkpoint(
     directory: impl AsRef<Path>,
     config: &CheckpointConfig,
@@ -108,13 +108,13 @@ pub fn create_checkpoint(
     })
 }
 
-/// Makes the checkpoint directory `directory`, which must not exist, of a `model` made of `config.model`, with its vocabulary where it reads text. It
-/// appears once it is complete and has been read again; [`load_model`] and the runtime read it then.
+/// Creates the checkpoint directory `directory`, which must not exist, from a `model` built from `config.model`, with its vocabulary if it
+/// reads text. It appears once it is complete and has been read back; [`load_model`] and the runtime can then read it.
 ///
-/// What no tensor's shape tells, such as `candidate`, is what `config` says.
+/// What no tensor's shape determines, such as `candidate`, is taken from `config`.
 ///
 /// # Errors
-/// When there is something at `directory`, a file cannot be written, or model, configuration and vocabulary do not belong together.
+/// When `directory` exists, a file cannot be written, or model, configuration and vocabulary do not belong together.
 pub fn save_model(
     directory: impl AsRef<Path>,
     config: &CheckpointConfig,
@@ -145,10 +145,10 @@ pub(crate) fn fill(
     Ok(CheckpointFiles::seal(directory)?)
 }
 
-/// Puts the tensors of `weights` into the parameters of `module` by name; they are taken out of `weights`.
+/// Loads the tensors of `weights` into the parameters of `module` by name, taking them out of `weights`.
 ///
-/// The running statistics of a [`BatchNorm`](crate::nn::BatchNorm) are shared with the modules that `module` is a clone of, or that are clones
-/// of it: theirs change with these.
+/// The running statistics of a [`BatchNorm`](crate::nn::BatchNorm) are shared between clones of a module: loading changes them in all
+/// clones.
 ///
 /// # Errors
 /// When a parameter is missing or has another shape.
@@ -169,7 +169,7 @@ pub(crate) fn load_named<M: Module>(module: M, weights: &mut Weights, prefix: &s
     problem.map_or(Ok(module), |error| Err(error.into()))
 }
 
-/// Writes every parameter of `module` to `path`, whole or not at all.
+/// Writes every parameter of `module` to `path`, atomically.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -190,7 +190,7 @@ pub(crate) fn tensors_of<M: Module>(module: &M) -> Result<Vec<(String, Tensor)>>
     named_values(module).into_iter().map(|(name, shape, values)| Ok((name, Tensor::new(shape, values)?))).collect()
 }
 
-/// Number of parameters of `module`; running statistics do not count.
+/// Number of parameters of `module`, without running statistics.
 pub fn parameter_count<M: Module>(module: &M) -> usize {
     parameters::count(module)
 }

@@ -1,14 +1,14 @@
-//! Numbers of things in a sentence: `1 layer`, `2 layers`.
+//! Counts in a sentence: `1 layer`, `2 layers`.
 
 use std::fmt::Display;
 
-/// `n` and what there are `n` of, whose name for one is `one`.
+/// `n` with the noun `one`, in the plural unless `n` is 1.
 pub fn counted<N: Display + PartialEq + From<u8>>(n: N, one: &str) -> String {
     let told = plural(&n, one);
     format!("{n} {told}")
 }
 
-/// What `n` of `one` are called.
+/// The noun `one`, in the plural unless `n` is 1.
 pub fn plural<N: PartialEq + From<u8>>(n: &N, one: &str) -> String {
     match one {
         _ if *n == N::from(1) => one.to_owned(),

@@ -1,8 +1,8 @@
-//! Cells of CSV files as RFC 4180 has them.
+//! Cells of CSV files, as in RFC 4180.
 
 use std::borrow::Cow;
 
-/// `cell` as it stands in a line: in quotation marks where it holds a comma, a quotation mark or the end of a line.
+/// `cell` as written in a line: in quotation marks if it contains a comma, a quotation mark or a line break.
 pub fn quoted(cell: &str) -> Cow<'_, str> {
     match cell.contains([',', '"', '\n', '\r']) {
         true => Cow::Owned(format!("\"{}\"", cell.replace('"', "\"\""))),

@@ -1,4 +1,4 @@
-//! Where tensors lie and operations run: devices by name.
+//! Devices by name: where tensors are stored and operations run.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DeviceProblem, Error, Result};
 
-/// A kind of device; all but the processor need the feature of their name when the program is built.
+/// A kind of device; all except the CPU require the feature of their name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DeviceKind {
-    /// The processor.
+    /// The CPU.
     #[default]
     Cpu,
     /// NVIDIA's CUDA.
@@ -66,7 +66,7 @@ impl DeviceKind {
 /// Whether a GPU has been opened.
 static GPU_OPEN: AtomicBool = AtomicBool::new(false);
 
-/// True once a GPU has been opened by [`DeviceChoice::open`]: its driver may then tell a failure by a panic.
+/// Whether a GPU has been opened by [`DeviceChoice::open`]: its driver may then report failures by panicking.
 pub fn is_gpu_open() -> bool {
     GPU_OPEN.load(Ordering::Relaxed)
 }
@@ -81,7 +81,7 @@ fn enumerate(kind: burn::tensor::DeviceType) -> Vec<Device> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum DeviceChoice {
-    /// The first GPU, or the CPU where there is none.
+    /// The first GPU, or the CPU if there is none.
     Auto,
     /// The device of that kind and number, counted from 0.
     Fixed(DeviceKind, usize),
@@ -139,7 +139,7 @@ impl FromStr for DeviceChoice {
 }
 
 impl DeviceChoice {
-    /// The device.
+    /// Opens the device.
     ///
     /// # Errors
     /// When the program was built without its kind, or the machine has no such device.
@@ -171,12 +171,12 @@ impl DeviceChoice {
     }
 }
 
-/// A device that is there.
+/// An available device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Available {
-    /// How to ask for it.
+    /// How to request it.
     pub choice: DeviceChoice,
-    /// What it calls itself.
+    /// The name it reports.
     pub name: String,
 }
 
@@ -202,7 +202,7 @@ pub fn built_with() -> Vec<DeviceKind> {
     DeviceKind::ALL.into_iter().filter(cfg).collect()
 }
 
-/// What a device calls itself; `the processor` for the CPU.
+/// The name a device reports; `the processor` for the CPU.
 pub fn name_of(device: &Device) -> String {
     #[cfg(feature = "gpu")]
     if let Some(identity) = device.identity() {

@@ -1,4 +1,4 @@
-//! One error type for the library; every message is a sentence that names the thing, what was expected, what was found and what to do.
+//! The library's error type; every message is a sentence that names the thing, what was expected, what was found and what to do.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub enum Error {
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// The operating system's answer.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// A setting is unknown, out of range, or contradicts another one.
@@ -27,34 +27,34 @@ pub enum Error {
     /// The data cannot be used: empty, too short, not text, a symbol outside the vocabulary.
     #[error("{0}")]
     Data(String),
-    /// A tensor or batch has a shape that does not fit.
+    /// The shape of a tensor or batch does not fit.
     #[error("{0}")]
     Shape(String),
-    /// A file that minrnn wrote (checkpoint, run directory, session, verify case) is damaged or belongs to something else.
+    /// A file that minrnn wrote (checkpoint, run directory, session, verify case) is damaged or is not of the expected format.
     #[error("'{}': {problem}", path.display())]
     Malformed {
         /// The offending file or directory.
         path: PathBuf,
         /// What is wrong with it and what to do.
         problem: String,
-        /// The error that says so, where it was found by what reads such bytes from anywhere.
+        /// The underlying error, if the problem was found by code that reads such bytes from any source.
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
-    /// A setting without default is missing, and nothing can be done without it.
+    /// A required setting without a default is missing.
     #[error("{sentence}")]
     Needed {
-        /// What is to be given.
+        /// What is missing.
         what: Needed,
-        /// For what.
+        /// What it is needed for.
         sentence: String,
     },
     /// A setting differs from the one that a run began with.
     #[error("{0}")]
     MustStay(String),
-    /// Data are given to an experiment that reads none.
+    /// Data were given to an experiment that does not read any.
     #[error("data do not fit this experiment, which makes its own data; leave them out")]
     DataNotRead,
-    /// A run directory, or a file of it, cannot be used as was asked.
+    /// A run directory, or a file in it, cannot be used as requested.
     #[error("'{}': {problem}", path.display())]
     Run {
         /// The directory or the file.
@@ -65,7 +65,7 @@ pub enum Error {
     /// There is no such device.
     #[error(transparent)]
     Device(#[from] DeviceProblem),
-    /// More memory is needed than there is.
+    /// The settings need more memory than there is, which is found out before anything begins: wrong input.
     #[error("{0}")]
     Memory(String),
     /// Training diverged: the loss or a gradient is NaN or infinite.
@@ -80,30 +80,30 @@ pub enum Error {
         /// The offending value.
         value: f64,
     },
-    /// Another process of the same training could not go on.
+    /// Another process of the same training failed.
     #[error("on process {rank} of {size}, counted from 0: {sentence}")]
     Elsewhere {
-        /// Which one, from 0.
+        /// Its rank, from 0.
         rank: usize,
-        /// How many there are.
+        /// The number of processes.
         size: usize,
-        /// What it said.
+        /// Its error message.
         sentence: String,
         /// Whether its input was at fault.
         is_wrong_input: bool,
     },
-    /// A trained model gave something that is no number.
+    /// A trained model's output is not finite.
     #[error(
         "the model's output for {what} is not finite ({value}); its weights are damaged or its training went wrong: take another checkpoint, \
          or retrain it with a lower learning rate"
     )]
     Output {
-        /// What it read: "the sequence 'm3'", "the text".
+        /// Its input: "the sequence 'm3'", "the text".
         what: String,
         /// The offending value.
         value: f64,
     },
-    /// A configuration or a file of a model was refused. One that cannot be read is [`Error::Io`], a damaged one [`Error::Malformed`], unless its
+    /// A model's configuration or file was refused. An unreadable file is [`Error::Io`] and a damaged one [`Error::Malformed`], unless its
     /// tensors or its packed sections are at fault.
     #[error(transparent)]
     Model(minrnn_model::Error),
@@ -112,7 +112,7 @@ pub enum Error {
     Runtime(minrnn_stream::Error),
 }
 
-/// What a caller has to give; whoever asks a person for it says how.
+/// Something that a caller must provide; user interfaces say how.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Needed {
@@ -120,19 +120,19 @@ pub enum Needed {
     File,
     /// The folder of a task's files, `data.path`.
     Folder,
-    /// The columns to be found, `data.target`.
+    /// The columns to predict, `data.target`.
     Target,
-    /// These columns, or `data.layout = wide-columns`, by which each column is a series.
+    /// The target columns, or `data.layout = wide-columns`, with which each column is a series.
     TargetOrLayout,
-    /// What is learned from a table, `data.task`.
+    /// What to learn from a table, `data.task`.
     TableTask,
     /// The column that names sequences, `data.group`.
     Group,
-    /// The model that recurrent layers of another library go into.
+    /// The model that receives another library's recurrent layers.
     Into,
-    /// A table of the rows that follow those that are there.
+    /// A table of future rows, which follow the existing ones.
     RowsToCome,
-    /// The key of a model's configuration, which the file of weights does not tell.
+    /// A key of a model's configuration that the weights file does not determine.
     ModelKey(String),
 }
 
@@ -140,40 +140,40 @@ pub enum Needed {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunProblem {
-    /// Asked to go on with a run that is not there.
+    /// The run to be resumed does not exist.
     #[error("there is no run directory to resume")]
     Missing,
-    /// Asked to go on with a run that has done nothing yet, without its experiment.
+    /// The run to be resumed has not done anything yet, and no experiment is given.
     #[error("there is no run to resume in it: it was stopped before training began; start it again with the same command")]
     NotBegun,
-    /// Asked to go on with what is no run.
+    /// What is to be resumed is not a run.
     #[error("expected a run to resume, found other files such as '{0}'")]
     NotARun(String),
     /// Another process holds its lock.
     #[error("another process is training in this directory; wait for it to end")]
     InUse,
-    /// Asked for a new run where there is one.
+    /// A new run was requested in the directory of an existing one.
     #[error("it already holds a run")]
     HoldsRun,
-    /// Asked for a new run where other files are.
+    /// A new run was requested in a directory with other files.
     #[error("expected a new or an empty directory for the run, found '{0}' in it")]
     HoldsFiles(String),
-    /// The first process of a training was given a directory that it only reads beside another one.
+    /// The first process of a training was given a directory that it reads only beside another process.
     #[error("the first process of a training writes to it, and this one has not made or opened it; make or open the run directory")]
     NotOpened,
-    /// A checkpoint was copied away from the data that are needed.
+    /// A checkpoint was copied away from the data it needs.
     #[error("it lies outside its run, whose data is needed")]
     OutsideRun,
-    /// The file names a checkpoint that is not there.
+    /// The file names a checkpoint that does not exist.
     #[error("it names '{}', which is gone; write the name of an existing checkpoint into it", .0.display())]
     CheckpointGone(PathBuf),
-    /// The text or the table is another one.
+    /// The text or the table has changed.
     #[error("the {0} has changed since this run began")]
     Changed(&'static str),
-    /// The files of a task are others.
+    /// The files of a task have changed.
     #[error("the data are not those that the run began with; put these back")]
     OtherData,
-    /// Somebody wrote to the log of a run that was going on.
+    /// Another program wrote to the log of a running run.
     #[error(
         "another program replaced or changed the log while the run was writing it, and lines may be lost; leave it alone, put back what \
          you can, and resume the run"
@@ -188,17 +188,17 @@ pub enum DeviceProblem {
     /// The program lacks the feature of that name.
     #[error("this program was built without {0}; build it with the feature {0}")]
     NotBuilt(&'static str),
-    /// There is none of its kind.
+    /// There is no device of its kind.
     #[error("no {0} device was found; install the GPU driver, or compute on cpu")]
     NoneFound(&'static str),
-    /// There are fewer of its kind.
+    /// There are fewer devices of its kind.
     #[error("there is no {choice}: the machine has {count} of {kind}, counted from 0")]
     TooFew {
-        /// What was asked for.
+        /// The requested device.
         choice: String,
         /// Its kind.
         kind: &'static str,
-        /// How many there are.
+        /// Number of such devices.
         count: usize,
     },
 }
@@ -267,7 +267,7 @@ impl Error {
         self
     }
 
-    /// True where the caller's input is at fault (exit code 2), false where the run itself failed (exit code 1).
+    /// Whether the caller's input is at fault (exit code 2) or the run itself failed (exit code 1).
     pub fn is_wrong_input(&self) -> bool {
         match self {
             Self::NonFinite { .. } | Self::Output { .. } => false,
@@ -290,10 +290,10 @@ impl Error {
     }
 }
 
-/// Checks that the `numbers` that a trained model gave for `what` it read are such.
+/// Checks that a trained model's `numbers` for the input `what` are finite.
 ///
 /// # Errors
-/// [`Error::Output`], with the first that is none.
+/// [`Error::Output`] with the first that is not.
 pub fn expect_output(what: impl FnOnce() -> String, numbers: impl IntoIterator<Item = f64>) -> Result<()> {
     match numbers.into_iter().find(|number| !number.is_finite()) {
         None => Ok(()),

@@ -1,6 +1,6 @@
-//! Text in pages for a browser.
+//! Text in HTML pages.
 
-/// `text` with what HTML would read as its own written so that it is shown, between tags and in attributes alike.
+/// `text` escaped for HTML, between tags and in attributes.
 pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

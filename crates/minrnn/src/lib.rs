@@ -5,21 +5,21 @@
 //! | I want to | start at |
 //! |---|---|
 //! | train a model from a configuration | [`train::Trainer`], [`train::Experiment`] |
-//! | train in a loop of my own, on data of my own | [`data::BatchSource`], [`train::differentiate`], [`train::Optimizer`] |
-//! | keep a model that I trained | [`checkpoint::save_model`] |
+//! | train with my own loop and data | [`data::BatchSource`], [`train::differentiate`], [`train::Optimizer`] |
+//! | save a model that I trained | [`checkpoint::save_model`] |
 //! | use a trained model | [`checkpoint::load_model`] |
-//! | put a cell into a network of my own | [`ModelConfig::of_layer`](minrnn_model::ModelConfig::of_layer), [`nn::MinGru::new`], [`nn::Mixer`] |
-//! | weights of another library, or for it | [`interchange::import`], [`interchange::export`]; whole models: [`transfer`] |
-//! | write a cell of my own | [`nn::Mixer`], [`model::SequenceModel::with_mixers`] |
-//! | the recurrence alone, differentiable | [`ops::min_gru`], [`ops::linear_scan`] |
-//! | batches of text or tasks | [`data`] |
-//! | classes or forecasts of tables of mine | [`data::table`], [`predict`] |
-//! | how much memory a training will need, and how much there is | [`train::training_memory`], [`memory::Room`] |
-//! | what a model has inside, as files for NumPy | [`deployed::write_inside`], [`array_file`] |
-//! | a picture of numbers | [`plot::draw_lines`], [`plot::draw_dots`] |
-//! | a policy from recorded episodes | [`data::offline_rl`], [`model::Decision`], [`rollout`], [`Policy`] |
+//! | use a cell in my own network | [`ModelConfig::of_layer`](minrnn_model::ModelConfig::of_layer), [`nn::MinGru::new`], [`nn::Mixer`] |
+//! | import or export weights of another library | [`interchange::import`], [`interchange::export`]; whole models: [`transfer`] |
+//! | write my own cell | [`nn::Mixer`], [`model::SequenceModel::with_mixers`] |
+//! | use the differentiable recurrence alone | [`ops::min_gru`], [`ops::linear_scan`] |
+//! | get batches of text or tasks | [`data`] |
+//! | classify or forecast my own tables | [`data::table`], [`predict`] |
+//! | know how much memory training will need, and how much there is | [`train::training_memory`], [`memory::Room`] |
+//! | export a model's internal activations for NumPy | [`deployed::write_inside`], [`array_file`] |
+//! | plot numbers | [`plot::draw_lines`], [`plot::draw_dots`] |
+//! | learn a policy from recorded episodes | [`data::offline_rl`], [`model::Decision`], [`rollout`], [`Policy`] |
 //!
-//! A model without an experiment, as a module of Burn's:
+//! A model without an experiment, as a Burn module:
 //!
 //! ```
 //! use minrnn::burn::tensor::{Device, Int, Tensor};
@@ -78,16 +78,16 @@ pub mod transfer;
 pub mod verify;
 pub mod words;
 
-/// The framework that models are written in, at the version that this library fits.
+/// The framework in which models are written, in the version that this library uses.
 pub use burn;
 pub use error::{DeviceProblem, Error, Needed, Result, RunProblem, expect_output};
 pub use minrnn_model;
 pub use policy::Policy;
 pub use segments::Segments;
 
-/// What training and using a model takes: `use minrnn::prelude::*;`.
+/// Everything needed to train and use a model: `use minrnn::prelude::*;`.
 ///
-/// [`Result`] takes two parameters, as the standard library's does; the second is [`Error`] unless it is given.
+/// [`Result`] takes two parameters, like the standard library's; the second defaults to [`Error`].
 pub mod prelude {
     pub use minrnn_model::{MixerKind, ModelConfig};
 

@@ -1,4 +1,4 @@
-//! A directory that appears under its name only when it is complete.
+//! A directory that appears under its name only once it is complete.
 
 use std::path::Path;
 

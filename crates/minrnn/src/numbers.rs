@@ -1,4 +1,4 @@
-//! Numbers as people and programs read them: neither a row of zeros nor one of digits that mean nothing.
+//! Readable numbers: without long rows of zeros or meaningless digits.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ const DIGITS: usize = 5;
 /// 2^53, from which on different whole numbers are one 64-bit float.
 pub(crate) const INEXACT: f64 = 9_007_199_254_740_992.0;
 
-/// `x` with five digits that matter, such as `14.701`, `0.013370`, `7.6000e-13`; a whole number below 10¹⁵ has all that stand before its point.
+/// `x` with five significant digits, such as `14.701`, `0.013370`, `7.6000e-13`; integers below 10¹⁵ keep all their digits.
 pub fn significant(x: f64) -> String {
     if x != 0.0 && !(1e-6..1e15).contains(&x.abs()) {
         return format!("{x:.*e}", DIGITS - 1);
@@ -18,7 +18,8 @@ pub fn significant(x: f64) -> String {
     format!("{x:.decimals$}")
 }
 
-/// A number in the shortest form from which it is read again, with a power of ten where it is below 10⁻⁶ in size, or has more than 16 digits before its point.
+/// A number in the shortest form that reads back the same, with a power of ten if its magnitude is below 10⁻⁶ or it has more than 16 digits
+/// before the point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shortest(pub f64);
 

@@ -1,4 +1,4 @@
-//! Outputs that must not be written over what is read or was learned from, or into a run.
+//! Checks that outputs do not overwrite inputs or training data, or land inside a run.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -10,12 +10,13 @@ use serde_json::Value;
 use crate::train::{EXPERIMENT_FILE, find_checkpoint};
 use crate::{Error, Result};
 
-/// Refuses `output`, a file to be written whole, where something would be lost by it: where it is one of `inputs`, or what one of them was trained on, or
-/// no file. All that is read belongs to `inputs`, and so does the run or the checkpoint of a model; what a packed model was trained on is not known.
+/// Refuses `output`, a file to be written whole, if something would be lost: if it is one of `inputs`, or what one of them was trained on,
+/// or not a regular file. `inputs` must include everything that is read, and the run or checkpoint of a model; what a packed model was
+/// trained on is not known.
 ///
 /// # Errors
-/// When it is the same file as an input, or as one that a model among them was trained on, by whatever name; a folder, a pipe or a device; or lies where
-/// [`expect_outside_runs`] refuses it.
+/// When it is, under any name, the same file as an input or as one that a model among them was trained on; when it is a folder, a pipe or a
+/// device; or when [`expect_outside_runs`] refuses it.
 pub fn expect_harmless<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
     let shown = output.display();
     // Such as /dev/stdout, which leads to whatever file that is.
@@ -42,10 +43,10 @@ pub fn expect_harmless<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a P
     expect_outside_runs(output)
 }
 
-/// Refuses `output`, a file to be written when the work is done, where that could not be: before the work, which would be lost.
+/// Refuses `output`, a file to be written when the work is done, if it cannot be written: before the work, which would be lost.
 ///
 /// # Errors
-/// When its folder is not there or cannot be written.
+/// When its folder does not exist or cannot be written.
 pub fn expect_writable(output: &Path) -> Result<()> {
     let shown = output.display();
     if output.file_name().is_none()
@@ -72,10 +73,11 @@ pub fn expect_writable(output: &Path) -> Result<()> {
 /// Most bytes by which [`expect_replaceable`] tells what a file is.
 const BEGINNING: u64 = 16;
 
-/// Refuses `output` where a file that is something else than `kind`, such as "a packed model", would be lost; `is_kind` is shown how the file begins.
+/// Refuses `output` if that would overwrite a file of another kind than `kind`, such as "a packed model"; `is_kind` is given the beginning
+/// of the file.
 ///
 /// # Errors
-/// When such a file is there. One that is empty is not lost.
+/// When there is such a file. An empty one may be overwritten.
 pub fn expect_replaceable(output: &Path, kind: &str, is_kind: impl FnOnce(&[u8]) -> bool) -> Result<()> {
     if !output.metadata().is_ok_and(|found| found.is_file() && found.len() > 0) {
         return Ok(());
@@ -99,10 +101,11 @@ fn learned(run: &Path) -> Vec<PathBuf> {
     texts.map(PathBuf::from).filter(|path| path.is_absolute()).collect()
 }
 
-/// Refuses `output`, a file or a folder to be made, within a run or a checkpoint: what lies there belongs to the run, which may take it away.
+/// Refuses `output`, a file or a folder to be created, inside a run or a checkpoint: everything there belongs to the run, which may remove
+/// it.
 ///
 /// # Errors
-/// When it lies there, at any depth.
+/// When it is inside one, at any depth.
 pub fn expect_outside_runs(output: &Path) -> Result<()> {
     // A checkpoint mostly lies in a run, which says more.
     for folder in folders_around(output).iter().rev() {
@@ -119,7 +122,7 @@ pub fn expect_outside_runs(output: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Whether what is written under both names would be one file, whether or not it is there.
+/// Whether both names would lead to the same file, whether or not it exists.
 pub fn is_same_place(one: &Path, other: &Path) -> bool {
     let place = |path: &Path| {
         let path = std::path::absolute(names_of(path).last()?).ok()?;
@@ -135,7 +138,7 @@ fn folders_around(output: &Path) -> Vec<PathBuf> {
     there.iter().flat_map(|folder| folder.ancestors()).map(Path::to_owned).collect()
 }
 
-/// Whether both names lead to one file that is there, through links of either kind.
+/// Whether both names lead to the same existing file, through links of either kind.
 #[cfg(unix)]
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -143,7 +146,7 @@ pub fn is_same_file(one: &Path, other: &Path) -> bool {
     identity(one).is_some_and(|one| identity(other) == Some(one))
 }
 
-/// Whether both names lead to one file that is there, through symbolic links.
+/// Whether both names lead to the same existing file, through symbolic links.
 #[cfg(not(unix))]
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))

@@ -1,7 +1,7 @@
 //! Parameters of a module by name, in PyTorch's names and layouts.
 //!
-//! A name is the path of fields and indices, such as `backbone.blocks.0.mixer.in_proj.weight`, without the variants of enums. Burn
-//! keeps the matrix of a linear layer as [in, out]; here and in files it is [out, in].
+//! A name is the path of fields and indices, such as `backbone.blocks.0.mixer.in_proj.weight`, without enum variants. Burn stores the
+//! matrix of a linear layer as [in, out]; here and in files it is [out, in].
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};

@@ -11,10 +11,10 @@ use crate::model::{AnyModel, Decision};
 use crate::new_directory::make_directory;
 use crate::{Error, Result};
 
-/// A policy with all that acting needs.
+/// A policy with everything needed to act.
 #[derive(Debug)]
 pub struct Policy {
-    /// What the model is.
+    /// The model's configuration.
     pub config: ModelConfig,
     /// How a step becomes numbers.
     pub encoding: StepEncoding,
@@ -23,11 +23,11 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Makes the checkpoint directory `directory`, which must not exist, in one that does. It appears once it is complete and the policy has been read
-    /// from it.
+    /// Creates the checkpoint directory `directory`, which must not exist, in one that does. It appears once it is complete and the policy
+    /// has been read back.
     ///
     /// # Errors
-    /// When there is something at `directory`, a file cannot be written, or configuration, encoding and model do not make a policy.
+    /// When `directory` exists, a file cannot be written, or configuration, encoding and model do not belong together.
     pub fn save(&self, directory: impl AsRef<Path>) -> Result<()> {
         let directory = directory.as_ref();
         let config = CheckpointConfig::new(ModelConfig { decision: true, ..self.config.clone() });
@@ -40,7 +40,7 @@ impl Policy {
         })
     }
 
-    /// Reads the policy in the directory `directory`.
+    /// Loads the policy in the directory `directory`.
     ///
     /// # Errors
     /// When a file is missing, damaged, or belongs to another model.

@@ -14,7 +14,7 @@ use crate::{Result, expect_output};
 /// Sequences read at once.
 const BATCH_SIZE: usize = 32;
 
-/// What [`predict`] needs for `series` with a model of `config`.
+/// The memory that [`predict`] needs for `series` with a model of `config`.
 ///
 /// # Errors
 /// When the configuration is not valid.
@@ -26,10 +26,10 @@ pub fn prediction_memory(config: &ModelConfig, series: &[Series]) -> Result<Esti
     inference("prediction", config, sizes)
 }
 
-/// What `model` says at the last step of each of `series`, each read from its first step on; `None` when `stop` was raised before the end.
+/// The predictions of `model` at the last step of each of `series`, read from its first step; `None` if `stop` was raised before the end.
 ///
 /// # Errors
-/// When a batch does not fit together, or what is predicted for a sequence is no number.
+/// When a batch is inconsistent, or a prediction is not finite.
 ///
 /// # Panics
 /// When the model does not read as many numbers as `task` has columns.

@@ -1,13 +1,14 @@
-//! Where all randomness comes from: independent ChaCha8 generators named by (seed, purpose, index, part), derived as
-//! [`minrnn_stream::rng`] says.
+//! The source of all randomness: independent ChaCha8 generators named by (seed, purpose, index, part), derived as described in
+//! [`minrnn_stream::rng`].
 //!
-//! Each can be made again from its name alone: a resumed run stores no generator. The values never change within version 1 of the derivation.
+//! Each can be recreated from its name alone: a resumed run stores no generator. The values never change within version 1 of the
+//! derivation.
 
 use minrnn_stream::rng;
 
 pub use minrnn_stream::rng::ChaCha8Rng;
 
-/// What a generator is used for. The numbers are part of the derivation and never change.
+/// The purpose of a generator. The numbers are part of the derivation and never change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u64)]
 pub enum Purpose {

@@ -1,7 +1,7 @@
 //! Letting a policy act (Chen et al. 2021, arXiv:2106.01345, §3).
 //!
-//! The policy is asked for a return. After every step the reward just received is taken off, and the policy acts upon what is left, what
-//! it observes and what it did last, until the episode ends.
+//! The policy is given a target return. After every step the reward is subtracted from it, and the policy acts on what remains, on what it
+//! observes and on its last action, until the episode ends.
 
 use burn::tensor::{Tensor, TensorData};
 
@@ -12,48 +12,47 @@ use crate::ops::StepCodes;
 use crate::rng::{ChaCha8Rng, Purpose, stream};
 use crate::{Error, Result, expect_output};
 
-/// What a policy knows of the steps before.
+/// What a policy remembers of earlier steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Memory {
-    /// The last `context` steps, read again at every step, as in training. Before there are so many, rows of zeros stand in their place.
+    /// The last `context` steps, read again at every step, as in training. Rows of zeros stand in for steps before the episode.
     Window {
         /// Number of steps.
         context: usize,
-        /// What the policy makes of the rows of zeros.
+        /// How the policy treats the rows of zeros.
         padding: LeftPadding,
     },
-    /// The state left behind by all steps of the episode: a step costs the same at any time. This is not what a policy meets that is
-    /// trained on windows.
+    /// The state after all steps of the episode: every step costs the same. A policy trained on windows has not met this in training.
     Carried,
 }
 
 /// How episodes are played.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rollout {
-    /// The return asked for.
+    /// The target return.
     pub target_return: f64,
-    /// What the policy knows of the steps before.
+    /// What the policy remembers of earlier steps.
     pub memory: Memory,
-    /// Chooses how episodes begin.
+    /// Determines how episodes begin.
     pub seed: u64,
 }
 
-/// Something that acts upon what it is shown.
+/// Something that acts on what it is shown.
 pub trait Actor {
-    /// Numbers in a row and in an action.
+    /// Widths of a row and an action.
     fn widths(&self) -> [usize; 2];
 
-    /// The next action of every episode, one after the other, from the rows that are `shown` of each, as many for each.
+    /// The next action of every episode, one after another, from the rows `shown` of each, equally many for each.
     ///
     /// # Errors
     /// When the rows cannot be read.
     fn act(&mut self, shown: Shown<'_>) -> Result<Vec<f32>>;
 }
 
-/// What a policy is shown of episodes that are played side by side.
+/// What a policy is shown of episodes played side by side.
 #[derive(Debug, Clone, Copy)]
 pub enum Shown<'a> {
-    /// Windows that begin anew, row-major `[B, K, width]`. The first `padded` rows of each are zeros before the episode.
+    /// Windows that start from the initial state, row-major `[B, K, width]`. The first `padded` rows of each are zeros before the episode.
     Windows {
         /// Number of episodes B.
         batch: usize,
@@ -61,18 +60,18 @@ pub enum Shown<'a> {
         rows: &'a [f32],
         /// Number of rows before the episode.
         padded: usize,
-        /// What the policy makes of these.
+        /// How the policy treats them.
         padding: LeftPadding,
     },
-    /// The next row of each, `[B, width]`, of episodes whose other rows were shown before.
+    /// The next row of each episode, `[B, width]`; earlier rows were shown before.
     Next(&'a [f32]),
 }
 
 impl Rollout {
-    /// One episode in each of the `environments`, side by side; a policy of `policy.valid()` acts fastest.
+    /// Plays one episode in each of the `environments`, side by side; `policy.valid()` acts fastest.
     ///
     /// # Errors
-    /// When policy, encoding and environments do not have the same widths, or the window has no step; when an action is no number.
+    /// When policy, encoding and environments do not have the same widths, the window has no steps, or an action is not finite.
     pub fn play<M: Mixer, E: Environment>(
         &self,
         policy: &Decision<M>,
@@ -82,10 +81,11 @@ impl Rollout {
         self.play_with(&mut Carrying { policy, state: None }, encoding, environments)
     }
 
-    /// The same with whoever acts, of whom nothing was asked before.
+    /// The same with any actor that has not acted yet.
     ///
     /// # Errors
-    /// When policy, encoding and environments do not have the same widths, or the window has no step; when an action is no number; those of the actor.
+    /// When actor, encoding and environments do not have the same widths, the window has no steps, or an action is not finite; and any
+    /// error of the actor.
     pub fn play_with<E: Environment>(
         &self,
         actor: &mut dyn Actor,
@@ -171,7 +171,7 @@ impl Rollout {
     }
 }
 
-/// A return on the scale on which random actions have 0 and an expert has 100.
+/// A return on the scale on which random actions score 0 and an expert 100.
 pub fn normalized_score(mean_return: f64, random: f64, expert: f64) -> f64 {
     100.0 * (mean_return - random) / (expert - random)
 }

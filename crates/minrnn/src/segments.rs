@@ -1,12 +1,12 @@
-//! Which part of a batch is real: padding at the end of rows, and resets inside them.
+//! Which parts of a batch are real: padding at the end of rows, and resets inside them.
 
 use crate::ops::StepCodes;
 use crate::{Error, Result};
 
 /// The real part of a batch `[B, T]`: dense, padded to lengths, or with resets inside rows (packing, episode boundaries).
 ///
-/// A reset before step `t` puts the row's state back to the initial one, and no gradient crosses it. Steps past a row's
-/// length keep the state and give output 0.
+/// A reset before step `t` restores the row's initial state, and no gradient crosses it. Steps past a row's length keep the state and
+/// output 0.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Segments {
     lengths: Option<Vec<usize>>,
@@ -24,13 +24,13 @@ impl Segments {
         Self { lengths: Some(lengths), resets: None }
     }
 
-    /// Adds resets: row `b` starts anew before each step listed in `resets[b]`.
+    /// Adds resets: row `b` is reset before each step listed in `resets[b]`.
     pub fn with_resets(mut self, resets: Vec<Vec<usize>>) -> Self {
         self.resets = Some(resets);
         self
     }
 
-    /// True when every step is real and nothing is reset.
+    /// Whether every step is real and nothing is reset.
     pub fn is_dense(&self) -> bool {
         self.lengths.is_none() && self.resets.is_none()
     }
@@ -61,10 +61,10 @@ impl Segments {
         (first, second)
     }
 
-    /// One code per step, row-major `[B, T]`, as the kernels want it; `None` when dense.
+    /// One code per step, row-major `[B, T]`, for the kernels; `None` when dense.
     ///
     /// # Errors
-    /// When the number of rows, a length or a reset does not fit `[batch_size, seq_len]`, or these are more steps than can be allocated.
+    /// When the number of rows, a length or a reset does not fit `[batch_size, seq_len]`, or there are more steps than can be allocated.
     pub fn codes(&self, batch_size: usize, seq_len: usize) -> Result<Option<Vec<i32>>> {
         self.check(batch_size, seq_len)?;
         if self.is_dense() {
@@ -111,7 +111,7 @@ impl Segments {
         Ok(())
     }
 
-    /// The same as the operations and models take it; make it once per batch.
+    /// The same for operations and models; compute it once per batch.
     ///
     /// # Errors
     /// As [`Segments::codes`].

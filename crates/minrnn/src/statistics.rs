@@ -1,4 +1,4 @@
-//! Means, medians, deviations and confidence, over seeds, sequences and whatever else is repeated.
+//! Means, medians, deviations and confidence intervals over repetitions such as seeds or sequences.
 
 /// 0.975 quantiles of Student's t with 1 to 30 degrees of freedom.
 const T_975: [f64; 30] = [
@@ -34,9 +34,10 @@ fn two_sided(t: f64, degrees: usize) -> f64 {
     (1.0 - inside).clamp(0.0, 1.0)
 }
 
-/// Which of several hypotheses are refused where one that holds is to be among the refused in at most the share `level` of all such families, however
-/// the tests depend on each other (Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6, 1979): the
-/// smallest of the m `p_values` counts where it is at most level / m, the next where it is at most level / (m − 1), and so on to the first that is not.
+/// Which of several hypotheses are rejected, such that in at most the share `level` of all such families a true one is among them, whatever
+/// the dependence between the tests (Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6,
+/// 1979): the smallest of the m `p_values` is rejected if it is at most level / m, the next if it is at most level / (m − 1), and so on up
+/// to the first that is not.
 pub fn holm(p_values: &[f64], level: f64) -> Vec<bool> {
     let m = p_values.len();
     let mut by_size: Vec<usize> = (0..m).collect();
@@ -54,7 +55,7 @@ pub fn holm(p_values: &[f64], level: f64) -> Vec<bool> {
     is_refused
 }
 
-/// Bounds of the 95 % confidence interval of a share, of which `right` of `n` were seen (Wilson 1927): both lie between 0 and 1.
+/// Bounds of the 95 % confidence interval of a share, from `right` of `n` cases (Wilson 1927): both are between 0 and 1.
 ///
 /// # Panics
 /// When `right` is above `n`.
@@ -69,8 +70,8 @@ pub fn interval_of_share(right: u64, n: u64) -> [f64; 2] {
     [center - reach, center + reach].map(|bound| (bound / (1.0 + z * z / n)).clamp(0.0, 1.0))
 }
 
-/// How likely it is that of `a + b` fair coins the rarer side shows at most min(a, b) times or the more frequent as often: the exact two-sided
-/// sign test. Of two classifiers, `a` and `b` count the cases that only one of them gets right (McNemar 1947).
+/// The probability that among `a + b` fair coin flips the split is at least as uneven as `a` to `b`: the exact two-sided sign test. For two
+/// classifiers, `a` and `b` count the cases that only one of them gets right (McNemar 1947).
 pub fn sign_test(a: u64, b: u64) -> f64 {
     let (n, rarer) = (a + b, a.min(b));
     // ln C(n, k) - n ln 2, from one k to the next.
@@ -83,7 +84,7 @@ pub fn sign_test(a: u64, b: u64) -> f64 {
     (2.0 * tail).min(1.0)
 }
 
-/// The value in the middle of `values`, or the mean of the two there; none where there is no value.
+/// The median of `values`, the mean of the middle two if their number is even; `None` if there are no values.
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut sorted: Vec<f64> = values.into_iter().collect();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -91,56 +92,62 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     Some(0.5 * low + 0.5 * high)
 }
 
-/// The mean of several values and how far they scatter.
+/// The mean of several values and their spread.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Summary {
     /// Σ x / n.
     pub mean: f64,
-    /// The sample's standard deviation, √(Σ (x − mean)² / (n − 1)); none of a single value.
+    /// The sample standard deviation, √(Σ (x − mean)² / (n − 1)); `None` for a single value.
     pub deviation: Option<f64>,
-    /// How many there are.
+    /// Number of values.
     pub n: usize,
 }
 
 impl Summary {
-    /// Of `values`; none where there is no value.
+    /// The summary of `values`; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let n = values.len();
         if n == 0 {
             return None;
         }
-        let mean = values.iter().sum::<f64>() / n as f64;
+        // Rounding of a mean is no scatter.
+        let are_alike = values.iter().all(|value| *value == values[0]);
+        let mean = if are_alike { values[0] } else { values.iter().sum::<f64>() / n as f64 };
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         Some(Self { mean, deviation: (n > 1).then(|| (squares / (n - 1) as f64).sqrt()), n })
     }
 
-    /// How far the 95 % confidence interval of the mean reaches to either side, by Student's t with n − 1 degrees of freedom: t s / √n. None of
-    /// a single value.
+    /// Half the width of the 95 % confidence interval of the mean, by Student's t with n − 1 degrees of freedom: t s / √n. `None` for a
+    /// single value.
     pub fn reach(&self) -> Option<f64> {
         Some(t_975(self.n - 1) * self.deviation? / (self.n as f64).sqrt())
     }
 
-    /// Bounds of that interval; none of a single value.
+    /// Bounds of that interval; `None` for a single value.
     pub fn interval(&self) -> Option<[f64; 2]> {
         self.reach().map(|reach| [self.mean - reach, self.mean + reach])
     }
 
-    /// The same of the difference between the means of `self` and `other`, √(s₁² / n₁ + s₂² / n₂) with the fewer degrees of freedom of the
-    /// two, which makes it too wide and never too narrow.
+    /// The same for the difference between the means of `self` and `other`, √(s₁² / n₁ + s₂² / n₂) with the smaller of the two degrees of
+    /// freedom, which makes it too wide rather than too narrow.
     pub fn reach_of_difference(&self, other: &Self) -> Option<f64> {
         let squared = |summary: &Self| Some(summary.deviation?.powi(2) / summary.n as f64);
         Some(t_975(self.n.min(other.n) - 1) * (squared(self)? + squared(other)?).sqrt())
     }
 
-    /// How likely the means of `self` and `other` are at least as far apart as they are where in truth they are equal, by the same error and
-    /// degrees of freedom: 1 where they are equal, none where one is of a single value.
+    /// The probability that the means of `self` and `other` differ at least as much as they do if they are truly equal, with the same error
+    /// and degrees of freedom: 1 if they are equal, `None` if either is of a single value. Also `None` if they differ and neither has any
+    /// spread: the test measures a difference by the spread, and a few identical values do not make it certain.
     pub fn p_value_of_difference(&self, other: &Self) -> Option<f64> {
         let squared = |summary: &Self| Some(summary.deviation?.powi(2) / summary.n as f64);
         let (difference, error) = (self.mean - other.mean, (squared(self)? + squared(other)?).sqrt());
-        Some(if difference == 0.0 { 1.0 } else { two_sided(difference / error, self.n.min(other.n) - 1) })
+        if difference == 0.0 {
+            return Some(1.0);
+        }
+        (error != 0.0).then(|| two_sided(difference / error, self.n.min(other.n) - 1))
     }
 
-    /// `mean ± reach` with that many decimals.
+    /// `mean ± reach` with the given number of decimals.
     pub fn text(&self, decimals: usize) -> String {
         match self.reach() {
             Some(reach) => format!("{:.decimals$} ± {reach:.decimals$}", self.mean),
@@ -234,12 +241,14 @@ mod tests {
     }
 
     #[test]
-    fn equal_means_differ_by_chance_and_means_without_scatter_do_not() {
+    fn equal_means_differ_by_chance_and_of_others_without_scatter_nothing_is_known() {
         let of = |values: &[f64]| Summary::of(values).unwrap();
         let p_value = |a: &[f64], b: &[f64]| of(a).p_value_of_difference(&of(b));
         assert_eq!(p_value(&[1.0, 3.0], &[0.0, 4.0]), Some(1.0));
         assert_eq!(p_value(&[1.0, 1.0], &[1.0, 1.0]), Some(1.0));
-        assert!(p_value(&[1.0, 1.0], &[2.0, 2.0]).unwrap() < 1e-15);
+        assert_eq!([p_value(&[1.0, 1.0], &[2.0, 2.0]), p_value(&[0.1; 3], &[0.3; 3])], [None; 2]);
+        // The scatter of one is enough.
+        assert!(p_value(&[1.0, 1.0, 1.0], &[2.0, 2.1, 1.9]).is_some_and(|p_value| p_value > 0.0 && p_value < 0.01));
         assert_eq!(p_value(&[1.0], &[2.0, 3.0]), None);
         // At the end of its 95 % interval.
         let (a, b) = (of(&[1.0, 3.0]), of(&[0.0, 4.0]));

@@ -31,7 +31,7 @@ pub enum Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// Of `path`, which need not be there.
+    /// What `path` names, whether or not it exists.
     pub fn of(path: &'a Path) -> Self {
         let extension = path.extension().and_then(|extension| extension.to_str());
         match (path.to_str(), extension) {
@@ -46,10 +46,10 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The size and the memory of its model as one object of JSON, with `settings` on top of an experiment or a configuration; bytes are whole numbers.
+    /// The size and memory of its model as one JSON object, with `settings` on top of an experiment or a configuration; bytes are integers.
     ///
     /// # Errors
-    /// When it cannot be read, tells of no model, or takes no settings.
+    /// When it cannot be read, has no model, or does not accept settings.
     pub fn to_json(self, path: &Path, settings: &[String]) -> Result<Value> {
         self.expect_settings(settings)?;
         match self {
@@ -73,7 +73,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Refuses settings of what is trained.
+    /// Refuses settings for a trained model.
     ///
     /// # Errors
     /// When there are any.
@@ -85,10 +85,10 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// The model of the `experiment` that is called `name`, before it is trained.
+/// The untrained model of the `experiment` called `name`.
 ///
 /// # Errors
-/// When its data tell how large it is, and are not there.
+/// When its size depends on data that are missing.
 pub fn untrained(name: &str, experiment: &Experiment) -> Result<ResolvedModel> {
     ResolvedModel::of(experiment).map_err(|error| match error {
         Error::Needed { what: Needed::File, .. } => {
@@ -98,22 +98,22 @@ pub fn untrained(name: &str, experiment: &Experiment) -> Result<ResolvedModel> {
     })
 }
 
-/// What a training is about.
+/// A training whose memory is estimated.
 pub struct Training {
     /// The experiment.
     pub experiment: Experiment,
-    /// Steps of the longest sequence, where the data tell.
+    /// Length of the longest sequence in steps, if the data determine it.
     pub longest: Option<usize>,
 }
 
 impl Training {
-    /// Of an experiment whose data may be gone.
+    /// The training of an experiment whose data may be gone.
     pub fn of_run(experiment: Experiment) -> Option<Self> {
         let longest = ResolvedModel::of(&experiment).ok()?.longest;
         Some(Self { experiment, longest })
     }
 
-    /// What training `model` needs of memory.
+    /// The memory needed to train `model`.
     ///
     /// # Errors
     /// When the model is not valid.
@@ -122,18 +122,18 @@ impl Training {
     }
 }
 
-/// What a model needs where it is used, in bytes.
+/// The memory a model needs in use, in bytes.
 pub struct Use {
-    /// Of its weights.
+    /// For its weights.
     pub weights: u128,
-    /// Of each sequence, at its beginning.
+    /// For each sequence, initially.
     pub session: u128,
-    /// What caches that grow add for each of its tokens.
+    /// For each token of a sequence, if caches grow.
     pub token: u128,
 }
 
 impl Use {
-    /// Of `config`, whose weights have `packed` bytes or are f32.
+    /// For the model of `config`, whose weights have `packed` bytes or are f32.
     ///
     /// # Errors
     /// When the configuration is not valid.
@@ -169,7 +169,7 @@ fn number(n: u128) -> Value {
     u64::try_from(n).unwrap_or(u64::MAX).into()
 }
 
-/// The training of the run directory `run`, where it is one.
+/// The training of the run directory `run`, if it is one.
 ///
 /// # Errors
 /// When its experiment cannot be read.
@@ -178,7 +178,7 @@ pub fn training_of(run: &Path) -> Result<Option<Training>> {
     Ok(if path.is_file() { Training::of_run(Experiment::load_file(path, &[])?) } else { None })
 }
 
-/// Whether `path` is a packed model, by its first bytes.
+/// Whether `path` is a packed model, judging by its first bytes.
 pub fn is_packed(path: &Path) -> bool {
     let mut start = [0; PackedModel::MAGIC.len()];
     let begins = File::open(path).and_then(|mut file| file.read_exact(&mut start));
@@ -193,7 +193,7 @@ pub fn bytes_of(deployed: &Deployed) -> u128 {
 /// The configuration in the file `path`, with `settings` on top.
 ///
 /// # Errors
-/// When it cannot be read, or a setting does not fit.
+/// When it cannot be read, or a setting is not valid.
 pub fn stored_config(path: &Path, settings: &[String]) -> Result<ModelConfig> {
     let stored = CheckpointConfig::read_file(path)?;
     let config = Settings::parse(settings)?.over(&stored.model)?;

@@ -1,4 +1,4 @@
-//! What was probably meant by a name that does not exist.
+//! Suggestions for a name that does not exist.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use minrnn_model::first_few;
 /// Names listed where none is close: as many as there are experiments, tables or settings of a section.
 const LISTED: usize = 24;
 
-/// `; did you mean 'x'?` for the name closest to `name`, or a list of names, each once, when none is close.
+/// `; did you mean 'x'?` for the name closest to `name`, or a list of names, each once, if none is close.
 pub fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let mut before = HashSet::new();
     let names: Vec<&str> = known.filter(|known| before.insert(*known)).collect();

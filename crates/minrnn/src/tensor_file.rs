@@ -1,4 +1,4 @@
-//! Files of tensors, told from files of other kinds by how they begin.
+//! Tensor files, recognised by their first bytes.
 
 use std::fs::File;
 use std::io::Read;
@@ -34,7 +34,7 @@ pub fn read_tensors(path: impl AsRef<Path>, expected: &str) -> Result<Weights> {
     })
 }
 
-/// Whether a file that begins with `start` may be a safetensors file: the length of a header, and that header, which is an object of JSON.
+/// Whether a file that begins with `start` may be a safetensors file: the length of a header, followed by a JSON object.
 pub fn begins_as_tensors(start: &[u8]) -> bool {
     start.get(..BEGINNING).is_some_and(|beginning| beginning.ends_with(b"{"))
 }

@@ -1,4 +1,4 @@
-//! Whole models of other libraries as checkpoints of ours, and ours in their form.
+//! Conversion of whole models between other libraries' formats and our checkpoints.
 
 use std::path::{Path, PathBuf};
 
@@ -24,35 +24,35 @@ use crate::{Error, Needed, Result};
 /// What the configuration of an imported model says of the file it came from.
 const IMPORTED: &str = "imported";
 
-/// Weights under the names of another library, to become a checkpoint.
+/// Weights named as in another library, to be converted to a checkpoint.
 #[derive(Debug, Clone)]
 pub struct Import {
     /// A safetensors file, the index of several, or a folder with either.
     pub file: PathBuf,
-    /// Whose names they have.
+    /// The library's format.
     pub format: Format,
-    /// Keys of the configuration that the file does not say, `key=value`.
+    /// Configuration keys that the file does not determine, `key=value`.
     pub settings: Vec<String>,
-    /// The vocabulary, where the model reads text.
+    /// The vocabulary, if the model reads text.
     pub tokenizer: Option<PathBuf>,
-    /// The run or checkpoint whose recurrent layers are replaced, for files that hold those alone.
+    /// The run or checkpoint whose recurrent layers are replaced, for files with recurrent layers only.
     pub into: Option<PathBuf>,
 }
 
-/// A model that was imported.
+/// An imported model.
 pub struct Imported {
-    /// The model as it is read from its checkpoint.
+    /// The model as loaded from its checkpoint.
     pub loaded: LoadedModel<AnyModel>,
-    /// Why the vocabulary in the file's folder was left out.
+    /// Why the vocabulary in the file's folder was not used.
     pub unused: Option<String>,
 }
 
 impl Import {
-    /// Makes the checkpoint `output`.
+    /// Writes the checkpoint `output`.
     ///
     /// # Errors
-    /// When the weights cannot be read or do not fit the format, when something is missing or given in vain, or when `output` is there already or cannot
-    /// be made.
+    /// When the weights cannot be read or do not fit the format, when an argument is missing or unused, or when `output` exists or cannot
+    /// be created.
     pub fn write(&self, output: &Path) -> Result<Imported> {
         if output.exists() {
             return Err(Error::Config(format!("'{}' already exists; name a new directory", output.display())));
@@ -100,21 +100,21 @@ impl Import {
     }
 }
 
-/// What was written of a model for another library.
+/// A model exported for another library.
 pub struct Exported {
-    /// The checkpoint or packed file it was made of.
+    /// The checkpoint or packed file it was made from.
     pub path: PathBuf,
-    /// How many tensors it has.
+    /// Number of tensors.
     pub tensors: usize,
-    /// Of a folder, whether a vocabulary lies in it; none of a file.
+    /// For a folder, whether it has a vocabulary; `None` for a file.
     pub vocabulary: Option<bool>,
 }
 
-/// Writes the model of `run`, a run directory, a checkpoint, or a packed model of f32 weights, to `output` as `format` has it: a folder with all that its
-/// library opens where the format has one and the name does not end in `.safetensors`, else a file.
+/// Writes the model of `run`, a run directory, a checkpoint, or a packed model with f32 weights, to `output` in `format`: a folder with
+/// everything its library opens, if the format has one and the name does not end in `.safetensors`, otherwise a file.
 ///
 /// # Errors
-/// When the model cannot be read, the format cannot hold it, or `output` cannot be written or is where something would be lost.
+/// When the model cannot be read, the format cannot represent it, or `output` cannot be written or would overwrite something.
 pub fn export_model(run: &Path, format: Format, output: &Path) -> Result<Exported> {
     let is_folder = format.has_folder() && output.extension().is_none_or(|end| end != "safetensors");
     if !is_folder {
@@ -143,7 +143,7 @@ pub fn export_model(run: &Path, format: Format, output: &Path) -> Result<Exporte
     Ok(Exported { path, tensors, vocabulary: None })
 }
 
-/// A trained model and where it was found.
+/// A trained model and its location.
 pub struct Source {
     /// The checkpoint or the packed file.
     pub path: PathBuf,
@@ -151,12 +151,12 @@ pub struct Source {
     pub config: ModelConfig,
     /// Its weights.
     pub weights: Weights,
-    /// What its configuration says beside.
+    /// The other sections of its configuration.
     pub sections: Map<String, Value>,
 }
 
 impl Source {
-    /// Reads a run directory, whose best checkpoint it is, a checkpoint, or a packed model of f32 weights.
+    /// Reads a run directory (its best checkpoint), a checkpoint, or a packed model with f32 weights.
     ///
     /// # Errors
     /// When it cannot be read, or its weights were rounded.

@@ -1,4 +1,4 @@
-//! Words of sentences that people read: numbers of things, and what was probably meant by a name that does not exist.
+//! Words for messages: counts of things, and suggestions for names that do not exist.
 
 pub use crate::counted::{counted, plural};
 pub use crate::suggestion::suggestion;

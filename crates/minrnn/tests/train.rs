@@ -12,7 +12,7 @@ use minrnn::data::Batch;
 use minrnn::model::SequenceModel;
 use minrnn::nn::Mode;
 use minrnn::train::{
-    Ending, Event, Experiment, GradientMap, MicroBatch, Optimizer, Pointer, RunDir, Schedule, TrainConfig, Trainer, Update,
+    Ending, Event, Experiment, GradientMap, MicroBatch, Optimizer, Pointer, RunDir, Schedule, TrainConfig, Trainer, Update, Windows,
 };
 use minrnn::{Error, Result};
 use minrnn_model::{ModelConfig, Weights, write_safetensors};
@@ -125,7 +125,7 @@ fn a_checkpoint_evaluates_as_the_model_it_was_made_of() {
     run(&mut trainer, Some(4), &mut Vec::new()).unwrap();
     let last = trainer.run_dir().checkpoint(Pointer::Last).unwrap().unwrap();
     let read = minrnn::checkpoint::load_model(last, &Device::flex()).unwrap().model;
-    let mut set = trainer.data().full_pass(trainer.experiment(), false).unwrap().unwrap();
+    let mut set = trainer.data().full_pass(trainer.experiment(), Windows::Anew).unwrap().unwrap();
     let go_on = AtomicBool::new(false);
     let own = burn::module::Module::valid(trainer.model().sequence().unwrap());
     let scores = [read, own].map(|model| minrnn::train::evaluate(&model, &mut *set, &go_on).unwrap().unwrap());

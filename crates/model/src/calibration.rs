@@ -1,4 +1,4 @@
-//! How surprising rows are that a model was not trained on: `surprise.json` of a checkpoint, the section `surprise` of a packed file.
+//! How surprising held-out rows are: a checkpoint's `surprise.json`, a packed file's section `surprise`.
 
 use alloc::vec::Vec;
 use alloc::{format, string::String};
@@ -10,7 +10,7 @@ use crate::{Error, Result};
 /// The largest numbers that are kept.
 const KEPT: usize = 1024;
 
-/// The largest of the surprises of rows that a model did not learn from, by which a threshold is chosen.
+/// The largest surprises of held-out rows, from which a threshold is chosen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
@@ -20,19 +20,34 @@ pub struct Calibration {
     largest: Vec<f64>,
 }
 
-/// What a surprise is compared with.
+/// The threshold for surprises.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Threshold {
     /// Rows above it are marked.
     pub surprise: f64,
-    /// Rows that it was chosen by.
+    /// Number of rows it was chosen from.
     pub rows: u64,
-    /// Whether these were too few for the share that was asked for, so that it is the largest of them.
+    /// Whether there were too few rows for the requested share, so that it is the largest surprise.
     pub is_largest: bool,
 }
 
+impl Threshold {
+    /// What is said of a model that does not know how surprising held-out rows were.
+    pub const NONE: &'static str = "the model does not say how surprising held-out rows were, so none is marked by its surprise";
+
+    /// What is marked by it, as a sentence; `share` is the one that was asked for.
+    pub fn describe(&self, share: f64) -> String {
+        let Self { surprise, rows, is_largest } = self;
+        let of_rows = match is_largest {
+            true => format!("the highest of {rows} reference rows (too few for {share:?})"),
+            false => format!("which a share of {share:?} of the {rows} reference rows does not exceed"),
+        };
+        format!("marking what is above {surprise:.3} nats, {of_rows}")
+    }
+}
+
 impl Calibration {
-    /// Of rows that were so surprising; what is no number is left out.
+    /// Collects the surprises of rows, ignoring those that are not finite.
     pub fn of(surprises: impl IntoIterator<Item = f64>) -> Self {
         let mut rows = 0;
         let mut largest: Vec<f64> = Vec::new();
@@ -50,10 +65,10 @@ impl Calibration {
         Self { rows, largest }
     }
 
-    /// Reads the text `json`.
+    /// Parses `json`.
     ///
     /// # Errors
-    /// When it is none.
+    /// When it is not a calibration.
     pub fn from_bytes(json: &[u8]) -> Result<Self> {
         let found: Self = serde_json::from_slice(json).map_err(|error| Error::Task(format!("{error}")))?;
         let is_whole = found.largest.len() as u64 == found.rows.min(KEPT as u64);
@@ -64,21 +79,21 @@ impl Calibration {
         }
     }
 
-    /// As it is written.
+    /// The JSON text.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default() + "\n"
     }
 
-    /// Rows that it is of.
+    /// Number of rows it was made from.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// The surprise that a share of rows like these, `share`, is not above: the ⌈share · (n + 1)⌉-th smallest of n, or the largest where there are
+    /// The surprise that a share `share` of such rows does not exceed: the ⌈share · (n + 1)⌉-th smallest of n, or the largest if there are
     /// too few.
     ///
     /// # Errors
-    /// When `share` is not above 0 and at most 1, there were no rows, or it lies below those that are kept.
+    /// When `share` is not above 0 and at most 1, when there were no rows, or when the threshold lies below the surprises that are kept.
     pub fn threshold(&self, share: f64) -> Result<Threshold> {
         if !(share > 0.0 && share <= 1.0) {
             return Err(Error::Config(format!("expected a share of rows above 0 and at most 1, found {share}")));

@@ -1,4 +1,4 @@
-//! A checkpoint directory: `config.json` says what the model is, `model.safetensors` holds its weights.
+//! A checkpoint directory: `config.json` describes the model, `model.safetensors` holds its weights.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::files::read_text;
 use crate::{CONFIG_FILE, CheckpointFiles, Error, ModelConfig, POLICY_TENSOR, Result, WEIGHTS_FILE, Weights, write_atomic};
 
-/// The version of the format that this library reads and writes.
+/// The format version that this library reads and writes.
 pub const FORMAT_VERSION: u64 = 1;
 
 /// A model with so many weights is made whatever its file holds, so that what the file lacks can be named;
@@ -20,9 +20,9 @@ const LEAST_SHARE: u128 = 16;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CheckpointConfig {
     version: u64,
-    /// What the model is.
+    /// The model's configuration.
     pub model: ModelConfig,
-    /// Everything else that was written, such as the data and training settings; not needed to run the model.
+    /// All other sections, such as data and training settings; not needed to run the model.
     #[serde(flatten)]
     pub sections: Map<String, Value>,
 }
@@ -30,7 +30,7 @@ pub struct CheckpointConfig {
 impl CheckpointConfig {
     const MAX_BYTES: u64 = 1 << 20;
 
-    /// The configuration of `model`, with no further sections.
+    /// The configuration of `model`, without further sections.
     pub fn new(model: ModelConfig) -> Self {
         Self { version: FORMAT_VERSION, model, sections: Map::new() }
     }
@@ -38,8 +38,8 @@ impl CheckpointConfig {
     /// Reads and checks `config.json` in `directory`.
     ///
     /// # Errors
-    /// When the file is missing, is not such a configuration, has a version from the future, describes an impossible model, or is not
-    /// what the digests of the directory say.
+    /// When the file is missing, is not such a configuration, has a newer version, describes an impossible model, or does not match the
+    /// directory's digests.
     pub fn read(directory: impl AsRef<Path>) -> Result<Self> {
         CheckpointFiles::open(directory)?.config()
     }
@@ -47,7 +47,7 @@ impl CheckpointConfig {
     /// Reads and checks such a file, whatever its name.
     ///
     /// # Errors
-    /// As [`read`](Self::read), but for digests.
+    /// As [`read`](Self::read), except for digests.
     pub fn read_file(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         Self::parse(&read_text(path, Self::MAX_BYTES)?, path)
@@ -70,10 +70,10 @@ impl CheckpointConfig {
         Ok(config)
     }
 
-    /// Writes `config.json` in `directory`.
+    /// Writes `config.json` to `directory`.
     ///
     /// # Errors
-    /// When the model is impossible, so that nobody could read it, or the file cannot be written.
+    /// When the model is impossible, so that the file could not be read again, or the file cannot be written.
     pub fn write(&self, directory: impl AsRef<Path>) -> Result<()> {
         let path = directory.as_ref().join(CONFIG_FILE);
         self.model.validate().map_err(|error| Error::malformed(&path, error.to_string()))?;
@@ -96,7 +96,8 @@ impl CheckpointFiles {
 /// Reads the configuration and the weights of the checkpoint in `directory`.
 ///
 /// # Errors
-/// As [`CheckpointConfig::read`] and [`CheckpointFiles::weights`]; also when the file is much too small for the model, before any model is built.
+/// As [`CheckpointConfig::read`] and [`CheckpointFiles::weights`]; also, before any model is built, when the file is much too small for the
+/// model.
 pub fn read_checkpoint(directory: impl AsRef<Path>) -> Result<(CheckpointConfig, Weights)> {
     let files = CheckpointFiles::open(directory)?;
     let (mut config, weights) = (files.config()?, files.weights(WEIGHTS_FILE)?);

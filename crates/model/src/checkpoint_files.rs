@@ -1,8 +1,8 @@
-//! The files of a checkpoint directory: their names, and each compared with its digest as it is read.
+//! The files of a checkpoint directory: their names, and reading them with their digests checked.
 //!
-//! `SHA256SUMS` has a line for each file, as `sha256sum` writes and checks them: 64 hexadecimal digits, a space, a space or `*`, the
-//! file's name. It is written last. A directory without it (made by hand, or before there were digests) is read as it is; where it is there, nothing
-//! is read that it does not list, as it would be unchecked.
+//! `SHA256SUMS` has a line for each file, as written and checked by `sha256sum`: 64 hexadecimal digits, a space, a space or `*`, the file's
+//! name. It is written last. A directory without it (made by hand, or before there were digests) is read unchecked; with it, files it does
+//! not list are not read, as they would be unchecked.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,9 +20,9 @@ pub const CONFIG_FILE: &str = "config.json";
 pub const WEIGHTS_FILE: &str = "model.safetensors";
 /// Name of the vocabulary in a checkpoint directory.
 pub const TOKENIZER_FILE: &str = "tokenizer.json";
-/// Name of what a checkpoint directory says of its task's data.
+/// Name of the description of the task's data in a checkpoint directory.
 pub const TASK_FILE: &str = "task.json";
-/// Name of what a checkpoint directory says of how surprising held-out rows were.
+/// Name of the file with the surprises of held-out rows in a checkpoint directory.
 pub const SURPRISE_FILE: &str = "surprise.json";
 /// Name of the digests in a checkpoint directory.
 pub const DIGESTS_FILE: &str = "SHA256SUMS";
@@ -31,8 +31,8 @@ const ADDED_LATER: [&str; 1] = [SURPRISE_FILE];
 const MAX_DIGESTS_BYTES: u64 = 1 << 16;
 const BLOCK: usize = 1 << 16;
 
-/// A checkpoint directory whose files are read through its digests. What is hashed is what is handed on, so nothing can change between
-/// the two.
+/// A checkpoint directory whose files are checked against its digests as they are read. The bytes that are hashed are the bytes returned,
+/// so nothing can change in between.
 #[derive(Debug, Clone)]
 pub struct CheckpointFiles {
     directory: PathBuf,
@@ -41,7 +41,7 @@ pub struct CheckpointFiles {
 }
 
 impl CheckpointFiles {
-    /// Takes the digests of the checkpoint in `directory`, which need not have any.
+    /// Reads the digests of the checkpoint in `directory`, if it has any.
     ///
     /// # Errors
     /// When they cannot be read or are damaged, or a file they list is missing.
@@ -65,7 +65,7 @@ impl CheckpointFiles {
         Ok(files)
     }
 
-    /// Writes the digests of every file in `directory`, which then is a complete checkpoint.
+    /// Writes the digests of every file in `directory`, which is then a complete checkpoint.
     ///
     /// # Errors
     /// When a file cannot be read, or the digests cannot be written.
@@ -84,8 +84,8 @@ impl CheckpointFiles {
         write_atomic(directory.join(DIGESTS_FILE), lines.into_values().collect::<String>().as_bytes())
     }
 
-    /// Adds the file `name` with the content `bytes` to the complete checkpoint in `directory`, or puts it in place of the one that is there. Whoever
-    /// reads the directory meanwhile finds a complete checkpoint, where it is [`SURPRISE_FILE`]; any other file is refused as long as it is not listed.
+    /// Adds the file `name` with the content `bytes` to the complete checkpoint in `directory`, or replaces it. A concurrent reader finds a
+    /// complete checkpoint if the file is [`SURPRISE_FILE`]; any other file is refused until it is listed.
     ///
     /// # Errors
     /// When the digests are damaged, or a file cannot be written.
@@ -109,7 +109,7 @@ impl CheckpointFiles {
         listed(&digests)
     }
 
-    /// Whether the file `name` belongs to the checkpoint: it is listed, or nothing is.
+    /// Whether the file `name` belongs to the checkpoint: it is listed, or there are no digests.
     pub fn lists(&self, name: &str) -> bool {
         self.digests.as_ref().is_none_or(|digests| digests.contains_key(name))
     }
@@ -122,17 +122,18 @@ impl CheckpointFiles {
     /// The content of a file of at most `limit` bytes.
     ///
     /// # Errors
-    /// When it cannot be read, is larger, has another digest, or has none where other files have one.
+    /// When it cannot be read, is larger, has a different digest, or is not listed although there are digests.
     pub fn bytes(&self, name: &str, limit: u64) -> Result<Vec<u8>> {
         let bytes = read_limited(&self.path(name), limit)?;
         self.expect_digest(name, &bytes)?;
         Ok(bytes)
     }
 
-    /// The same of a file that need not be there.
+    /// The content of an optional file.
     ///
     /// # Errors
-    /// As [`bytes`](Self::bytes), but for a missing file. One that is there and cannot be read, by its permissions for example, is not missing.
+    /// As [`bytes`](Self::bytes), except that a missing file is `None`. One that exists but cannot be read, for lack of permission for
+    /// example, is an error.
     pub fn find(&self, name: &str, limit: u64) -> Result<Option<Vec<u8>>> {
         match self.bytes(name, limit) {
             Err(error) if is_missing(&error) => Ok(None),
@@ -151,7 +152,7 @@ impl CheckpointFiles {
     /// The tensors of a file.
     ///
     /// # Errors
-    /// As [`Weights::read`]; also when the file has another digest.
+    /// As [`Weights::read`]; also when the file's digest differs.
     pub fn weights(&self, name: &str) -> Result<Weights> {
         Weights::read_checked_by(&self.path(name), |bytes| self.expect_digest(name, bytes))
     }

@@ -1,4 +1,4 @@
-//! What a checkpoint directory holds beside configuration and weights: the vocabulary, the task on tables, how surprising rows were.
+//! The parts of a checkpoint beside configuration and weights: the vocabulary, the task on tables, the surprises of held-out rows.
 
 use std::format;
 use std::string::{String, ToString};
@@ -7,20 +7,20 @@ use std::vec::Vec;
 use crate::{Calibration, CheckpointFiles, Error, ModelConfig, Result, SURPRISE_FILE, TASK_FILE, TOKENIZER_FILE, TableTask, Tokenizer};
 
 const MAX_SURPRISE_BYTES: u64 = 1 << 20;
-/// Most bytes of a `task.json`.
+/// Maximum size of a `task.json` in bytes.
 pub const MAX_TASK_BYTES: u64 = 1 << 26;
 
 impl CheckpointFiles {
-    /// The vocabulary and its file's content, where the model reads text.
+    /// The vocabulary and the content of its file, if the model reads text.
     ///
     /// # Errors
-    /// When it cannot be read, or has another digest than it was written with.
+    /// When it cannot be read, or its digest differs.
     pub fn tokenizer(&self) -> Result<Option<(Tokenizer, Vec<u8>)>> {
         let Some(bytes) = self.find(TOKENIZER_FILE, Tokenizer::MAX_FILE_LEN)? else { return Ok(None) };
         Ok(Some((Tokenizer::from_bytes(&bytes, self.path(TOKENIZER_FILE))?, bytes)))
     }
 
-    /// The task on tables of a model of `config` and its file's content; none where it has another one.
+    /// The task on tables of a model with configuration `config`, and the content of its file; `None` for other tasks.
     ///
     /// # Errors
     /// When its description cannot be read or belongs to another model.
@@ -35,7 +35,7 @@ impl CheckpointFiles {
         Ok(Some((task, text)))
     }
 
-    /// How surprising rows were that the model did not learn from, and its file's content, where that is known.
+    /// The surprises of held-out rows, and the content of their file, if known.
     ///
     /// # Errors
     /// When it cannot be read.

@@ -1,4 +1,4 @@
-//! CRC-32C (Castagnoli), which packed models and saved states end with.
+//! CRC-32C (Castagnoli), the checksum at the end of packed models and saved states.
 
 /// The CRC-32C (Castagnoli) of `bytes`.
 #[cfg(feature = "std")]

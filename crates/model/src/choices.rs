@@ -1,5 +1,5 @@
-//! The named alternatives a model configuration chooses from; their names in files are kebab-case. Those that a kernel computes are the
-//! kernels' own.
+//! The named alternatives in a model's configuration; their names in files are kebab-case. Those computed by a kernel are defined with the
+//! kernels.
 
 use minrnn_kernels::choices;
 pub use minrnn_kernels::{Candidate, GruForm, s_lstm::ForgetGate, weight_matrix::WeightFormat};

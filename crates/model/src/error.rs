@@ -1,4 +1,4 @@
-//! Errors of configurations and of the files of models.
+//! Errors of configurations and model files.
 
 use alloc::string::String;
 #[cfg(feature = "std")]
@@ -21,31 +21,31 @@ pub enum Error {
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
-        /// The operating system's answer.
+        /// The operating system's error.
         source: std::io::Error,
     },
     /// A setting is out of range or contradicts another one.
     #[error("{0}")]
     Config(String),
-    /// A name that stands for none of the alternatives of a setting.
+    /// A name is not one of a setting's alternatives.
     #[error(transparent)]
     UnknownChoice(#[from] minrnn_kernels::choice::UnknownChoice),
-    /// A packed model that is damaged or from another version, or does not hold what its model needs.
+    /// A packed model is damaged or of another version, or lacks something its model needs.
     #[error("the packed model {0}")]
     Packed(String),
-    /// A description of a task that cannot be read, or belongs to another model.
+    /// The description of a task cannot be read, or belongs to another model.
     #[error("the description of the task cannot be used: {0}")]
     Task(String),
-    /// A row of a table with a number that a model cannot read.
+    /// A row of a table has a number that the model cannot read.
     #[error("{0}")]
     Row(String),
-    /// A text or token ids that a vocabulary does not have.
+    /// A text or a token id is not in the vocabulary.
     #[error("{0}")]
     Text(String),
-    /// A vocabulary that is damaged or of a kind that is not known.
+    /// A vocabulary is damaged or of an unknown kind.
     #[error("the tokenizer {0}")]
     Tokenizer(String),
-    /// A file is damaged or belongs to something else.
+    /// A file is damaged or is not of the expected format.
     #[cfg(feature = "std")]
     #[error("'{}': {problem}", path.display())]
     Malformed {
@@ -53,7 +53,7 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it and what to do.
         problem: String,
-        /// The error that says so, where it was found by what reads such bytes from anywhere.
+        /// The underlying error, if the problem was found by code that reads such bytes from any source.
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
     /// A weights file has fewer or more bytes than its header describes.
@@ -76,7 +76,7 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
-    /// A tensor is stored in a type that is not read.
+    /// A tensor is stored in a type that is not supported.
     #[cfg(feature = "std")]
     #[error("'{}': tensor '{tensor}' has type {found}, expected F32; store it as 32-bit floats", path.display())]
     WrongType {
@@ -95,9 +95,9 @@ pub enum Error {
         path: PathBuf,
         /// The missing tensor's name.
         tensor: String,
-        /// The shape it should have, where that is known.
+        /// The shape it should have, if known.
         expected: Option<Vec<usize>>,
-        /// The most similar name that the file has beside those already read.
+        /// The most similar name among the file's tensors that have not been read.
         nearest: Option<String>,
     },
     /// A weights file has a tensor that nothing asked for.
@@ -109,7 +109,7 @@ pub enum Error {
         /// The surplus tensor's name.
         tensor: String,
     },
-    /// A tensor's shape is not the one the model's configuration implies.
+    /// A tensor's shape is not the one implied by the model's configuration.
     #[cfg(feature = "std")]
     #[error("'{}': tensor '{tensor}' has shape {found:?}, expected {expected:?}; the file belongs to another model", path.display())]
     WrongShape {
@@ -117,18 +117,18 @@ pub enum Error {
         path: PathBuf,
         /// The tensor's name.
         tensor: String,
-        /// The shape the model wants.
+        /// The shape the model expects.
         expected: Vec<usize>,
-        /// The shape the file has.
+        /// The shape in the file.
         found: Vec<usize>,
     },
-    /// A tensor is made of too few or too many values.
+    /// The number of values does not match a tensor's shape.
     #[cfg(feature = "std")]
     #[error("a tensor of shape {shape:?} has {found} values, expected as many as the product of its sizes")]
     WrongCount {
         /// Its shape.
         shape: Vec<usize>,
-        /// How many values there are.
+        /// The number of values.
         found: usize,
     },
     /// A weight is NaN or infinite.
@@ -142,7 +142,7 @@ pub enum Error {
         path: PathBuf,
         /// The tensor's name.
         tensor: String,
-        /// Where the first such number stands in the tensor, counted row by row from 0.
+        /// The position of the first such number in the tensor, row by row from 0.
         position: usize,
         /// The number.
         found: f32,
@@ -163,7 +163,7 @@ impl Error {
         Self::Io { action, path: path.as_ref().to_owned(), source }
     }
 
-    /// The file or directory that it is about, where there is one.
+    /// The file or directory the error is about, if any.
     pub fn path_mut(&mut self) -> Option<&mut PathBuf> {
         match self {
             Self::Io { path, .. }
@@ -184,7 +184,7 @@ impl Error {
         Self::Malformed { path: path.as_ref().to_owned(), problem: problem.into(), source: None }
     }
 
-    /// The same of what `source` says of the bytes of `path`.
+    /// An [`Error::Malformed`] for `path`, with `source` as the problem.
     pub fn malformed_by(path: impl AsRef<Path>, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::Malformed { path: path.as_ref().to_owned(), problem: alloc::format!("{source}"), source: Some(Box::new(source)) }
     }

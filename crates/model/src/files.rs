@@ -1,4 +1,4 @@
-//! Reading small files whole, and replacing files so that a reader sees the old content or the new, never half of it.
+//! Reading small files whole, and replacing files so that a reader sees the old content or the new, never a mix.
 
 use std::fs::{File, Metadata};
 use std::io::{Read, Write};
@@ -10,10 +10,10 @@ use crate::{Error, Result};
 
 /// Links that are followed from one name to the next before they are taken for a circle.
 const MOST_LINKS: usize = 40;
-/// How the names of files and directories begin that get their own once they are complete.
+/// The prefix of the names of files and directories that are renamed once they are complete.
 pub const WRITING: &str = ".writing-";
 
-/// `path`, and what it leads to through symbolic links, one after the other; the last is the file, whether or not it is there.
+/// `path` and the targets of its symbolic links, in turn; the last is the file, whether or not it exists.
 pub fn names_of(path: &Path) -> impl Iterator<Item = PathBuf> {
     std::iter::successors(Some(path.to_owned()), |name| Some(directory_of(name).join(name.read_link().ok()?))).take(MOST_LINKS)
 }
@@ -22,7 +22,8 @@ fn followed(path: &Path) -> PathBuf {
     names_of(path).last().unwrap_or_default()
 }
 
-/// Replaces the file at `path`, or that a link there leads to, by `bytes`: a temporary file in the same directory, synced, then renamed over it.
+/// Replaces the file at `path`, or the target of a link there, by `bytes`: writes a temporary file in the same directory, syncs it, and
+/// renames it.
 ///
 /// # Errors
 /// When the directory cannot be written or the disk is full; the old file is then untouched and nothing is left behind.
@@ -36,7 +37,8 @@ pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
     write().map_err(|source| Error::io("write", path, source))
 }
 
-/// A temporary file in the directory of what `path` [leads to](names_of), with the permissions that a new file has there; it goes when it is dropped.
+/// A temporary file in the directory of what `path` [leads to](names_of), with the permissions of a new file there; it is deleted when
+/// dropped.
 ///
 /// # Errors
 /// When the directory cannot be written.
@@ -49,10 +51,10 @@ pub fn temporary_beside(path: &Path) -> std::io::Result<NamedTempFile> {
     builder.tempfile_in(directory_of(&followed(path))).map_err(without_temporary_name)
 }
 
-/// Makes a file of [`temporary_beside`] durable and puts it in place of the one that `path` [leads to](names_of).
+/// Makes a file of [`temporary_beside`] durable and moves it to where `path` [leads to](names_of).
 ///
 /// # Errors
-/// When the disk is full or there is a directory in its place; nothing is left behind.
+/// When the disk is full or there is a directory at that path; nothing is left behind.
 pub fn put_in_place(file: NamedTempFile, path: &Path) -> std::io::Result<()> {
     file.as_file().sync_all()?;
     let path = followed(path);
@@ -60,7 +62,7 @@ pub fn put_in_place(file: NamedTempFile, path: &Path) -> std::io::Result<()> {
     sync_directory(directory_of(&path))
 }
 
-/// The system's answer alone: the error of a temporary file that cannot be made ends with a name that nobody asked for.
+/// The system's error alone: if a temporary file cannot be created, the message ends with its name, which means nothing to the user.
 pub fn without_temporary_name(error: std::io::Error) -> std::io::Error {
     match error.to_string().rsplit_once(" at path \"") {
         Some((answer, _)) if error.raw_os_error().is_none() => std::io::Error::new(error.kind(), answer),
@@ -68,7 +70,7 @@ pub fn without_temporary_name(error: std::io::Error) -> std::io::Error {
     }
 }
 
-/// Makes the names in `directory` (files created, renamed or removed) outlast a power failure.
+/// Makes the names in `directory` (files created, renamed or removed) survive a power failure.
 ///
 /// # Errors
 /// When the directory cannot be opened or synced.
@@ -77,10 +79,10 @@ pub fn sync_directory(directory: impl AsRef<Path>) -> std::io::Result<()> {
     if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
 }
 
-/// Makes the directory `path` and the parents it lacks, so that each outlasts a power failure.
+/// Creates the directory `path` and its missing parents, so that they survive a power failure.
 ///
 /// # Errors
-/// When one cannot be made or synced, or there is a file or a link to nothing in its place.
+/// When one cannot be created or synced, or its path is a file or a broken link.
 pub fn create_directories(path: impl AsRef<Path>) -> std::io::Result<()> {
     let path = path.as_ref();
     if path.is_dir() {
@@ -102,7 +104,7 @@ pub fn create_directories(path: impl AsRef<Path>) -> std::io::Result<()> {
     sync_directory(parent)
 }
 
-/// What something is in place of the file that was expected; none of a file.
+/// What something is, if it is not the file that was expected; `None` for a file.
 pub fn other_than_file(found: &Metadata) -> Option<&'static str> {
     match found {
         found if found.is_file() => None,

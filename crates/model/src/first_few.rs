@@ -1,10 +1,11 @@
-//! A list within a sentence.
+//! Lists within sentences.
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// The first `most` of `items` with commas between, and how many more there are: a sentence stays one however many names a table has.
+/// The first `most` of `items`, separated by commas, and how many more there are, which keeps messages short however many names a table
+/// has.
 pub fn first_few(most: usize, items: impl ExactSizeIterator<Item = String>) -> String {
     let others = items.len().saturating_sub(most);
     let told = items.take(most).collect::<Vec<_>>().join(", ");

@@ -1,4 +1,4 @@
-//! Weights as other libraries publish them: numbers of 16 bits too, and tensors spread over several files with an index.
+//! Weights as published by other libraries: also 16-bit numbers, and tensors split over several files with an index.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -11,7 +11,7 @@ use crate::files::read_text;
 use crate::weights::{damaged, read_checked};
 use crate::{Error, Result, Tensor, Weights};
 
-/// The name of the index of a model that is spread over several files.
+/// The name of the index of a model split over several files.
 pub const INDEX_FILE: &str = "model.safetensors.index.json";
 const MAX_INDEX_BYTES: u64 = 64 << 20;
 
@@ -23,11 +23,11 @@ struct Index {
 }
 
 impl Weights {
-    /// Reads every tensor of the safetensors file at `path`, or of all files that the index at `path` names (its name ends in `.json`). Numbers of
-    /// type F16 and BF16 become the same numbers of type F32.
+    /// Reads every tensor of the safetensors file at `path`, or of all files named by the index at `path` (ending in `.json`). F16 and BF16
+    /// numbers are converted to F32.
     ///
     /// # Errors
-    /// When a file is missing, truncated or damaged, holds a tensor of another type, or does not hold what the index says.
+    /// When a file is missing, truncated or damaged, holds a tensor of another type, or does not match the index.
     pub fn read_foreign(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         if path.extension().is_none_or(|end| end != "json") {

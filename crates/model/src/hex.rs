@@ -1,8 +1,8 @@
-//! Digests as they are shown and compared.
+//! Hexadecimal digests.
 
 use alloc::{format, string::String};
 
-/// `bytes` in hexadecimal digits, two for each.
+/// `bytes` as hexadecimal digits, two per byte.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

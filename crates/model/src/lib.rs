@@ -1,15 +1,15 @@
 #![doc = include_str!("../README.md")]
 //!
 //! # Where to look
-//! * [`ModelConfig`] says what a model is; [`validate`](ModelConfig::validate) checks it, [`cost`](ModelConfig::cost) counts it.
+//! * [`ModelConfig`] describes a model; [`validate`](ModelConfig::validate) checks it, [`cost`](ModelConfig::cost) counts its cost.
 #![cfg_attr(
     feature = "std",
     doc = "* A checkpoint is a directory: [`read_checkpoint`], [`CheckpointConfig`], [`Weights`], and [`CheckpointFiles`] with its digests."
 )]
 //! * A packed model is one file: [`PackedFile`].
-//! * A [`Tokenizer`] makes token ids of text and text of token ids.
-//! * [`Calibration`] says what is a surprise to a model.
-//! * [`TableTask`] is what a model that was trained on a table needs to be used on another.
+//! * A [`Tokenizer`] converts between text and token ids.
+//! * [`Calibration`] says which rows count as surprising.
+//! * [`TableTask`] is what a model trained on a table needs in order to be used on another.
 #![deny(missing_docs)]
 #![cfg_attr(not(feature = "std"), no_std)]
 extern crate alloc;

@@ -1,7 +1,7 @@
-//! Which one a model says, where it gives a number for each.
+//! The most likely class, given a score for each.
 
-/// Where the largest of `scores` stands, the first of those that are equal; 0 where there are none. A NaN is larger than no other, and no
-/// other larger than it.
+/// The index of the largest of `scores`, the first if several are equal; 0 if there are none. A NaN is neither larger nor smaller than any
+/// other.
 pub fn likeliest<T: PartialOrd>(scores: &[T]) -> usize {
     (0..scores.len()).reduce(|best, at| if scores[at] > scores[best] { at } else { best }).unwrap_or(0)
 }

@@ -1,7 +1,7 @@
-//! What turns logits into logarithms of probabilities.
+//! From logits to log-probabilities.
 
-/// ln Σ exp(logits): a logit less this is the natural logarithm of its probability. Computed in f64, around the largest logit, so that none overflows;
-/// a NaN is passed on.
+/// ln Σ exp(logits): a logit minus this is the natural logarithm of its probability. Computed in f64 relative to the largest logit, so that
+/// nothing overflows; a NaN is passed on.
 pub fn log_sum_exp(logits: &[f32]) -> f64 {
     let largest = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
     let sum: f64 = logits.iter().map(|&logit| (f64::from(logit) - largest).exp()).sum();

@@ -1,4 +1,4 @@
-//! The list of mixers: of each the variant, the name in files, and the specification in [`spec`](crate::spec).
+//! The list of mixers, each with its variant, its name in files, and its specification in [`spec`](crate::spec).
 
 /// Calls a macro with the list.
 macro_rules! mixers {

@@ -1,15 +1,15 @@
-//! A model in one file: configuration, whatever is needed to use it, and weights in their final format, under one checksum.
+//! A model in one file: configuration, everything needed to use it, and weights in their final format, with one checksum.
 //!
 //! ```text
 //! magic (8 bytes) | version u32 | length of the header u32 | length of the file u64 | header (JSON) |
 //! section | … | section | tensor | … | tensor | CRC-32C of all before (u32)
 //! ```
 //!
-//! Numbers are little-endian; every section and every tensor begins at a multiple of 64 bytes, with zeros between. The header lists
-//! both in the order of the file. A section that this version does not know is skipped where the file says that it may be, and the file is
-//! refused where it says that it must not. Matrices are stored as products read them, so that loading is a copy; other tensors are f32.
+//! Numbers are little-endian; every section and every tensor starts at a multiple of 64 bytes, padded with zeros. The header lists both in
+//! the order of the file. The file says of each section whether a version that does not know it may skip it or must refuse the file.
+//! Matrices are stored as products read them, so loading is a copy; other tensors are f32.
 //!
-//! Version 1 had a tokenizer (`tokenizer_bytes`) in place of the list of sections, and is still read.
+//! Version 1 had a tokenizer (`tokenizer_bytes`) instead of the list of sections, and can still be read.
 
 use alloc::collections::BTreeMap;
 use alloc::{format, string::String, string::ToString, vec::Vec};
@@ -34,44 +34,44 @@ pub struct TensorEntry {
     pub shape: Vec<usize>,
     /// How its numbers are stored; everything but matrices is f32.
     pub format: WeightFormat,
-    /// Bytes it takes, scales and padding of its rows included.
+    /// Its size in bytes, including scales and row padding.
     pub bytes: usize,
 }
 
-/// Bytes of a packed file that are not weights, by their name.
+/// Named bytes of a packed file other than weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Section<'a> {
-    /// What they are, such as [`Section::TOKENIZER`].
+    /// The name, such as [`Section::TOKENIZER`].
     pub name: &'a str,
-    /// Whether a reader that does not know such a section must refuse the file.
+    /// Whether a reader that does not know the section must refuse the file.
     pub required: bool,
     /// The bytes.
     pub bytes: &'a [u8],
 }
 
 impl<'a> Section<'a> {
-    /// `tokenizer.json` of a model that reads text.
+    /// A text model's `tokenizer.json`.
     pub const TOKENIZER: &'static str = "tokenizer";
-    /// `task.json` of a model that was trained on a table: a [`TableTask`](crate::TableTask).
+    /// The `task.json` of a model trained on a table: a [`TableTask`](crate::TableTask).
     pub const TABLE: &'static str = "table";
-    /// `task.json` of a policy: how a step becomes numbers.
+    /// A policy's `task.json`: how a step becomes numbers.
     pub const POLICY: &'static str = "policy";
-    /// `surprise.json` of a model that tells how surprising rows are: a [`Calibration`](crate::Calibration).
+    /// The `surprise.json` of a model that scores how surprising rows are: a [`Calibration`](crate::Calibration).
     pub const SURPRISE: &'static str = "surprise";
     /// The sections that this version knows.
     const KNOWN: [&'static str; 4] = [Self::TOKENIZER, Self::TABLE, Self::POLICY, Self::SURPRISE];
 
-    /// A tokenizer, without which a text model is of no use.
+    /// A tokenizer; required, since a text model is useless without it.
     pub fn tokenizer(bytes: &'a [u8]) -> Self {
         Self { name: Self::TOKENIZER, required: true, bytes }
     }
 
-    /// A task on tables, without which nobody knows what the inputs and outputs are.
+    /// A task on tables; required, since it gives the inputs and outputs their meaning.
     pub fn table(bytes: &'a [u8]) -> Self {
         Self { name: Self::TABLE, required: true, bytes }
     }
 
-    /// How surprising rows are that were held out; a model is of use without it.
+    /// The surprises of held-out rows; optional.
     pub fn surprise(bytes: &'a [u8]) -> Self {
         Self { name: Self::SURPRISE, required: false, bytes }
     }
@@ -82,7 +82,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// A packed file taken apart; its tensors are taken out one by one.
+/// A parsed packed file; tensors are taken out one by one.
 #[derive(Debug)]
 pub struct PackedFile<'a> {
     config: ModelConfig,
@@ -132,11 +132,11 @@ impl<'a> PackedFile<'a> {
     /// Bytes before the header: magic, version and the two lengths.
     pub const FRAME: usize = 24;
 
-    /// The packed model whose file has these bytes.
+    /// Parses a packed model from the bytes of its file.
     ///
     /// # Errors
-    /// When they are damaged or cut short, of a version from the future, not those of a packed model, or have a section that is required
-    /// and not known. Nothing is allocated by a size that has not been checked.
+    /// When they are damaged or cut short, of a newer version, not those of a packed model, or have a required section that is not known.
+    /// No size is used for allocation before it has been checked.
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
         let (Header { model, sections: listed, tensors: entries }, end) = header(bytes)?;
         let mut parts = Parts { bytes: &bytes[..bytes.len() - CHECKSUM], at: end };
@@ -164,36 +164,36 @@ impl<'a> PackedFile<'a> {
         Ok(Self { config: model, entries, sections, tensors })
     }
 
-    /// Checks how a file of `length` bytes begins, before the rest of it is read: `beginning` are its first bytes, [`FRAME`](Self::FRAME) of them
-    /// where it has so many.
+    /// Checks the beginning of a file of `length` bytes before the rest is read: `beginning` is its first [`FRAME`](Self::FRAME) bytes, or
+    /// fewer if it has fewer.
     ///
     /// # Errors
-    /// When it is no packed model, one of another version, or not of that length.
+    /// When it is not a packed model, has another version, or does not have that length.
     pub fn expect_frame(beginning: &[u8], length: u64) -> Result<()> {
         frame(beginning, length).map(|_| ())
     }
 
-    /// How many bytes a file says that it has, by its `beginning` as [`expect_frame`](Self::expect_frame) takes it: where it ends if its length is not
-    /// known, such as that of a pipe.
+    /// The length a file claims in its `beginning`, which is as for [`expect_frame`](Self::expect_frame): for sources of unknown length,
+    /// such as a pipe.
     ///
     /// # Errors
-    /// When it is no packed model, or one of another version.
+    /// When it is not a packed model, or has another version.
     pub fn claimed_length(beginning: &[u8]) -> Result<u64> {
         let claimed = beginning.first_chunk::<FRAME>().map_or(beginning.len() as u64, |frame| number(&frame[16..]));
         frame(beginning, claimed).map(|_| claimed)
     }
 
-    /// What the model is.
+    /// The model's configuration.
     pub fn config(&self) -> &ModelConfig {
         &self.config
     }
 
-    /// The tensors of the file, in its order, those that have been taken among them.
+    /// The tensors of the file, in order, including those that have been taken.
     pub fn entries(&self) -> &[TensorEntry] {
         &self.entries
     }
 
-    /// The configuration and the [`entries`](Self::entries), once nothing else is asked for.
+    /// The configuration and the [`entries`](Self::entries), when nothing else is needed.
     pub fn into_parts(self) -> (ModelConfig, Vec<TensorEntry>) {
         (self.config, self.entries)
     }
@@ -203,15 +203,15 @@ impl<'a> PackedFile<'a> {
         self.sections.get(name).map(|&(_, bytes)| bytes)
     }
 
-    /// All sections in the order of their names, also those that this version does not know.
+    /// All sections in order of their names, including unknown ones.
     pub fn sections(&self) -> impl Iterator<Item = Section<'_>> {
         self.sections.iter().map(|(name, &(required, bytes))| Section { name, required, bytes })
     }
 
-    /// Takes the tensor `name` out, which must have `shape`: its format and its bytes.
+    /// Takes out the tensor `name`, which must have `shape`: its format and its bytes.
     ///
     /// # Errors
-    /// When there is no such tensor, or its shape is another one.
+    /// When there is no such tensor, or its shape differs.
     pub fn take(&mut self, name: &str, shape: &[usize]) -> Result<(WeightFormat, &'a [u8])> {
         let Some((place, bytes)) = self.tensors.remove(name) else {
             return damaged(format!("lacks tensor '{name}'; pack the model again"));
@@ -226,7 +226,7 @@ impl<'a> PackedFile<'a> {
     /// Checks that every tensor has been taken.
     ///
     /// # Errors
-    /// When one is left: it is not part of the model.
+    /// When one is left: it does not belong to the model.
     pub fn expect_empty(&self) -> Result<()> {
         match self.tensors.keys().next() {
             None => Ok(()),
@@ -237,7 +237,7 @@ impl<'a> PackedFile<'a> {
     /// The bytes of a file of `config` with these sections and tensors.
     ///
     /// # Panics
-    /// When the header would be longer than 4 GiB, or a tensor has another number of bytes than its entry says.
+    /// When the header would be longer than 4 GiB, or a tensor's size differs from its entry.
     pub fn encode(config: &ModelConfig, sections: &[Section<'_>], tensors: &[(TensorEntry, Vec<u8>)]) -> Vec<u8> {
         let listed =
             |section: &Section<'_>| SectionEntry { name: section.name.to_string(), bytes: section.bytes.len(), required: section.required };

@@ -1,19 +1,22 @@
 //! Named f32 tensors in a safetensors file.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
 use std::fs::File;
 use std::io::Read;
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 use safetensors::tensor::{Dtype, Metadata, SafeTensors, View};
+use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 
 use crate::{Error, Result, write_atomic};
 
 /// A header longer than this describes no minrnn model.
 const MAX_HEADER: u64 = 64 << 20;
 
-/// The tensors of one file, each by its name. They are taken out one by one, with the shape the caller expects.
+/// The tensors of one file, by name. They are taken out one by one, with the shape the caller expects.
 #[derive(Debug, Clone)]
 pub struct Weights {
     path: PathBuf,
@@ -47,7 +50,7 @@ impl Tensor {
         &self.data
     }
 
-    /// The values, to be changed in place.
+    /// The values, for modification in place.
     pub fn data_mut(&mut self) -> &mut [f32] {
         &mut self.data
     }
@@ -69,17 +72,17 @@ fn is_filled(shape: &[usize], data: &[f32]) -> bool {
 }
 
 impl Weights {
-    /// Tensors that were read from the file `path` in another format.
+    /// Tensors read from the file `path` in another format.
     pub fn of(path: impl AsRef<Path>, tensors: impl IntoIterator<Item = (String, Tensor)>) -> Self {
         Self { path: path.as_ref().to_owned(), tensors: tensors.into_iter().collect(), metadata: BTreeMap::new() }
     }
 
     /// Reads every tensor of the safetensors file at `path`.
     ///
-    /// The header is checked against the size of the file before anything is allocated by it.
+    /// The header is checked against the size of the file before its sizes are used for allocation.
     ///
     /// # Errors
-    /// When the file is missing, truncated or damaged, or holds a tensor that is not f32.
+    /// When the file is missing, truncated or damaged, names a tensor twice, or holds one that is not f32.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         Self::read_checked_by(path.as_ref(), |_| Ok(()))
     }
@@ -109,7 +112,7 @@ impl Weights {
         &self.path
     }
 
-    /// The free-text entries of the header.
+    /// The free-text metadata of the header.
     pub fn metadata(&self) -> &BTreeMap<String, String> {
         &self.metadata
     }
@@ -129,7 +132,7 @@ impl Weights {
         self.tensors.get(name)
     }
 
-    /// Takes the tensor `name` out, whatever its shape.
+    /// Takes out the tensor `name`, whatever its shape.
     ///
     /// # Errors
     /// When there is no such tensor.
@@ -137,7 +140,7 @@ impl Weights {
         self.tensors.remove(name).ok_or_else(|| self.missing(name, None))
     }
 
-    /// The complaint that there is no tensor `name`, which should have the shape `expected` where that is known.
+    /// The error that there is no tensor `name`, with the shape `expected` if known.
     pub fn missing(&self, name: &str, expected: Option<&[usize]>) -> Error {
         let alike = |other: &str| {
             let same = |pairs: &mut dyn Iterator<Item = (u8, u8)>| pairs.take_while(|(a, b)| a == b).count();
@@ -152,10 +155,10 @@ impl Weights {
         }
     }
 
-    /// Takes the values of tensor `name` out, which must have `shape` and be finite.
+    /// Takes out the values of the tensor `name`, which must have `shape` and be finite.
     ///
     /// # Errors
-    /// When there is no such tensor, its shape is another one, or a value is NaN or infinite.
+    /// When there is no such tensor, its shape differs, or a value is NaN or infinite.
     pub fn take(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
         let tensor = self.tensors.remove(name).ok_or_else(|| self.missing(name, Some(shape)))?;
         if tensor.shape != shape {
@@ -181,7 +184,7 @@ impl Weights {
     }
 }
 
-/// Writes named f32 tensors to a safetensors file, replacing an older one atomically. The order of `tensors` does not matter.
+/// Writes named f32 tensors to a safetensors file, atomically replacing an older one. The order of `tensors` does not matter.
 ///
 /// Each item is a name, a shape and the row-major values.
 ///
@@ -231,7 +234,7 @@ impl View for F32View<'_> {
     }
 }
 
-/// The whole file, once its header is known to describe exactly its length.
+/// The whole file, once its header is known to describe exactly its length and to give every name once.
 pub(crate) fn read_checked(path: &Path) -> Result<Vec<u8>> {
     let io = |source| Error::io("read", path, source);
     let mut file = File::open(path).map_err(io)?;
@@ -251,7 +254,9 @@ pub(crate) fn read_checked(path: &Path) -> Result<Vec<u8>> {
     }
     let mut bytes = start.to_vec();
     (&mut file).take(header_len).read_to_end(&mut bytes).map_err(io)?;
-    let header: Metadata = serde_json::from_slice(&bytes[8..]).map_err(|error| damaged(path, error.to_string()))?;
+    let of_json = |error: serde_json::Error| damaged(path, error.to_string());
+    let header: Metadata = serde_json::from_slice(&bytes[8..]).map_err(of_json)?;
+    let _: UniqueNames = serde_json::from_slice(&bytes[8..]).map_err(of_json)?;
     let expected = 8 + header_len as u128 + header.data_len() as u128;
     if expected != u128::from(found) {
         return Err(Error::WrongLength { path: path.to_owned(), expected: expected.min(u128::from(u64::MAX)) as u64, found });
@@ -259,6 +264,36 @@ pub(crate) fn read_checked(path: &Path) -> Result<Vec<u8>> {
     bytes.reserve_exact(header.data_len());
     (&mut file).take(header.data_len() as u64).read_to_end(&mut bytes).map_err(io)?;
     Ok(bytes)
+}
+
+/// The names of a header, and those beside each of them: none is given twice, of which the library that parses headers takes the last in silence.
+type UniqueNames = Unique<Option<Unique<IgnoredAny>>>;
+
+/// An object of JSON whose names are all different.
+struct Unique<V>(PhantomData<V>);
+
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Unique<V> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Self(PhantomData))
+    }
+}
+
+impl<'de, V: Deserialize<'de>> Visitor<'de> for Unique<V> {
+    type Value = Self;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self, A::Error> {
+        let mut seen = HashSet::new();
+        while let Some((name, _)) = entries.next_entry::<String, V>()? {
+            if let Some(name) = seen.replace(name) {
+                return Err(A::Error::custom(format!("'{name}' is given twice")));
+            }
+        }
+        Ok(self)
+    }
 }
 
 pub(crate) fn damaged(path: &Path, problem: String) -> Error {
@@ -376,6 +411,39 @@ mod tests {
         assert!(matches!(Weights::read(mismatch.path()), Err(Error::DamagedHeader { .. })));
         assert!(matches!(Weights::read(raw(&u64::MAX.to_le_bytes()).path()), Err(Error::DamagedHeader { .. })));
         assert!(matches!(Weights::read(raw(b"").path()), Err(Error::DamagedHeader { .. })));
+    }
+
+    #[test]
+    fn a_name_that_is_given_twice_is_refused() {
+        let zeros = r#""dtype":"F32","shape":[1],"data_offsets":[0,4]"#;
+        let twice = [
+            (format!(r#"{{"w":{{{zeros}}},"w":{{{zeros}}}}}"#), "w"),
+            // The same name in other signs.
+            (format!(r#"{{"w":{{{zeros}}},"\u0077":{{{zeros}}}}}"#), "w"),
+            (format!(r#"{{"__metadata__":{{"format":"pt","format":"np"}},"w":{{{zeros}}}}}"#), "format"),
+        ];
+        for (header, name) in twice {
+            let file = file(&header, 4);
+            for refused in [Weights::read(file.path()), Weights::read_foreign(file.path())] {
+                let refused = refused.unwrap_err();
+                assert!(matches!(refused, Error::DamagedHeader { .. }), "{refused}");
+                assert!(refused.to_string().contains(&format!("'{name}' is given twice")), "{refused}");
+            }
+        }
+        let once = file(&format!(r#"{{"__metadata__":null,"w":{{{zeros}}}}}"#), 4);
+        assert_eq!(Weights::read(once.path()).unwrap().take("w", &[1]).unwrap(), [0.0]);
+    }
+
+    #[test]
+    fn tensors_that_overlap_or_leave_a_gap_are_refused() {
+        for offsets in ["[0,4]", "[2,6]", "[5,9]", "[8,4]"] {
+            let of_w = r#""w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}"#;
+            for len in [4, 6, 8, 9] {
+                let file = file(&format!(r#"{{{of_w},"v":{{"dtype":"F32","shape":[1],"data_offsets":{offsets}}}}}"#), len);
+                let refused = Weights::read(file.path());
+                assert!(matches!(refused, Err(Error::DamagedHeader { .. } | Error::WrongLength { .. })), "{offsets} of {len}");
+            }
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! The addresses of this machine, by which another one may reach it.
+//! This machine's addresses, by which other machines may reach it.
 
 use std::net::IpAddr;
 
-/// Addresses of all interfaces that are up, the loopback's last.
+/// Addresses of all active interfaces, the loopback's last.
 #[cfg(unix)]
 pub fn own() -> Vec<IpAddr> {
     let mut first = std::ptr::null_mut();
@@ -42,7 +42,7 @@ pub fn own() -> Vec<IpAddr> {
     found
 }
 
-/// Only this machine itself reaches it.
+/// Only reachable from this machine.
 #[cfg(not(unix))]
 pub fn own() -> Vec<IpAddr> {
     vec![IpAddr::from([127, 0, 0, 1])]

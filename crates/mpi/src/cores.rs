@@ -1,4 +1,4 @@
-//! The cores that this process may run on.
+//! The cores this process may run on.
 
 /// As many words of 64 cores as the largest machine needs.
 #[cfg(target_os = "linux")]
@@ -7,10 +7,10 @@ const WORDS: usize = 128;
 #[cfg(not(target_os = "linux"))]
 const WORDS: usize = 1;
 
-/// One bit for each core, set for those that this thread is bound to.
+/// One bit per core, set for the cores this thread is bound to.
 pub type Cores = [u64; WORDS];
 
-/// Those of the calling thread; no bit is set where the system does not tell.
+/// The cores of the calling thread; no bit is set if the system does not tell.
 pub fn own() -> Cores {
     #[cfg_attr(not(target_os = "linux"), expect(unused_mut, reason = "nothing is told"))]
     let mut cores: Cores = [0; WORDS];

@@ -1,6 +1,7 @@
-//! Whether the other processes are alive: a connection of our own between the first process and each of the others, on which both say so every second.
+//! Checks whether the other processes are alive: a connection of our own between the first process and each of the others, on which both
+//! send a sign of life every second.
 //!
-//! MPI waits for ever for a process whose machine or link has died. What is heard here ends a process that waits in vain.
+//! MPI waits for ever for a process whose machine or link has died. The heartbeat ends a process that would wait in vain.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -23,12 +24,12 @@ const ALIVE: u8 = b'.';
 /// I end, and all is well.
 const GOODBYE: u8 = b'q';
 
-/// How often a sign of life is given, and for how many such times none may come.
+/// How often signs of life are sent, and how many may be missed.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// Time from one to the next.
+    /// Time between two signs of life.
     pub beat: Duration,
-    /// After so many times without one the other is dead.
+    /// Number of missed signs of life after which the other process counts as dead.
     pub missed: u32,
 }
 
@@ -39,7 +40,7 @@ impl Default for Pace {
     }
 }
 
-/// Where the first process can be reached, and what whoever comes has to say.
+/// How to reach the first process, and what a joining process must send.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Invitation {
     addresses: Vec<IpAddr>,
@@ -47,7 +48,7 @@ pub struct Invitation {
     token: u64,
 }
 
-/// The first process, before the others have come.
+/// The first process, before the others have joined.
 #[derive(Debug)]
 pub struct Listener {
     listener: TcpListener,
@@ -68,15 +69,15 @@ impl Listener {
         Ok(Self { listener, invitation: Invitation { addresses: addresses::own(), port, token } })
     }
 
-    /// What the others need to come.
+    /// What the others need in order to join.
     pub fn invitation(&self) -> &Invitation {
         &self.invitation
     }
 
-    /// The connections of the others, whose ranks are 1 to `count` and all of which have been told to come; fewer when they do not.
+    /// The connections of the others, with ranks 1 to `count`, all of which have been invited; fewer if some do not join.
     ///
     /// # Errors
-    /// When nobody can be heard.
+    /// When no connection can be accepted.
     pub fn receive(self, count: usize) -> io::Result<Vec<(usize, TcpStream)>> {
         let mut received = BTreeMap::new();
         self.listener.set_nonblocking(true)?;
@@ -113,7 +114,7 @@ impl Listener {
     }
 }
 
-/// The connection of the process `rank` to the first one; the addresses of the invitation are tried one after the other.
+/// Connects the process `rank` to the first one, trying the addresses of the invitation in turn.
 ///
 /// # Errors
 /// When none of them leads there.
@@ -137,7 +138,7 @@ pub fn join(invitation: &Invitation, rank: usize) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// Gives and hears signs of life until it is dropped.
+/// Sends and receives signs of life until it is dropped.
 #[derive(Debug)]
 pub struct Heartbeat {
     ended: Arc<AtomicBool>,
@@ -145,10 +146,11 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Watches over the processes at the other ends of `connections`, with their ranks. `lost` is called with the rank of one that has ended without
-    /// a goodbye, or of which nothing was heard for too long, and with which of the two it was, as a sentence's end.
+    /// Monitors the processes at the other ends of `connections`, with their ranks. `lost` is called with the rank of one that ended
+    /// without a goodbye, or was silent for too long, and which of the two it was, as the end of a sentence.
     ///
-    /// Also gives those that cannot be watched, for want of a thread or a descriptor; they are told goodbye, and go on without this one too.
+    /// Also returns those that cannot be monitored for lack of a thread or a descriptor; they are sent a goodbye and continue without
+    /// monitoring.
     pub fn new(
         connections: Vec<(usize, TcpStream)>,
         pace: Pace,

@@ -1,4 +1,4 @@
-//! The job that mpiexec started: MPI from its first to its last call, the end of all where one panics, and the heartbeat.
+//! The job started by mpiexec: MPI from its first to its last call, ending all processes if one panics, and the heartbeat.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ const LOST: i32 = 1;
 /// How often it is looked whether all have come.
 const GLANCE: Duration = Duration::from_millis(5);
 
-/// Why a process cannot take part.
+/// Why a process cannot join the job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// MPI was there before.
+    /// MPI was already initialised.
     Initialized,
     /// This MPI cannot be called from the threads of a pool, one at a time.
     Threading,
@@ -44,8 +44,8 @@ impl std::fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-/// This process's part in the job; MPI ends when it is dropped, which is on the thread that made it. A panic that comes by drops it too, and ends all
-/// processes.
+/// This process's part in the job; MPI ends when it is dropped, which happens on the thread that made it. An unwinding panic also drops it,
+/// and ends all processes.
 pub struct Job {
     world: Arc<World>,
     n_sharing: usize,
@@ -63,8 +63,8 @@ impl std::fmt::Debug for Job {
 }
 
 impl Job {
-    /// Takes part in the job. From then on a process that is lost, by signs of life at this `pace`, ends this one with a sentence. Until all have come
-    /// MPI waits, for ever and without a word: `late` is told after a while, a duration that it is given.
+    /// Joins the job. From then on this process ends with a message if another is lost, judged by signs of life at this `pace`. Until all
+    /// have joined, MPI waits silently and for ever: `late` is called after a while, with the time waited.
     ///
     /// # Errors
     /// When this MPI cannot be used.
@@ -87,12 +87,12 @@ impl Job {
         Group::new(self.world.clone())
     }
 
-    /// How many of them, this one among them, are on this machine and bound to the same cores as it, or like it to none.
+    /// Number of processes, including this one, that are on this machine and bound to the same cores, or like this one to none.
     pub fn n_sharing(&self) -> usize {
         self.n_sharing
     }
 
-    /// Whether all come to this call before `patience` is over; whoever does not is at something else.
+    /// Whether all processes reach this call within `patience`; those that do not are busy with something else.
     pub fn all_come(&self, patience: Duration) -> bool {
         let (began, mut waiting) = (Instant::now(), self.end.immediate_barrier());
         loop {

@@ -1,7 +1,8 @@
-//! Training minrnn's models on several machines: the ranks of a job that mpiexec starts, and whether they are alive.
+//! Training minrnn's models on several machines: the ranks of a job started by mpiexec, and whether they are alive.
 //!
-//! * `Job` (feature `mpi`, which needs an MPI to build against): this process's part in the job, which gives a [`Group`](minrnn::train::Group).
-//! * [`Heartbeat`]: the connections over which processes hear of each other.
+//! * `Job` (feature `mpi`, which needs an MPI to build against): this process's part in the job, which provides a
+//!   [`Group`](minrnn::train::Group).
+//! * [`Heartbeat`]: the connections by which processes monitor each other.
 
 mod addresses;
 #[cfg(any(feature = "mpi", all(test, target_os = "linux")))]

@@ -1,4 +1,4 @@
-//! The ranks of the job as MPI connects them.
+//! The ranks of the job, connected by MPI.
 
 use minrnn::train::Ranks;
 use mpi::datatype::PartitionMut;
@@ -8,7 +8,7 @@ use mpi::traits::{Communicator, CommunicatorCollectives, Root};
 /// Bytes of every rank that are gathered at once; more follow in a second gathering.
 const SHORT: usize = 512;
 
-/// All processes of the job. What fails inside MPI ends the job (its default, `MPI_ERRORS_ARE_FATAL`).
+/// All processes of the job. Errors inside MPI end the job (its default, `MPI_ERRORS_ARE_FATAL`).
 #[derive(Debug)]
 pub struct World {
     rank: usize,
@@ -16,7 +16,7 @@ pub struct World {
 }
 
 impl World {
-    /// After MPI is initialised.
+    /// Must be called after MPI is initialised.
     pub fn new() -> Self {
         let world = SimpleCommunicator::world();
         Self { rank: world.rank() as usize, size: world.size() as usize }

@@ -1,4 +1,4 @@
-//! From the residual stream to what is predicted: final norm, mean over the past, comparison with the sequence before, head.
+//! From the residual stream to the prediction: final norm, mean over the past, comparison with the previous sequence, head.
 
 use minrnn_model::{CheckedConfig, Pooling};
 

@@ -1,4 +1,4 @@
-//! What a feed-forward part adds to the residual stream.
+//! A feed-forward part's contribution to the residual stream.
 
 use minrnn_model::{CheckedConfig, FeedForwardKind};
 

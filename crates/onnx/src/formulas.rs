@@ -1,4 +1,4 @@
-//! Functions that ONNX has no operator for, and layers that many parts have.
+//! Functions without an ONNX operator, and layers shared by many parts.
 
 use minrnn_kernels::Candidate;
 

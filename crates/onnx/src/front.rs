@@ -1,4 +1,4 @@
-//! From what is read to the residual stream.
+//! From the input to the residual stream.
 
 use minrnn_model::{CheckedConfig, POLICY_PLACES, POLICY_TIME_SCALE, POLICY_TIMES, Positions};
 

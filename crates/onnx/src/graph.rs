@@ -1,4 +1,4 @@
-//! A graph in the making: constants, operators, and what is carried from one step to the next.
+//! A graph under construction: constants, operators, and the state carried from step to step.
 
 use std::collections::BTreeMap;
 

@@ -1,25 +1,25 @@
 #![doc = include_str!("../README.md")]
 //!
 //! # The graph
-//! [`step_graph`] gives the bytes of a file with one graph, a step for any number of sessions B:
+//! [`step_graph`] returns the bytes of a file with one graph, a step for any number of sessions B:
 //!
 //! | input | |
 //! |---|---|
-//! | `token` `[B]`, int64, or `values` `[B, F]` | what is read; a policy's row is `[return \| observation \| action before \| time]` |
-//! | `state.…` `[B, …]` | what every part of the model keeps |
+//! | `token` `[B]`, int64, or `values` `[B, F]` | the input; a policy's row is `[return \| observation \| previous action \| time]` |
+//! | `state.…` `[B, …]` | the state of every part of the model |
 //!
 //! | output | |
 //! |---|---|
 //! | `outputs` `[B, V]` | logits, classes, values or an action |
 //! | `next.…` | the state of the next step, under the same names |
 //!
-//! The metadata entry `minrnn.state` lists the parts of the state, each with `input`, `output`, `shape` (without B) and `initial`, a number for all
-//! places or a list of one for each, row by row. Where a part has `on_reset`, a sequence that follows another one begins with what that
-//! part was. Other entries: `minrnn.model` (the configuration), `minrnn.reads`, `minrnn.predicts`, and as far as they are known
-//! `minrnn.columns`, `minrnn.classes`, `minrnn.target`, `minrnn.task`, `minrnn.policy`, `minrnn.tokenizer` (the kind)
-//! and `minrnn.tokenizer.json`.
+//! The metadata entry `minrnn.state` lists the parts of the state, each with `input`, `output`, `shape` (without B) and `initial`, one
+//! number for all elements or a list with one for each, row by row. If a part has `on_reset`, a sequence that follows another one starts it
+//! with the previous value of the part named there. Other entries: `minrnn.model` (the configuration), `minrnn.reads`, `minrnn.predicts`,
+//! and as far as they are known `minrnn.columns`, `minrnn.classes`, `minrnn.target`, `minrnn.task`, `minrnn.policy`, `minrnn.tokenizer`
+//! (the kind) and `minrnn.tokenizer.json`.
 //!
-//! A step is what `minrnn-stream` computes; the files here have the names of those there.
+//! A step computes the same as in `minrnn-stream`; the source files are named as there.
 #![deny(missing_docs)]
 
 mod block;
@@ -47,24 +47,24 @@ pub use minrnn_model::{Error, Result};
 
 /// The version of the standard operators that the graphs use.
 pub const OPSET: i64 = 17;
-/// The version of the messages, that of the first ONNX with these operators.
+/// The version of the messages: that of the first ONNX with these operators.
 pub const IR_VERSION: i64 = 8;
 /// The input of a model that reads tokens.
 pub const TOKEN: &str = "token";
 /// The input of a model that reads values.
 pub const VALUES: &str = "values";
-/// What is predicted.
+/// The model's predictions.
 pub const OUTPUTS: &str = "outputs";
 /// Who the graphs are by.
 const PRODUCER: &str = "minrnn";
 /// Most bytes of a protobuf message.
 const MAX_BYTES: usize = i32::MAX as usize;
 
-/// An ONNX file with one step of the model of `config`, whose tensors are `weights`; all of them are taken.
+/// An ONNX file with one step of the model of `config`, with its tensors in `weights`, all of which are taken out.
 ///
 /// # Errors
-/// When the configuration is wrong; when what a mixer keeps of the past grows with every step, which no graph of fixed shapes holds; when a tensor
-/// is missing, surplus, of another shape or not finite; or when the file would be larger than the format allows.
+/// When the configuration is wrong; when a mixer keeps a past that grows with every step, which a graph of fixed shapes cannot hold; when a
+/// tensor is missing, surplus, of another shape or not finite; or when the file would be larger than the format allows.
 pub fn step_graph(config: &ModelConfig, weights: &mut Weights, attached: Attached<'_>) -> Result<Vec<u8>> {
     let config = config.checked()?;
     let mut graph = graph::Graph::new(weights);
@@ -88,7 +88,7 @@ pub fn step_graph(config: &ModelConfig, weights: &mut Weights, attached: Attache
     Ok(model.encode_to_vec())
 }
 
-/// Whether a file that begins with `start` holds a graph by [`step_graph`], of whatever version.
+/// Whether a file that begins with `start` holds a graph made by [`step_graph`], of any version.
 pub fn begins_as_graph(start: &[u8]) -> bool {
     // The version of the messages, then who made it, each behind the number of its field.
     let [8, _, 18, len, rest @ ..] = start else { return false };

@@ -1,4 +1,4 @@
-//! What a file says of its model besides the graph, under keys that begin with `minrnn.`.
+//! A file's description of its model besides the graph, under keys that begin with `minrnn.`.
 
 use minrnn_model::{CheckedConfig, TableTask, Tokenizer};
 use serde_json::{Value as Json, json};
@@ -6,12 +6,12 @@ use serde_json::{Value as Json, json};
 use crate::proto::Entry;
 use crate::{Error, Result};
 
-/// What a model was trained on, which its configuration does not say.
+/// What a model was trained on, beyond its configuration.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Attached<'a> {
     /// The vocabulary of a model that reads text.
     pub tokenizer: Option<&'a Tokenizer>,
-    /// The task of a model of a table.
+    /// The task of a model trained on a table.
     pub task: Option<&'a TableTask>,
     /// How the steps of a policy become numbers, as JSON.
     pub policy: Option<&'a Json>,

@@ -1,4 +1,4 @@
-//! The norms, in evaluation.
+//! The norms, for inference.
 
 use minrnn_kernels::layer_norm::EPS;
 use minrnn_kernels::rms_norm::FLOOR;

@@ -1,4 +1,4 @@
-//! The operators of ONNX that the graphs are made of. Axes are counted with the batch, which is axis 0; shapes are those behind it.
+//! The ONNX operators used in the graphs. Axes include the batch, which is axis 0; shapes exclude it.
 
 use crate::graph::{Graph, Value, float, int, ints};
 use crate::proto::DataType;

@@ -1,5 +1,5 @@
-//! The messages of ONNX that a graph needs, of onnx.proto (IR version 8), with their field numbers there. Fields that are never written are
-//! left out.
+//! The ONNX messages needed for a graph, from onnx.proto (IR version 8), with their field numbers. Fields that are never written are
+//! omitted.
 
 use prost::{Enumeration, Message, Oneof};
 
@@ -9,22 +9,22 @@ pub struct Model {
     /// Version of the messages.
     #[prost(int64, tag = "1")]
     pub ir_version: i64,
-    /// Who wrote the file.
+    /// The program that wrote the file.
     #[prost(string, tag = "2")]
     pub producer_name: String,
     /// Its version.
     #[prost(string, tag = "3")]
     pub producer_version: String,
-    /// What is in it, for people.
+    /// A description for people.
     #[prost(string, tag = "6")]
     pub doc_string: String,
-    /// What it computes.
+    /// The computation.
     #[prost(message, optional, tag = "7")]
     pub graph: Option<Graph>,
     /// Versions of the operators.
     #[prost(message, repeated, tag = "8")]
     pub opset_import: Vec<OperatorSet>,
-    /// What else is known of it.
+    /// Further metadata.
     #[prost(message, repeated, tag = "14")]
     pub metadata_props: Vec<Entry>,
 }
@@ -51,7 +51,7 @@ pub struct Entry {
     pub value: String,
 }
 
-/// What is computed, operators in an order in which every input is there before it is used.
+/// The computation: operators in an order in which every input is computed before it is used.
 #[derive(Clone, PartialEq, Message)]
 pub struct Graph {
     /// The operators.
@@ -63,10 +63,10 @@ pub struct Graph {
     /// Constants.
     #[prost(message, repeated, tag = "5")]
     pub initializer: Vec<Tensor>,
-    /// What is given.
+    /// The inputs.
     #[prost(message, repeated, tag = "11")]
     pub input: Vec<ValueInfo>,
-    /// What is computed for others.
+    /// The outputs.
     #[prost(message, repeated, tag = "12")]
     pub output: Vec<ValueInfo>,
 }
@@ -100,13 +100,13 @@ pub struct Attribute {
     /// A number.
     #[prost(float, optional, tag = "2")]
     pub f: Option<f32>,
-    /// A whole number.
+    /// An integer.
     #[prost(int64, optional, tag = "3")]
     pub i: Option<i64>,
-    /// Whole numbers.
+    /// Integers.
     #[prost(int64, repeated, packed = "false", tag = "8")]
     pub ints: Vec<i64>,
-    /// Which of them is meant.
+    /// Which of them is set.
     #[prost(enumeration = "AttributeType", tag = "20")]
     pub r#type: i32,
 }
@@ -119,9 +119,9 @@ pub enum AttributeType {
     Undefined = 0,
     /// A number.
     Float = 1,
-    /// A whole number.
+    /// An integer.
     Int = 2,
-    /// Whole numbers.
+    /// Integers.
     Ints = 7,
 }
 
@@ -135,7 +135,7 @@ pub enum DataType {
     Float = 1,
     /// i64.
     Int64 = 7,
-    /// Truth values.
+    /// Booleans.
     Bool = 9,
     /// f64.
     Double = 11,
@@ -158,7 +158,7 @@ pub struct Tensor {
     pub raw_data: Vec<u8>,
 }
 
-/// What an input or output is.
+/// The description of an input or output.
 #[derive(Clone, PartialEq, Message)]
 pub struct ValueInfo {
     /// Its name.
@@ -210,7 +210,7 @@ pub enum Size {
     /// Known.
     #[prost(int64, tag = "1")]
     Value(i64),
-    /// Up to the caller.
+    /// Chosen by the caller.
     #[prost(string, tag = "2")]
     Param(String),
 }

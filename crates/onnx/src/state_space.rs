@@ -1,4 +1,4 @@
-//! The state spaces of S4, S4D and H3, discrete: x ← a ⊙ x − g (f · x) + b u, y = c · x + skip u, with v · x = 2 Re Σ_n v_n x_n.
+//! The discrete state spaces of S4, S4D and H3: x ← a ⊙ x − g (f · x) + b u, y = c · x + skip u, with v · x = 2 Re Σ_n v_n x_n.
 
 use minrnn_kernels::state_space::{A, B, C, Continuous, F, G};
 

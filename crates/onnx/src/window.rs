@@ -1,4 +1,4 @@
-//! Causal filters of a few taps, whose memory is a window of the last inputs, oldest first.
+//! Short causal filters, whose memory is a window of the last inputs, oldest first.
 
 use minrnn_kernels::matmul::transposed;
 use minrnn_model::CONV_TAPS;

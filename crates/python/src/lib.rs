@@ -16,6 +16,7 @@ mod prediction;
 mod remembered;
 mod rows;
 mod scan;
+mod scoring;
 mod session;
 mod signals;
 mod steps;

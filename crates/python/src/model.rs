@@ -16,6 +16,7 @@ use crate::handed;
 use crate::loaded::Loaded;
 use crate::prediction::{Predicted, labels, predict};
 use crate::remembered::Session;
+use crate::scoring::{Scored, score};
 use crate::session::saved_bytes;
 use crate::texts;
 use crate::threads::Threads;
@@ -101,6 +102,20 @@ impl PyModel {
     ) -> Result<Predicted<'py>> {
         let threads = Threads::asked(threads)?;
         predict(py, &self.loaded, handed::read(table)?, future.map(handed::read).transpose()?, threads)
+    }
+
+    /// How surprising each row of a table is to a forecaster, with the threshold above which one is marked and notes on the table.
+    fn _score<'py>(
+        &self,
+        py: Python<'py>,
+        table: &Bound<'py, PyAny>,
+        usual: Option<&Bound<'py, PyAny>>,
+        threshold: &Bound<'py, PyAny>,
+        #[pyo3(from_py_with = counts::threads)] threads: Option<usize>,
+    ) -> Result<Scored<'py>> {
+        let no_number = |_| Failure::new(Mistake::Kind, format!("threshold: expected a number, found {}", threshold.get_type()));
+        let (threads, threshold) = (Threads::asked(threads)?, threshold.extract().map_err(no_number)?);
+        score(py, &self.loaded, handed::read(table)?, usual.map(handed::read).transpose()?, threshold, threads)
     }
 
     /// The label of each sequence of a table as it stands there, in the order in which `_predict` has them.

@@ -18,8 +18,11 @@ use crate::table::prediction;
 use crate::threads::{Reading, Threads, within};
 
 /// What sentences call the tables.
-const TABLE: &str = "the table";
+pub(crate) const TABLE: &str = "the table";
+/// The same of rows to come.
 const TO_COME: &str = "the rows to come";
+/// The same of rows that others are compared with.
+pub(crate) const USUAL: &str = "the usual rows";
 
 /// Names of sequences, the times to come of each as they would be written where a column tells times, numbers `[N, …]`, and what should be known of the
 /// table, in sentences.
@@ -67,14 +70,15 @@ pub(crate) fn labels(py: Python<'_>, loaded: &Arc<Loaded>, table: Read) -> Resul
     found.map_err(in_memory)
 }
 
-fn task(loaded: &Loaded) -> Result<&TableTask> {
+/// The task of a model that was trained on a table.
+pub(crate) fn task(loaded: &Loaded) -> Result<&TableTask> {
     Ok(expect_table(loaded.table.as_ref())?)
 }
 
 /// `error` as a sentence in which a table in memory is no file.
-fn in_memory(error: Error) -> Failure {
+pub(crate) fn in_memory(error: Error) -> Failure {
     match error {
-        Error::Malformed { path, problem, .. } if [TABLE, TO_COME].map(Path::new).contains(&path.as_path()) => {
+        Error::Malformed { path, problem, .. } if [TABLE, TO_COME, USUAL].map(Path::new).contains(&path.as_path()) => {
             Failure::input(format!("{}: {problem}", path.display()))
         }
         Error::Malformed { .. } => Failure::input(error.to_string()),
@@ -83,7 +87,7 @@ fn in_memory(error: Error) -> Failure {
 }
 
 /// Where `table` is; `path` keeps the name of a file.
-fn source<'a>(name: &'static str, table: Read, path: &'a mut PathBuf) -> TableSource<'a> {
+pub(crate) fn source<'a>(name: &'static str, table: Read, path: &'a mut PathBuf) -> TableSource<'a> {
     match table {
         Read::Handed(table) => TableSource::Batches(Path::new(name), table),
         Read::File(file) => {

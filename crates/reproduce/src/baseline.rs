@@ -1,6 +1,6 @@
-//! What answers come to that take no model: always the same one, and the best cheap rule, computed for the very batches that are scored.
+//! Baselines without a model: a constant answer, and the best cheap rule, computed on the very batches that are scored.
 //!
-//! A rule that chooses answers chooses them on other strings or examples, as a model does, and is scored on the test batches.
+//! A rule that is fitted is fitted on other strings or examples, like a model, and scored on the test batches.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -20,18 +20,18 @@ const STRINGS: u64 = 256;
 /// Strings of one length that a rule is scored on: it costs so little that its curve need not scatter as those of models do.
 const SCORED: u64 = 1024;
 
-/// An answer without a model.
+/// A baseline without a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
-    /// What it is.
+    /// Its name.
     pub name: String,
-    /// Share of right answers, where classes are predicted.
+    /// Share of correct answers, if classes are predicted.
     pub accuracy: Option<f64>,
     /// The same, scaled so that guessing is 0.
     pub scaled: Option<f64>,
-    /// Mean loss, where the rule has one.
+    /// Mean loss, if the rule has one.
     pub loss: Option<f64>,
-    /// Accuracy at strings of one length, where the rule depends on it.
+    /// Accuracy at each string length, if the rule depends on it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lengths: Vec<AtLength>,
 }
@@ -44,7 +44,7 @@ impl Baseline {
         (scaled < 1.0).then(|| scaled_accuracy(accuracy, scaled))
     }
 
-    /// Its number in a table of `metric`.
+    /// Its value in a table of `metric`.
     pub fn value(&self, metric: Metric) -> Option<f64> {
         match metric {
             Metric::Accuracy => self.accuracy,
@@ -63,19 +63,19 @@ struct Kept {
     baselines: Vec<Baseline>,
 }
 
-/// What is done about a text that is not there.
+/// What to do about a missing text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingText {
-    /// It is fetched.
+    /// Fetch it.
     Fetched,
-    /// What is asked of it stays open.
+    /// Leave what depends on it open.
     LeftOut,
 }
 
-/// The baselines of each column of `target`, kept in `folder` once they are computed; a column whose data are not there has none.
+/// The baselines of each column of `target`, stored in `folder` once computed; a column whose data are missing has none.
 ///
 /// # Errors
-/// When the disk refuses or the machine fails.
+/// When reading or writing fails, or the machine does.
 pub fn baselines(
     folder: &Folder,
     target: &Target,

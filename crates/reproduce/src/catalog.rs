@@ -1,8 +1,8 @@
 //! The tables and figures: files in `experiments/`, built into the crate.
 //!
 //! A target is a grid. Every pair of a row and a column is one piece of work (a training with several seeds, a measurement of speed, a
-//! count of parameters) or only quoted, and every metric of the target is one table over that grid, with the published numbers beside
-//! ours. Settings lie over each other in this order: the target's, its scale's, the column's, its scale's, the row's, its scale's.
+//! count of parameters) or only quoted, and every metric of the target is one table over that grid, with the published numbers beside ours.
+//! Settings override each other in this order: the target's, its scale's, the column's, its scale's, the row's, its scale's.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -24,26 +24,26 @@ choices! {
     }
 }
 
-/// What fills the grid of a target.
+/// The kind of work that fills a target's grid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
     /// Trainings; `base` is an experiment.
     #[default]
     Train,
-    /// Measurements of speed; `base` is a bench, settings are those of the command `bench`.
+    /// Measurements of speed; `base` is a bench, settings are those of the `bench` command.
     Bench,
-    /// Parameters of a mixer's products with the input and with the previous state; `base` is an experiment.
+    /// Counts of the parameters in a mixer's products with the input and with the previous state; `base` is an experiment.
     CountParameters,
-    /// Nothing: all numbers are published ones.
+    /// No work: all numbers are published ones.
     Quote,
 }
 
-/// What the picture of a target shows.
+/// What a target's picture shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Show {
-    /// A dot for every row and column, by the first metric.
+    /// A dot for every row and column, with the first metric.
     #[default]
     Dots,
     /// The test loss over the iterations, a line for each row.
@@ -58,28 +58,28 @@ pub enum Show {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Target {
-    /// What it is asked for by.
+    /// The name it is requested by.
     pub name: String,
     /// Its heading.
     pub title: String,
-    /// Where the published numbers come from.
+    /// The source of the published numbers.
     pub source: String,
-    /// What fills it.
+    /// The kind of work that fills it.
     #[serde(default)]
     pub work: Work,
-    /// The experiment or bench; rows and columns may have another.
+    /// The experiment or bench; rows and columns may override it.
     pub base: Option<String>,
-    /// Folder of its runs; targets that share one share the runs of equal names.
+    /// Folder of its runs; targets with the same folder share runs of the same name.
     pub runs: Option<String>,
-    /// What its tables show, one for each.
+    /// The metrics, with one table each.
     pub metrics: Vec<Metric>,
     /// What its picture shows.
     #[serde(default)]
     pub show: Show,
-    /// What x is in a picture of lines.
+    /// The label of x in a picture of lines.
     #[serde(default)]
     pub x_label: String,
-    /// What is said below the results.
+    /// Notes below the results.
     #[serde(default)]
     pub notes: Vec<String>,
     /// Settings of every cell, `key=value`.
@@ -97,22 +97,22 @@ pub struct Target {
     pub rows: Vec<Line>,
 }
 
-/// How much is done at a scale.
+/// The amount of work at a scale.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Effort {
-    /// Trainings of each kind.
+    /// Number of trainings of each kind.
     #[serde(default)]
     pub seeds: u64,
-    /// Expected time of one run on two cores; none where it has to be measured first.
+    /// Expected time of one run on two cores; `None` if it has to be measured first.
     pub minutes: Option<f64>,
     /// Settings of every cell.
     #[serde(default)]
     pub settings: Vec<String>,
-    /// What is said below the results at this scale.
+    /// Notes below the results at this scale.
     #[serde(default)]
     pub notes: Vec<String>,
-    /// Selective copying: lengths that solved models are also scored at.
+    /// Selective copying: further lengths at which solved models are scored.
     #[serde(default)]
     pub longer: Vec<usize>,
 }
@@ -123,9 +123,9 @@ pub struct Effort {
 pub struct Line {
     /// Its heading.
     pub label: String,
-    /// The experiment or bench in place of the target's.
+    /// The experiment or bench that replaces the target's.
     pub base: Option<String>,
-    /// Why its numbers are quoted only.
+    /// Why its numbers are only quoted.
     pub quoted: Option<String>,
     /// Scales at which it is not run, and why.
     #[serde(default)]
@@ -136,14 +136,14 @@ pub struct Line {
     /// Rows: the columns that it is run in at a scale, where not in all.
     #[serde(default)]
     only: HashMap<Scale, Vec<String>>,
-    /// When its turn is; what has a lower number is made first, rows counting more than columns.
+    /// Its turn: lower numbers are done first, and a row's counts more than a column's.
     #[serde(default)]
     pub turn: u64,
-    /// Rows: name of the runs where it is not that of row and column.
+    /// Rows: name of the runs, if it is not that of row and column.
     pub run: Option<String>,
     /// Rows: label of the row that relative metrics compare with.
     pub counterpart: Option<String>,
-    /// Columns: their place in a picture of lines.
+    /// Columns: their x in a picture of lines.
     pub x: Option<f64>,
     #[serde(default)]
     settings: Vec<String>,
@@ -153,32 +153,32 @@ pub struct Line {
     cpu: Vec<String>,
     #[serde(default)]
     paper: Vec<String>,
-    /// Rows: the published numbers of a metric, one for each column; empty where there is none.
+    /// Rows: the published values of a metric, one for each column; empty if there is none.
     #[serde(default)]
     pub published: BTreeMap<Metric, Vec<String>>,
-    /// Rows: numbers of ours that were made by something else than this command and are only shown by it.
+    /// Rows: our numbers that this command only shows, since they were not made by it.
     #[serde(default)]
     pub recorded: BTreeMap<Metric, Vec<String>>,
 }
 
 impl Line {
-    /// Why it is not run at `scale`, where it is not.
+    /// Why it is not run at `scale`, if it is not.
     pub fn reason_at(&self, scale: Scale) -> Option<&String> {
         self.quoted.as_ref().or_else(|| self.left_out.get(&scale))
     }
 
-    /// Why a row is not run in the column of that label at `scale`, where it is run in others.
+    /// Why a row is not run in the column of that label at `scale`, although it is in others.
     pub fn reason_beside(&self, scale: Scale, column: &str) -> Option<String> {
         let only = self.only.get(&scale)?;
         (!only.iter().any(|label| label == column)).then(|| format!("run in {} alone", only.join(", ")))
     }
 
-    /// Columns that a row is run in at `scale`, where not in all.
+    /// Columns that a row is run in at `scale`, if not in all.
     pub fn only_at(&self, scale: Scale) -> Option<&[String]> {
         self.only.get(&scale).map(Vec::as_slice)
     }
 
-    /// How many trainings of each kind it has at `scale`, if not as many as others.
+    /// Number of trainings of each kind at `scale`, if different from the others.
     pub fn seeds_at(&self, scale: Scale) -> Option<u64> {
         self.seeds.get(&scale).copied()
     }
@@ -194,7 +194,7 @@ impl Line {
 }
 
 impl Target {
-    /// How much is done at `scale`.
+    /// The amount of work at `scale`.
     pub fn effort(&self, scale: Scale) -> &Effort {
         match scale {
             Scale::Smoke => &self.smoke,
@@ -203,25 +203,25 @@ impl Target {
         }
     }
 
-    /// The published number of `metric`; an empty one where there is none.
+    /// The published value of `metric`; empty if there is none.
     pub fn published(&self, metric: Metric, row: usize, column: usize) -> Published {
         let texts = self.rows[row].published.get(&metric);
         texts.and_then(|texts| texts.get(column)).map(|text| Published::parse(text)).unwrap_or_default()
     }
 
-    /// The number of `metric` that is recorded of ours; empty where there is none.
+    /// Our recorded value of `metric`; empty if there is none.
     pub fn recorded(&self, metric: Metric, row: usize, column: usize) -> &str {
         let texts = self.rows[row].recorded.get(&metric);
         texts.and_then(|texts| texts.get(column)).map_or("", String::as_str)
     }
 
-    /// `row, column`, or the row alone where there is one column.
+    /// `row, column`, or only the row if there is a single column.
     pub fn label(&self, row: usize, column: usize) -> String {
         let (row, column) = (&self.rows[row].label, &self.columns[column].label);
         if self.columns.len() == 1 || column.is_empty() { row.clone() } else { format!("{row}, {column}") }
     }
 
-    /// The row that `row` is compared with by relative metrics.
+    /// The row that relative metrics compare `row` with.
     pub fn counterpart(&self, row: usize) -> Option<usize> {
         let label = self.rows[row].counterpart.as_ref()?;
         self.rows.iter().position(|row| row.label == *label)

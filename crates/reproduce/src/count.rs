@@ -5,7 +5,8 @@ use minrnn::checkpoint::parameter_shapes;
 use minrnn::nn::{AnyMixer, Initializer};
 use minrnn::train::Experiment;
 
-/// Weights of a mixer's products with its input and with its previous state; neither biases nor the projection back to the model's width.
+/// Number of weights in a mixer's products with its input and its previous state; without biases and the projection back to the model's
+/// width.
 ///
 /// # Errors
 /// When the model's settings do not fit together.

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A folder of results, or a run in it, is about something else.
+    /// A folder of results, or a run in it, belongs to something else.
     #[error("'{}': {problem}", path.display())]
     Folder {
         /// The folder or the file.
@@ -25,15 +25,15 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
-    /// The host could not do its part.
+    /// The host failed.
     #[error("{sentence}")]
     Host {
-        /// What it says.
+        /// Its message.
         sentence: String,
-        /// Whether its input is at fault, and not the machine.
+        /// Whether its input is at fault rather than the machine.
         is_wrong_input: bool,
     },
-    /// A training, or a file.
+    /// A training or a file failed.
     #[error(transparent)]
     Library(#[from] minrnn::Error),
 }
@@ -42,23 +42,23 @@ pub enum Error {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FolderProblem {
-    /// It is of a format that this version does not write.
+    /// It has a format that this version does not write.
     #[error("the results were written by another version of minrnn (format {found}, this one writes {own})")]
     OtherFormat {
-        /// That of the folder.
+        /// The folder's format.
         found: u32,
-        /// The one that this version writes.
+        /// The format that this version writes.
         own: u32,
     },
-    /// It is of another scale.
+    /// It has another scale.
     #[error("the folder holds results of scale {found}, asked for is scale {wanted}")]
     OtherScale {
-        /// That of the folder.
+        /// The folder's scale.
         found: String,
-        /// The one that was asked for.
+        /// The requested scale.
         wanted: &'static str,
     },
-    /// It holds files that are no results.
+    /// It contains files that are not results.
     #[error("expected results or an empty folder, found '{0}'")]
     OtherFiles(String),
     /// A run in it has other settings.
@@ -66,12 +66,15 @@ pub enum FolderProblem {
     OtherSettings {
         /// The settings that differ.
         found: String,
-        /// The same as they would be now.
+        /// Their current values.
         wanted: String,
     },
     /// A result in it has no settings beside it.
     #[error("its settings are not there (experiment.toml is missing), so they may be others than those asked for; remove it")]
     NoSettings,
+    /// The settings beside a result in it, or of an unfinished run, cannot be read: they are damaged, too long, no text, or from another version.
+    #[error("its settings cannot be read (experiment.toml: {0}); remove it")]
+    UnreadableSettings(String),
     /// An older version counted a model without training among the best.
     #[error("its best checkpoint is the untrained model, which no longer counts")]
     Untrained,
@@ -83,7 +86,7 @@ impl Error {
         Self::Folder { path: path.as_ref().to_owned(), problem }
     }
 
-    /// True where what was asked for is at fault, false where the machine failed.
+    /// Whether the request is at fault rather than the machine.
     pub fn is_wrong_input(&self) -> bool {
         match self {
             Self::Folder { .. } => true,

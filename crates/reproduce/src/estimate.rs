@@ -1,4 +1,4 @@
-//! How long trainings would take on the device at hand: a few updates and an evaluation of each, extrapolated.
+//! Estimates how long trainings would take on this device: a few updates and an evaluation of each, extrapolated.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -10,12 +10,12 @@ use minrnn::train::{Experiment, KEPT_BEST, RunDir, Task, Trainer, evaluate, fina
 use crate::training::{self, Options};
 use crate::{Host, Result, Training};
 
-/// What a training of an experiment costs.
+/// The cost of training an experiment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
-    /// Seconds of an update.
+    /// Seconds per update.
     pub update: f64,
-    /// Seconds of a test batch.
+    /// Seconds per test batch.
     pub evaluation: f64,
 }
 
@@ -25,10 +25,10 @@ const WARM_UP: usize = 3;
 const MEASURED: f64 = 0.5;
 
 impl Cost {
-    /// Measures updates and test batches for a moment each, the first few not counted.
+    /// Measures updates and test batches for a moment each, not counting the first few.
     ///
     /// # Errors
-    /// When the training cannot begin.
+    /// When the training cannot start.
     pub fn measure(training: &Training, options: &Options, host: &mut dyn Host) -> Result<Self> {
         let experiment = training::with_data(training, 1, options, host)?;
         let scratch = tempfile::tempdir();
@@ -43,7 +43,7 @@ impl Cost {
         Ok(Self { update, evaluation })
     }
 
-    /// Seconds of a training that makes all of its iterations, with its evaluations and its final report.
+    /// Seconds for a training with all of its iterations, its evaluations and its final report.
     pub fn of(&self, experiment: &Experiment) -> f64 {
         let train = &experiment.train;
         let evaluations = (train.max_iterations / train.eval_every + 1) * train.eval_iterations;

@@ -1,14 +1,14 @@
-//! The results folder: which format and scale it is of, and where things lie in it.
+//! The results folder: its format and scale, and the location of files in it.
 //!
 //! ```text
 //! OUT/reproduce.json                 format and scale
-//! OUT/README.md                      what there is
+//! OUT/README.md                      overview
 //! OUT/NAME.md .csv .json .svg .png   a target's results
-//! OUT/NAME-lengths.svg .png          those of formal languages by the length of strings
+//! OUT/NAME-lengths.svg .png          formal languages by string length
 //! OUT/runs/ID/seed-N/                a training: a run directory, and result.json or failed.json when it is over
 //! OUT/runs/ID.json                   a measurement of speed
-//! OUT/baselines/NAME/COLUMN.json     what answers without a model come to
-//! OUT/unfinished/ID/seed-N/          how far a training is, and what another machine needs to go on with it
+//! OUT/baselines/NAME/COLUMN.json     the baselines without a model
+//! OUT/unfinished/ID/seed-N/          the progress of a training, and what another machine needs to continue it
 //! ```
 
 use std::fs;
@@ -40,10 +40,10 @@ struct Mark {
 }
 
 impl Folder {
-    /// Takes over the results of `scale` in `path`, or begins such a folder where there is none or an empty one.
+    /// Opens the results of `scale` in `path`, or creates such a folder if there is none or it is empty.
     ///
     /// # Errors
-    /// When it holds something else, or cannot be written.
+    /// When it contains something else, or cannot be written.
     pub fn open(path: &Path, scale: Scale) -> Result<Self> {
         create_directories(path).map_err(|source| minrnn::Error::io("create the results folder", path, source))?;
         let mark = path.join(MARK);
@@ -67,7 +67,7 @@ impl Folder {
         Ok(Self { path: path.to_owned() })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -77,7 +77,7 @@ impl Folder {
         self.path.join("runs").join(id).join(format!("seed-{seed}"))
     }
 
-    /// The copy of the training `id` with `seed` while it is on its way.
+    /// The copy of the unfinished training `id` with `seed`.
     pub fn unfinished(&self, id: &str, seed: u64) -> PathBuf {
         self.path.join("unfinished").join(id).join(format!("seed-{seed}"))
     }
@@ -98,10 +98,10 @@ impl Folder {
     }
 }
 
-/// Whether there is a file at `path`. It opens nothing, so it waits for nobody.
+/// Whether there is a file at `path`. It opens nothing, so it never blocks.
 ///
 /// # Errors
-/// When there is something else, such as a pipe, or the disk refuses.
+/// When there is something else, such as a pipe, or the file system fails.
 pub fn is_file(path: &Path) -> Result<bool> {
     match path.metadata() {
         Ok(found) => match other_than_file(&found) {
@@ -113,10 +113,10 @@ pub fn is_file(path: &Path) -> Result<bool> {
     }
 }
 
-/// What a JSON file holds; none where there is no file.
+/// The content of a JSON file; `None` if there is no file.
 ///
 /// # Errors
-/// When it cannot be read or holds something else.
+/// When it cannot be read or parsed.
 pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     if !is_file(path)? {
         return Ok(None);
@@ -126,10 +126,10 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     serde_json::from_str(&text).map(Some).map_err(|error| minrnn::Error::malformed(path, problem(error)).into())
 }
 
-/// Writes `value` as JSON, whole or not at all, with the folders it needs.
+/// Writes `value` as JSON, atomically, creating the folders it needs.
 ///
 /// # Errors
-/// When the disk refuses.
+/// When writing fails.
 pub fn write<T: Serialize>(path: &Path, value: &T) -> Result<()> {
     if let Some(parent) = path.parent() {
         create_directories(parent).map_err(|source| minrnn::Error::io("create the folder", parent, source))?;

@@ -1,4 +1,4 @@
-//! A target with what is known of its cells.
+//! A target with the results of its cells.
 
 use std::collections::BTreeSet;
 
@@ -9,34 +9,34 @@ use crate::{Baseline, FolderProblem, Line as TargetLine, Metric, Origin, Outcome
 /// A target's rows and columns at a scale, filled as far as the work is done.
 #[derive(Debug)]
 pub struct Grid<'a> {
-    /// What it is of.
+    /// The target.
     pub target: &'a Target,
-    /// How much was to be run.
+    /// The scale.
     pub scale: Scale,
     /// The command that fills it.
     pub command: String,
     /// By row, then by column.
     pub cells: Vec<Vec<Filled>>,
-    /// Whose reading of minGRU and minLSTM each cell's model is, where it is one: `paper` or `official`.
+    /// The variant of minGRU or minLSTM of each cell's model, if it is one: `paper` or `official`.
     pub readings: Vec<Vec<Option<&'static str>>>,
-    /// What answers come to that take no model, for each column.
+    /// The baselines without a model, for each column.
     pub baselines: Vec<Vec<Baseline>>,
-    /// The lengths that a formal language is learned at, for each column; none of other tasks.
+    /// The lengths at which a formal language is learned, for each column; `None` for other tasks.
     pub learned_lengths: Vec<Option<(usize, usize)>>,
-    /// What the loss of its trainings is, with its unit; none where nothing is trained.
+    /// The loss of its trainings, with its unit; `None` if nothing is trained.
     pub loss: Option<&'static str>,
 }
 
-/// What is known of a cell.
+/// The result of a cell.
 #[derive(Debug, Clone)]
 pub enum Filled {
-    /// We have no result of our own, for that reason.
+    /// There is no result of ours, for this reason.
     Quoted(String),
     /// A training with each of several seeds.
     Trained(Vec<(u64, Run)>),
     /// A measurement, once it is made.
     Timed(Option<Box<Line>>),
-    /// A measurement that cannot be made, for that reason.
+    /// A measurement that is impossible, for this reason.
     Untimed(String),
     /// Parameters of a mixer.
     Counted(usize),
@@ -56,13 +56,13 @@ impl Filled {
 }
 
 impl<'a> Grid<'a> {
-    /// Nothing but the target.
+    /// A grid without results.
     pub fn empty(target: &'a Target, scale: Scale, command: String) -> Self {
         let (cells, readings) = (Vec::new(), Vec::new());
         Self { target, scale, command, cells, readings, baselines: Vec::new(), learned_lengths: Vec::new(), loss: None }
     }
 
-    /// The reading of a cell's model.
+    /// The variant of a cell's model.
     pub fn reading(&self, row: usize, column: usize) -> Option<&'static str> {
         *self.readings.get(row)?.get(column)?
     }
@@ -78,7 +78,7 @@ impl<'a> Grid<'a> {
         names
     }
 
-    /// The number of the baseline `name` in a column.
+    /// The value of the baseline `name` in a column.
     pub fn baseline(&self, name: &str, metric: Metric, column: usize) -> Option<f64> {
         self.baselines.get(column)?.iter().find(|baseline| baseline.name == name)?.value(metric)
     }
@@ -89,7 +89,7 @@ impl<'a> Grid<'a> {
         rows.flat_map(|(row, cells)| cells.iter().enumerate().map(move |(column, cell)| (row, column, cell)))
     }
 
-    /// Our numbers, one for each seed that has one.
+    /// Our values, one for each seed that has one.
     pub fn values(&self, metric: Metric, row: usize, column: usize) -> Vec<f64> {
         let cell = &self.cells[row][column];
         let counterpart = self.target.counterpart(row).map(|row| &self.cells[row][column]);
@@ -115,7 +115,7 @@ impl<'a> Grid<'a> {
         }
     }
 
-    /// The number of a training.
+    /// The value of a training.
     pub fn value_of(metric: Metric, outcome: &Outcome) -> Option<f64> {
         match metric {
             Metric::Accuracy => outcome.accuracy,
@@ -128,22 +128,22 @@ impl<'a> Grid<'a> {
         }
     }
 
-    /// Mean and deviation of our numbers.
+    /// Mean and deviation of our values.
     pub fn summary(&self, metric: Metric, row: usize, column: usize) -> Option<Summary> {
         Summary::of(&self.values(metric, row, column))
     }
 
-    /// The published number.
+    /// The published value.
     pub fn published(&self, metric: Metric, row: usize, column: usize) -> Published {
         self.target.published(metric, row, column)
     }
 
-    /// `row, column`, or the row alone where there is one column.
+    /// `row, column`, or only the row if there is a single column.
     pub fn label(&self, row: usize, column: usize) -> String {
         self.target.label(row, column)
     }
 
-    /// Machines and programs that the numbers come from.
+    /// The machines and programs of the results.
     pub fn origins(&self) -> BTreeSet<Origin> {
         let of_cell = |cell: &Filled| -> Vec<Origin> {
             match cell {
@@ -158,7 +158,7 @@ impl<'a> Grid<'a> {
         self.iter().flat_map(|(_, _, cell)| of_cell(cell)).collect()
     }
 
-    /// Sentences on what could not be run, each with the cells it is about, of those that `is_among` says of row and column.
+    /// Sentences about what could not be run, each with the cells it concerns, among those selected by `is_among` (row, column).
     pub fn problems(&self, is_among: impl Fn(usize, usize) -> bool) -> Vec<String> {
         let mut found: Vec<(String, Vec<String>)> = Vec::new();
         let mut note = |what: String, sentence: &String| match found.iter_mut().find(|(known, _)| known == sentence) {
@@ -182,7 +182,7 @@ impl<'a> Grid<'a> {
         found.into_iter().map(|(sentence, cells)| format!("{}: {sentence}", cells.join("; "))).collect()
     }
 
-    /// The runs that other processes are at, of the cells that `is_among` says of row and column.
+    /// The runs that other processes are working on, in the cells selected by `is_among` (row, column).
     pub fn elsewhere(&self, is_among: impl Fn(usize, usize) -> bool) -> Vec<String> {
         let mut found = Vec::new();
         for (row, column, cell) in self.iter().filter(|&(row, column, _)| is_among(row, column)) {
@@ -193,7 +193,7 @@ impl<'a> Grid<'a> {
         found
     }
 
-    /// Sentences on what is to be made again, each with its cells and their numbers, of those that `is_among` says of row and column.
+    /// Sentences about what must be redone, each with its cells and their values, among those selected by `is_among` (row, column).
     pub fn outdated(&self, is_among: impl Fn(usize, usize) -> bool) -> Vec<String> {
         /// Cells with what each of their runs found.
         type Cells = Vec<(String, Vec<String>)>;
@@ -241,7 +241,7 @@ impl<'a> Grid<'a> {
         found.chain(self.target.rows.iter().filter_map(beside)).collect()
     }
 
-    /// Pieces of work done, and all of them.
+    /// Number of pieces of work done, and in total.
     pub fn progress(&self) -> (usize, usize) {
         let of_cell = |cell: &Filled| match cell {
             Filled::Quoted(_) => (0, 0),

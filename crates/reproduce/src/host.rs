@@ -1,4 +1,4 @@
-//! What a reproduction asks of whoever started it.
+//! What a reproduction needs from the program that started it.
 
 use std::path::PathBuf;
 
@@ -8,12 +8,12 @@ use minrnn_bench::Line;
 use crate::plan::Bench;
 use crate::{Error, Result, Target};
 
-/// Who is told what happens, and does what a library cannot.
+/// Receives events, and does what a library cannot.
 pub trait Host {
-    /// Told of progress in one of the jobs that go on side by side, which count from 0.
+    /// Receives the progress of one of the concurrent jobs, counted from 0.
     fn notice_of(&mut self, job: usize, notice: Notice<'_>);
 
-    /// The same of the only job.
+    /// The same for a single job.
     fn notice(&mut self, notice: Notice<'_>) {
         self.notice_of(0, notice);
     }
@@ -21,22 +21,22 @@ pub trait Host {
     /// The file of a public text.
     ///
     /// # Errors
-    /// [`Error::Host`] where it cannot be had.
+    /// [`Error::Host`] if it cannot be obtained.
     fn fetch(&mut self, corpus: Corpus) -> Result<PathBuf>;
 
-    /// Measures `bench`, best in a process of its own: peak memory is a process's.
+    /// Measures `bench`, preferably in a process of its own, since peak memory is per process.
     ///
     /// # Errors
-    /// [`Error::Host`] where it cannot be measured.
+    /// [`Error::Host`] if it cannot be measured.
     fn measure(&mut self, bench: &Bench) -> Result<Line>;
 
-    /// What makes the results of `target`, as its page says it.
+    /// The command that makes the results of `target`, for its page.
     fn command(&self, target: &Target) -> String;
 
     /// The commit of this program.
     fn commit(&self) -> String;
 
-    /// `error` as the pages say it.
+    /// `error` as worded on the pages.
     fn sentence(&self, error: &Error) -> String {
         error.to_string()
     }
@@ -45,34 +45,35 @@ pub trait Host {
 /// Progress.
 #[non_exhaustive]
 pub enum Notice<'a> {
-    /// A run begins.
+    /// A run starts.
     Starting {
         /// The name of its target.
         target: &'a str,
-        /// Which it is of the target's runs, counted from 1.
+        /// Its number among the target's runs, from 1.
         number: usize,
-        /// The runs of the target.
+        /// Number of runs of the target.
         of: usize,
         /// Its row and column, and its seed.
         label: &'a str,
     },
-    /// A training goes on that another processor, or another number of threads, began: from here on its numbers round differently.
+    /// A training is continued that was started on another CPU, or with another number of threads: from here on its numbers round
+    /// differently.
     OtherMachine {
-        /// Updates made before.
+        /// Number of updates before.
         iteration: u64,
-        /// What made the last of them.
+        /// The machine that made the last of them.
         before: &'a str,
-        /// What goes on.
+        /// The machine that continues.
         now: &'a str,
     },
     /// A training is about to make its first update.
     Training(&'a Trainer),
-    /// Something happened in it.
+    /// Something happened in a training.
     Event(&'a Event),
-    /// It makes no more updates.
+    /// The training makes no more updates.
     Paused,
-    /// It came to its end; its best checkpoint is scored next.
+    /// The training ended; its best checkpoint is scored next.
     Ended(Ending, &'a Trainer),
-    /// A training failed, cannot be made, or is another process's: why nothing came of it here.
+    /// A training failed, cannot be run, or is being run by another process: why there is no result here.
     NotDone(&'a str),
 }

@@ -1,4 +1,4 @@
-//! How a formal language is known by the length of its strings.
+//! The accuracy of a formal language by string length.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -15,21 +15,21 @@ const N_LENGTHS: usize = 32;
 /// Strings of each.
 const STRINGS: u64 = 32;
 
-/// The share of right answers at strings of one length.
+/// The share of correct answers at one string length.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AtLength {
-    /// Of the strings or sequences.
+    /// Length of the strings or sequences.
     pub length: usize,
     /// 0 to 1.
     #[serde(deserialize_with = "share")]
     pub accuracy: f64,
 }
 
-/// The task of `experiment`, a formal language, without its limits, and the lengths that its models are looked at: up to twice the longest
-/// strings that they are scored on, if they read such long ones.
+/// The task of `experiment`, a formal language, without its limits, and the lengths at which its models are examined: up to twice the
+/// longest strings that they are scored on, if they can read such long ones.
 ///
 /// # Errors
-/// When the settings do not fit each other.
+/// When the settings do not fit together.
 pub fn looked_at(experiment: &Experiment) -> minrnn::Result<(FormalTask, Vec<usize>)> {
     let mut longer = experiment.clone();
     longer.data.formal_language.eval_min_length = 1;
@@ -43,7 +43,7 @@ pub fn looked_at(experiment: &Experiment) -> minrnn::Result<(FormalTask, Vec<usi
     Ok((task, lengths))
 }
 
-/// The accuracy of `checkpoint` at the lengths it is [looked at](looked_at); nothing where the task is no language. `None` when `stop` was
+/// The accuracy of `checkpoint` at the [examined lengths](looked_at); empty if the task is not a formal language. `None` if `stop` was
 /// raised before the end.
 ///
 /// # Errors
@@ -66,7 +66,7 @@ pub fn by_length(experiment: &Experiment, checkpoint: &Path, stop: &AtomicBool) 
 const LONGER_BATCHES: u64 = 50;
 
 /// The accuracy of `checkpoint`, a model of selective copying, on sequences of each of `lengths`, which are longer than it was trained on.
-/// `None` when `stop` was raised before the end.
+/// `None` if `stop` was raised before the end.
 ///
 /// # Errors
 /// When the checkpoint cannot be read, or a length does not fit the task.

@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 //!
-//! A [`Target`] is planned at a scale ([`plan`]), its trainings are run or gone on with and its measurements made
-//! ([`Reproduction::carry_out`]), and what there is by then is gathered in a [`Grid`] and written ([`write_tables`]) after every run.
+//! A [`Target`] is planned at a scale ([`plan`]), its trainings are run or continued and its measurements made
+//! ([`Reproduction::carry_out`]), and the results so far are collected in a [`Grid`] and written ([`write_tables`]) after every run.
 #![deny(missing_docs)]
 
 mod baseline;

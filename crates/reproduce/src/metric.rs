@@ -1,22 +1,22 @@
-//! What tables show.
+//! The metrics shown in tables.
 
 use serde::{Deserialize, Serialize};
 
-/// A number that a piece of work comes to.
+/// A metric of a piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
-    /// Share of right answers on the test batches, 0 to 1.
+    /// Share of correct answers on the test batches, 0 to 1.
     Accuracy,
     /// The same, scaled so that guessing is 0.
     ScaledAccuracy,
     /// The same as a percentage.
     AccuracyPercent,
-    /// Test loss of the best checkpoint on 200 batches, fewer after a short training: nats, or mean squared error where numbers are predicted.
+    /// Test loss of the best checkpoint on 200 batches, fewer after a short training: nats, or mean squared error if numbers are predicted.
     Loss,
-    /// Updates made before the best evaluation.
+    /// Number of updates before the best evaluation.
     BestIteration,
-    /// Updates made before the first evaluation with an accuracy of at least 0.9.
+    /// Number of updates before the first evaluation with an accuracy of at least 0.9.
     #[serde(rename = "iterations-to-90-percent")]
     IterationsTo90Percent,
     /// Median time.
@@ -25,7 +25,7 @@ pub enum Metric {
     MillisecondsPerStep,
     /// Peak memory of the process.
     Mebibytes,
-    /// Time of the counterpart divided by the own time.
+    /// Time of the counterpart divided by its own time.
     SpeedUp,
     /// 100 (1 − own time / time of the counterpart).
     TimeSavedPercent,
@@ -55,7 +55,7 @@ impl Metric {
         }
     }
 
-    /// What it is, for a heading.
+    /// Its heading.
     pub fn title(self) -> &'static str {
         match self {
             Self::Accuracy => "Test accuracy (0 to 1)",
@@ -74,7 +74,7 @@ impl Metric {
         }
     }
 
-    /// The widest 95 % interval that says something of a published number; none of measures that are not compared so.
+    /// The widest 95 % interval that is informative about a published value; `None` for metrics that are not compared in this way.
     pub fn widest(self) -> Option<f64> {
         match self {
             Self::Accuracy | Self::ScaledAccuracy | Self::Loss => Some(0.05),
@@ -83,7 +83,7 @@ impl Metric {
         }
     }
 
-    /// Where its axis ends in pictures; nothing where the numbers alone decide.
+    /// The limits of its axis in pictures; empty if the values alone determine them.
     pub fn limits(self) -> &'static [f64] {
         match self {
             Self::Accuracy | Self::ScaledAccuracy => &[0.0, 1.0],
@@ -92,7 +92,7 @@ impl Metric {
         }
     }
 
-    /// Decimals that are shown of `value`.
+    /// Number of decimals shown for `value`.
     pub fn decimals(self, value: f64) -> usize {
         match self {
             Self::Accuracy | Self::ScaledAccuracy | Self::Loss => 3,

@@ -1,4 +1,4 @@
-//! What a piece of work came to, as it is kept in the results folder.
+//! The result of a piece of work, as stored in the results folder.
 
 use std::fs;
 
@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 use crate::lengths::AtLength;
 use crate::share::share_if_any;
 
-/// What a result was made on and by.
+/// The machine and program of a result.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Origin {
     /// Processor and cores.
     pub machine: String,
-    /// Threads of the processor.
+    /// Threads of the CPU.
     pub threads: usize,
     /// `cpu`, `vulkan`, …
     pub device: String,
-    /// Of the program.
+    /// The commit of the program.
     pub commit: String,
 }
 
@@ -48,14 +48,14 @@ fn processor() -> String {
     format!("{name} ({}), {cores}", parts.join(", "))
 }
 
-/// Updates of a training that were made on one machine.
+/// Updates of a training made on one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stretch {
-    /// Where.
+    /// The machine and program.
     pub origin: Origin,
-    /// Updates made before it.
+    /// Number of updates before it.
     pub from: u64,
-    /// Updates made by its end.
+    /// Number of updates at its end.
     pub to: u64,
 }
 
@@ -75,7 +75,7 @@ impl Stretch {
         }
     }
 
-    /// Whether the numbers of both are those of one machine.
+    /// Whether both would give the same numbers as one machine.
     pub fn is_like(&self, other: &Self) -> bool {
         self.origin.is_like(&other.origin)
     }
@@ -96,11 +96,11 @@ pub enum End {
 /// An evaluation during training.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Point {
-    /// Updates made before it.
+    /// Number of updates before it.
     pub iteration: u64,
     /// The loss on the validation batches.
     pub loss: f64,
-    /// 0 to 1, where the task is scored by it.
+    /// 0 to 1, if the task is scored by it.
     #[serde(default, deserialize_with = "share_if_any")]
     pub accuracy: Option<f64>,
 }
@@ -120,21 +120,21 @@ impl Point {
 /// `result.json` of a training: its best checkpoint on the test batches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Of the training.
+    /// Seed of the training.
     pub seed: u64,
     /// Test loss.
     pub loss: f64,
-    /// 0 to 1, where the task is scored by it.
+    /// 0 to 1, if the task is scored by it.
     #[serde(default, deserialize_with = "share_if_any")]
     pub accuracy: Option<f64>,
-    /// The accuracy of guessing, where there is one.
+    /// The accuracy of guessing, if defined.
     #[serde(default, deserialize_with = "share_if_any")]
     pub chance: Option<f64>,
     /// Loss of one pass over a whole test text.
     pub full_pass_loss: Option<f64>,
-    /// Updates made before the best checkpoint.
+    /// Number of updates before the best checkpoint.
     pub best_iteration: u64,
-    /// Updates made.
+    /// Number of updates.
     pub iterations: u64,
     /// Why it ended.
     pub end: End,
@@ -144,21 +144,21 @@ pub struct Outcome {
     pub parameters: usize,
     /// Its evaluations.
     pub curve: Vec<Point>,
-    /// The accuracy by the length of the strings of a formal language.
+    /// The accuracy by string length, for a formal language.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lengths: Vec<AtLength>,
-    /// The accuracy at greater lengths than it was trained on, where the target asks for them.
+    /// The accuracy at greater lengths than it was trained on, if the target asks for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub longer: Vec<AtLength>,
-    /// Where it came to its end.
+    /// Where it ended.
     pub origin: Origin,
-    /// Where its updates were made, if not all of them there.
+    /// Where its updates were made, if not all in the same place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stretches: Vec<Stretch>,
-    /// What the test batches were drawn with; in results of older versions, which lack it, the training's own seed.
+    /// Seed of the test batches; in results of older versions, which lack it, the training's own seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eval_seed: Option<u64>,
-    /// The digest of the text that it learned, where that was given to it instead of the one that its experiment names.
+    /// The digest of the text it was trained on, if that was given instead of the experiment's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_sha256: Option<String>,
 }
@@ -193,7 +193,7 @@ impl Outcome {
         }
     }
 
-    /// Every machine and program that it was made by.
+    /// Every machine and program involved.
     pub fn origins(&self) -> impl Iterator<Item = &Origin> {
         self.stretches.iter().map(|stretch| &stretch.origin).chain([&self.origin])
     }
@@ -203,7 +203,7 @@ impl Outcome {
         Some(scaled_accuracy(self.accuracy?, self.chance?))
     }
 
-    /// Updates made before the first evaluation with an accuracy of at least `goal`.
+    /// Number of updates before the first evaluation with an accuracy of at least `goal`.
     pub fn iterations_to(&self, goal: f64) -> Option<u64> {
         self.curve.iter().find(|point| point.accuracy.is_some_and(|accuracy| accuracy >= goal)).map(|point| point.iteration)
     }

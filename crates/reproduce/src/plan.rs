@@ -1,4 +1,4 @@
-//! From a target to the work it asks for at a scale.
+//! From a target to its work at a scale.
 
 use minrnn::train::Experiment;
 
@@ -11,13 +11,13 @@ pub struct Cell {
     pub row: usize,
     /// The column's.
     pub column: usize,
-    /// Trainings of it, with seeds 1 to this.
+    /// Number of trainings, with seeds from 1.
     pub seeds: u64,
-    /// What fills it.
+    /// The work that fills it.
     pub job: Job,
 }
 
-/// What fills a cell.
+/// The work that fills a cell.
 #[derive(Debug)]
 pub enum Job {
     /// A training.
@@ -37,9 +37,9 @@ pub struct Training {
     pub id: String,
     /// Name of the experiment it is a variant of.
     pub base: String,
-    /// Without seed and data.
+    /// The experiment, without seed and data.
     pub experiment: Experiment,
-    /// Lengths that a solved model of selective copying is also scored at.
+    /// Further lengths at which a solved model of selective copying is scored.
     pub longer: Vec<usize>,
 }
 
@@ -48,7 +48,7 @@ pub struct Training {
 pub struct Bench {
     /// Its file below `runs/`.
     pub id: String,
-    /// Name of what is measured.
+    /// Name of the bench.
     pub bench: String,
     /// Names and values of its settings.
     pub settings: Vec<(String, String)>,
@@ -57,7 +57,7 @@ pub struct Bench {
 /// Every cell of `target`, row by row.
 ///
 /// # Errors
-/// When settings do not fit their experiment, or there is none.
+/// When settings do not fit their experiment, or there is no such experiment.
 pub fn plan(target: &Target, scale: Scale) -> Result<Vec<Cell>> {
     let mut cells = Vec::new();
     for (row_at, row) in target.rows.iter().enumerate() {

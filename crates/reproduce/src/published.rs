@@ -1,18 +1,18 @@
-//! A published number as a paper prints it.
+//! A published value as printed in a paper.
 
-/// A text, and the numbers in it.
+/// A text and its numbers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Published {
-    /// As printed; empty where nothing was published.
+    /// As printed; empty if nothing was published.
     pub text: String,
     /// The number, if it is one.
     pub value: Option<f64>,
-    /// What stands behind ±.
+    /// The number after ±.
     pub deviation: Option<f64>,
 }
 
 impl Published {
-    /// Reads `37.6 ± 2.0`, `0.94`, or words such as `near 1`, which have no value.
+    /// Parses `37.6 ± 2.0`, `0.94`, or words such as `near 1`, which have no value.
     pub fn parse(text: &str) -> Self {
         let (value, deviation) = match text.split_once('±') {
             Some((value, deviation)) => (value, deviation.trim().parse().ok()),
@@ -21,7 +21,7 @@ impl Published {
         Self { text: text.trim().to_owned(), value: value.trim().parse().ok(), deviation }
     }
 
-    /// Value, and how far the true one may lie from it: what stands behind ±, or else half a unit of the last digit that is printed.
+    /// The value and its tolerance: the number after ±, or else half a unit of the last printed digit.
     pub fn with_tolerance(&self) -> Option<(f64, f64)> {
         let printed = self.text.split('±').next().unwrap_or_default().trim();
         let decimals = printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());

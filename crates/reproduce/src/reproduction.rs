@@ -1,4 +1,4 @@
-//! The work: what is open is done, and every result written as it comes.
+//! Does the outstanding work, and writes every result as it arrives.
 
 mod jobs;
 
@@ -18,63 +18,63 @@ use crate::plan::Bench;
 use crate::training::{self, Options};
 use crate::{Cell, Error, Filled, Grid, Host, Job, Notice, Result, Run, Scale, Target, Training, write};
 
-/// Targets being made in a folder.
+/// Targets being reproduced in a folder.
 #[derive(Debug)]
 pub struct Reproduction {
-    /// Where results are.
+    /// The results.
     pub folder: Folder,
-    /// How much of the targets.
+    /// The scale of the targets.
     pub scale: Scale,
-    /// Trainings of each kind, with seeds 1 to this; none for the target's own number.
+    /// Number of trainings of each kind, with seeds from 1; `None` for the target's own number.
     pub seeds: Option<u64>,
-    /// What is asked of every training.
+    /// Options of every training.
     pub options: Options,
-    /// What is to be made of the targets.
+    /// Which parts of the targets to make.
     pub wanted: Wanted,
-    /// Trainings side by side.
+    /// Number of concurrent trainings.
     pub jobs: usize,
-    /// Threads of each of them, where there are several; a single one has those of the pool that it is called in.
+    /// Threads of each of them, if there are several; a single one uses the pool it is called in.
     pub threads: usize,
 }
 
-/// Rows and columns to be made; the others are left as they are.
+/// Rows and columns to make; the others are left as they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// Labels of rows; none for all.
+    /// Labels of rows; empty for all.
     pub rows: Vec<String>,
-    /// Labels of columns; none for all.
+    /// Labels of columns; empty for all.
     pub columns: Vec<String>,
 }
 
 impl Wanted {
-    /// Whether the cell of `target` in that row and column is among them.
+    /// Whether the cell of `target` in that row and column is included.
     pub fn holds(&self, target: &Target, row: usize, column: usize) -> bool {
         let is_among = |labels: &[String], line: &TargetLine| labels.is_empty() || labels.contains(&line.label);
         is_among(&self.rows, &target.rows[row]) && is_among(&self.columns, &target.columns[column])
     }
 }
 
-/// A training with runs to be made.
+/// A training with outstanding runs.
 #[derive(Debug, Clone)]
 pub struct Open<'a> {
     /// Its target, row and column.
     pub label: String,
-    /// What is trained.
+    /// The training.
     pub training: &'a Training,
-    /// Runs that are neither done nor failed.
+    /// Number of runs that are neither done nor failed.
     pub runs: usize,
 }
 
 impl Reproduction {
-    /// Does what is not done yet of `work`, targets with their plans, and writes the tables after every run; until `stop` is raised. Of each
-    /// target it makes one seed of everything after the other, by turns.
+    /// Does the outstanding part of `work`, targets with their plans, and writes the tables after every run, until `stop` is raised. For
+    /// each target it makes one seed of everything after another, in turns.
     ///
-    /// With several [`jobs`](Self::jobs) trainings go on side by side, as many at a time as memory has room for, and measurements of speed come
-    /// behind them, alone. A training that cannot be made, or diverges, stands for itself, and the others go on; where the disk refuses or the
-    /// machine fails, `stop` is raised, so that the others save what they have.
+    /// With several [`jobs`](Self::jobs) trainings run concurrently, as many as memory has room for, and measurements of speed come after
+    /// them, one at a time. A training that cannot be run, or diverges, does not affect the others; if writing fails or the machine does,
+    /// `stop` is raised, so that the others save their progress.
     ///
     /// # Errors
-    /// When the disk refuses or the machine fails; what is wrong with a single run is in the grids.
+    /// When writing fails or the machine does; problems of single runs are in the grids.
     pub fn carry_out<'a>(&self, work: &[(&'a Target, &[Cell])], host: &mut (dyn Host + Send), stop: &AtomicBool) -> Result<Vec<Grid<'a>>> {
         let mut grids = Vec::new();
         for &(target, cells) in work {
@@ -107,17 +107,17 @@ impl Reproduction {
         Ok(grids)
     }
 
-    /// What is known of `target`, with its pages written anew from it; nothing is run.
+    /// The results of `target`, with its pages rewritten from them; nothing is run.
     ///
     /// # Errors
-    /// When results cannot be read, or pages not be written.
+    /// When results cannot be read, or pages cannot be written.
     pub fn write_pages<'a>(&self, target: &'a Target, cells: &[Cell], host: &mut dyn Host) -> Result<Grid<'a>> {
         let grid = self.look_up(target, cells, host, MissingText::LeftOut)?;
         write::write(&grid, &self.folder)?;
         Ok(grid)
     }
 
-    /// The trainings in `plans` that have runs to be made, each once.
+    /// The trainings in `plans` with outstanding runs, each once.
     ///
     /// # Errors
     /// When a result cannot be read.
@@ -141,7 +141,7 @@ impl Reproduction {
         Ok(open)
     }
 
-    /// Measures a few updates and test batches of `training`: the seconds of a run, or why it cannot be made.
+    /// Measures a few updates and test batches of `training`: the seconds per run, or why it cannot be run.
     ///
     /// # Errors
     /// When the machine fails.
@@ -203,7 +203,7 @@ impl Reproduction {
         run.is_open() && (!self.options.resume_only || matches!(run, Run::Begun(_)))
     }
 
-    /// Whether something that is asked for is still to be made in `grid`.
+    /// Whether any requested result in `grid` is outstanding.
     pub fn is_unfinished(&self, grid: &Grid<'_>) -> bool {
         grid.iter().any(|(row, column, cell)| {
             self.wanted.holds(grid.target, row, column)

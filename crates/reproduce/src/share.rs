@@ -1,12 +1,12 @@
-//! Accuracies in records: what cannot be one makes a record malformed.
+//! Accuracies in records: an impossible one makes a record malformed.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-/// Reads an accuracy, which is between 0 and 1.
+/// Parses an accuracy, between 0 and 1.
 ///
 /// # Errors
-/// When it is no number or lies outside.
+/// When it is not a number or out of range.
 pub fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let found = f64::deserialize(deserializer)?;
     if (0.0..=1.0).contains(&found) {
@@ -16,7 +16,7 @@ pub fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error
     }
 }
 
-/// The same where there may be none.
+/// The same for an optional one.
 ///
 /// # Errors
 /// As [`share`].

@@ -1,4 +1,4 @@
-//! One training of a cell: begun, gone on with where it stopped, or left alone where it is over.
+//! One training of a cell: started, continued, or left alone if it is finished.
 
 mod attempt;
 #[cfg(test)]
@@ -27,22 +27,23 @@ const FAILED: &str = "failed.json";
 /// Why a run is left alone that another process trains.
 const ELSEWHERE: &str = "another process is at it";
 
-/// What is asked of every training.
+/// Options of every training.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The text of experiments that learn one; none for the one that they name.
+    /// The text for experiments that learn one; `None` for the experiment's own.
     pub text: Option<OwnText>,
-    /// Where the expressions of ListOps lie, for all trainings together.
+    /// The location of ListOps expressions, shared by all trainings.
     pub expressions: Option<PathBuf>,
-    /// Where to compute, if not where the experiment says.
+    /// The device, if not the experiment's.
     pub device: Option<DeviceChoice>,
-    /// What it may take of memory.
+    /// Its memory limit.
     pub memory_limit: Option<Size>,
-    /// Try again what failed.
+    /// Retry what failed.
     pub retry_failed: bool,
-    /// Make anew what has other settings, or none beside its result, or whose best checkpoint is the untrained model; the old run goes.
+    /// Redo what has other settings, or none that can be read beside its result, or whose best checkpoint is the untrained model; the old
+    /// run is deleted.
     pub replace: bool,
-    /// Only go on with what has begun.
+    /// Only continue what has been started.
     pub resume_only: bool,
     /// Keep the checkpoints of finished trainings.
     pub keep_models: bool,
@@ -64,7 +65,7 @@ pub struct OwnText {
 }
 
 impl OwnText {
-    /// The file `path`, which is read to tell it from others.
+    /// The file `path`, which is read to identify it.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -74,27 +75,27 @@ impl OwnText {
     }
 }
 
-/// Where a training stands.
+/// The status of a training.
 #[derive(Debug, Clone)]
 pub enum Run {
-    /// Over, with what it came to.
+    /// Finished, with its result.
     Done(Box<Outcome>),
     /// It diverged (NaN).
     Failed(String),
-    /// Something is missing or does not fit; it may be there next time.
+    /// Something is missing or does not fit; the next attempt may succeed.
     Refused(String),
-    /// Over, but not as it is asked for now, for that reason: it is to be made again.
+    /// Finished, but not as requested now, for this reason: it must be redone.
     Outdated(Box<Outcome>, FolderProblem),
-    /// On its way.
+    /// Unfinished.
     Begun(Box<Begun>),
-    /// Another process is at it, and will come to its end.
+    /// Another process is working on it, and will finish it.
     Elsewhere,
-    /// Not begun, or only just.
+    /// Not started, or only just.
     Open,
 }
 
 impl Run {
-    /// Whether it is to be made, or to be gone on with.
+    /// Whether it is to be run or continued.
     pub fn is_open(&self) -> bool {
         matches!(self, Self::Open | Self::Begun(_))
     }
@@ -108,7 +109,7 @@ impl Run {
         }
     }
 
-    /// Every machine and program that it was made by, as far as it is.
+    /// Every machine and program involved so far.
     pub fn origins(&self) -> Vec<Origin> {
         match self {
             Self::Done(outcome) => outcome.origins().cloned().collect(),
@@ -121,7 +122,7 @@ impl Run {
 /// The seed that the batches of all trainings are scored with, whatever their own is.
 const EVAL_SEED: u64 = 0;
 
-/// The experiment of `training` as far as it decides what is scored.
+/// The experiment of `training`, as far as it determines what is scored.
 pub fn scored(training: &Training, options: &Options) -> Experiment {
     experiment(training, 1, options)
 }
@@ -144,7 +145,7 @@ fn experiment(training: &Training, seed: u64, options: &Options) -> Experiment {
     experiment
 }
 
-/// The same with its data found, downloaded where they are public, or given a folder to be made in.
+/// The same with its data located, downloaded if they are public, or given a folder to be generated in.
 pub fn with_data(training: &Training, seed: u64, options: &Options, host: &mut dyn Host) -> Result<Experiment> {
     let mut experiment = experiment(training, seed, options);
     if let (Task::ListOps, Some(folder)) = (experiment.data.task, &experiment.data.path) {
@@ -154,10 +155,10 @@ pub fn with_data(training: &Training, seed: u64, options: &Options, host: &mut d
     Ok(experiment)
 }
 
-/// What is known of a training without doing anything. One whose files are damaged is refused with the reason and stands for itself.
+/// The status of a training, without doing anything. One whose files are damaged is refused with the reason and does not affect others.
 ///
 /// # Errors
-/// When the disk refuses to read its files.
+/// When its files cannot be read.
 pub fn look_up(folder: &Folder, training: &Training, seed: u64, options: &Options, host: &dyn Host) -> Result<Run> {
     match known(folder, training, seed, options, host) {
         Err(error) if error.is_wrong_input() => Ok(Run::Refused(host.sentence(&error))),
@@ -209,10 +210,10 @@ fn begun(copy: &Copy, directory: &Path, experiment: &Experiment, options: &Optio
     Ok(here.map_or(Run::Open, |begun| Run::Begun(Box::new(begun))))
 }
 
-/// Removes the copy of a run that is over, which a kill at its end may have left.
+/// Removes the copy of a finished run that may be left if the process was killed at its end.
 ///
 /// # Errors
-/// When the disk refuses.
+/// When the file system fails.
 pub fn tidy(folder: &Folder, training: &Training, seed: u64, run: &Run) -> Result<()> {
     match run {
         Run::Done(_) | Run::Failed(_) => Copy::at(folder.unfinished(&training.id, seed)).remove(),
@@ -220,10 +221,10 @@ pub fn tidy(folder: &Folder, training: &Training, seed: u64, run: &Run) -> Resul
     }
 }
 
-/// Brings a training to its end, or to where `stop` is raised, which leaves it open.
+/// Runs a training to its end, or until `stop` is raised, which leaves it open.
 ///
 /// # Errors
-/// When the disk refuses or the machine fails; what is wrong with the training itself is in the answer.
+/// When writing fails or the machine does; problems of the training itself are in the result.
 pub fn carry_out(
     folder: &Folder,
     training: &Training,
@@ -314,13 +315,19 @@ fn other_text(directory: &Path, training: &Training, options: &Options) -> Resul
     Ok((learned != wanted).then(|| FolderProblem::OtherSettings { found: named(learned), wanted: named(wanted) }))
 }
 
-/// The settings of the run in `directory` that are not those of `experiment`, and what they would be now; or that nobody knows those of its result.
+/// The settings of the run in `directory` that are not those of `experiment`, and what they would be now; or that they cannot be read, or nobody knows those of
+/// its result.
 fn other_settings(directory: &Path, experiment: &Experiment) -> Result<Option<FolderProblem>> {
     let path = directory.join(EXPERIMENT_FILE);
     if !folder::is_file(&path)? {
         return Ok(directory.join(RESULT).exists().then_some(FolderProblem::NoSettings));
     }
-    let stored = essence(Experiment::load_file(&path, &[])?);
+    let stored = match Experiment::load_file(&path, &[]) {
+        Ok(stored) => essence(stored),
+        // Without its path, as pages tell of it.
+        Err(minrnn::Error::Malformed { problem, .. }) => return Ok(Some(FolderProblem::UnreadableSettings(problem))),
+        Err(error) => return Err(error.into()),
+    };
     let wanted = essence(experiment.clone());
     if stored == wanted {
         return Ok(None);

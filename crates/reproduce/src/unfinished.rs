@@ -1,15 +1,15 @@
-//! Runs on their way: how far each is, where it was made so far, and what another machine needs to go on with it.
+//! Unfinished runs: the progress of each, where it was made so far, and what another machine needs to continue it.
 //!
 //! ```text
-//! OUT/unfinished/ID/seed-N/run.json            how far it is, and every machine it ran on
+//! OUT/unfinished/ID/seed-N/run.json            its progress, and every machine it ran on
 //! OUT/unfinished/ID/seed-N/experiment.toml     its settings
 //! OUT/unfinished/ID/seed-N/checkpoints/        the last checkpoint, and the weights of the best one
 //! ```
 //!
-//! It is a copy, made once a minute at the most and when a run is stopped, in the form of a run directory. The run itself stays where it
-//! always is, with its log and all that is kept. The last checkpoint holds weights, moments and counters as f32, everything that the next
-//! update depends on: from it a run goes on bit for bit on the same processor. A checkpoint beyond [`MAX_BYTES`] is not copied, since such
-//! folders are meant to be kept in a repository that never forgets a file; nor is that of a text, whose tokens it would need.
+//! It is a copy, made at most once a minute and when a run is stopped, in the form of a run directory. The run itself stays where it always
+//! is, with its log and everything that is kept. The last checkpoint holds weights, moments and counters as f32, everything that the next
+//! update depends on: from it a run continues bit for bit on the same CPU. A checkpoint beyond [`MAX_BYTES`] is not copied, since such
+//! folders are meant to be kept in a repository that never forgets a file; nor is that of a text, which would need its tokens.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -34,18 +34,18 @@ const INTERVAL: Duration = Duration::from_secs(60);
 const MAX_FILE_BYTES: u64 = 2 * MAX_BYTES;
 const STATE: &str = "run.json";
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Begun {
-    /// Updates made.
+    /// Number of updates so far.
     pub iterations: u64,
-    /// Updates it makes at the most.
+    /// Maximum number of updates.
     pub of: u64,
-    /// Updates made before the best evaluation so far, if there was one.
+    /// Number of updates before the best evaluation so far, if there was one.
     pub best_iteration: Option<u64>,
     /// Seconds spent in updates.
     pub seconds: f64,
-    /// Bytes of its last checkpoint where that is not beside this file, because it is too large or that of a text.
+    /// Bytes of its last checkpoint if it is not beside this file, because it is too large or that of a text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out_bytes: Option<u64>,
     /// Where its updates were made.
@@ -98,12 +98,12 @@ pub struct Copy {
 }
 
 impl Copy {
-    /// The one at `path`, which need not be there.
+    /// The copy at `path`, which need not exist.
     pub fn at(path: PathBuf) -> Self {
         Self { path }
     }
 
-    /// How far the run was when it was made; none where there is no copy.
+    /// The run's progress at the time of the copy; `None` if there is no copy.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -111,7 +111,7 @@ impl Copy {
         folder::read(&self.path.join(STATE))
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -146,10 +146,10 @@ impl Copy {
         folder::write(&self.path.join(STATE), begun)
     }
 
-    /// Brings what was copied into `run`, the directory of the same run, where the copy is further than it; gives how far the copy is.
+    /// Restores the copy into `run`, the directory of the same run, if the copy is further along; returns the copy's progress.
     ///
     /// # Errors
-    /// When the copy is damaged or the disk refuses.
+    /// When the copy is damaged or the file system fails.
     pub fn bring_back(&self, run: &RunDir) -> Result<Option<Begun>> {
         let Some(begun) = self.read()? else { return Ok(None) };
         let own = run.checkpoint(Pointer::Last)?;
@@ -177,10 +177,10 @@ impl Copy {
         Ok(Some(begun))
     }
 
-    /// Takes the copy away: the run is over, or begins anew.
+    /// Removes the copy: the run is finished, or restarted.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When the file system fails.
     pub fn remove(&self) -> Result<()> {
         if self.path.exists() {
             remove(&self.path)?;
@@ -229,14 +229,14 @@ fn bytes(directory: &Path) -> minrnn::Result<u64> {
     sizes.map_err(|source| minrnn::Error::io("look at", directory, source))
 }
 
-/// The file of `experiment` as it is kept for other machines, which have the data elsewhere.
+/// The file of `experiment` as stored for other machines, which have the data elsewhere.
 pub fn without_paths(experiment: &Experiment) -> Result<String> {
     let mut experiment = experiment.clone();
     experiment.data.path = None;
     Ok(experiment.to_toml()?)
 }
 
-/// Follows a training and makes copies of it.
+/// Follows a training and copies it.
 pub struct Follower<'a> {
     copy: &'a Copy,
     run: &'a Path,
@@ -247,7 +247,7 @@ pub struct Follower<'a> {
 }
 
 impl<'a> Follower<'a> {
-    /// Of the run in `run`, which stands at `progress` and goes on at `origin`; `before` is what was known of it.
+    /// Follows the run in `run`, currently at `progress` and continued at `origin`; `before` is what was known of it.
     ///
     /// # Errors
     /// When its log cannot be read.
@@ -272,18 +272,18 @@ impl<'a> Follower<'a> {
         &self.begun.stretches
     }
 
-    /// The same of a training that has ended after `iteration` updates, of which the last need not have been copied.
+    /// The same for a training that ended after `iteration` updates, the last of which may not have been copied.
     pub fn all_stretches(&mut self, iteration: u64) -> &[Stretch] {
         self.begun.stretches.last_mut().into_iter().for_each(|stretch| stretch.to = iteration);
         &self.begun.stretches
     }
 
-    /// Takes note of an evaluation.
+    /// Records an evaluation.
     pub fn evaluated(&mut self, record: &Record) {
         self.begun.curve.extend(Point::of(record, self.task));
     }
 
-    /// Takes note of a new checkpoint: makes a copy of the run if the last one is older than a minute.
+    /// Records a new checkpoint: copies the run if the last copy is older than a minute.
     ///
     /// # Errors
     /// As [`copy_run`](Self::copy_run).
@@ -291,10 +291,10 @@ impl<'a> Follower<'a> {
         if self.made.elapsed() < INTERVAL { Ok(()) } else { self.copy_run() }
     }
 
-    /// Makes a copy of the run as its last checkpoint has it.
+    /// Copies the run as of its last checkpoint.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When writing fails.
     pub fn copy_run(&mut self) -> Result<()> {
         self.made = Instant::now();
         let Some(last) = checkpoint(self.run, Pointer::Last)? else { return Ok(()) };

@@ -1,24 +1,24 @@
-//! What a result says of a published one: of a number, and of the order of the rows.
+//! What a result says about a published one: about a number, and about the order of the rows.
 
 use minrnn::statistics::holm;
 use serde::Serialize;
 
 use crate::{Filled, Grid, Metric, Published, Scale, Summary, Work};
 
-/// Whether our number is the published one.
+/// Whether our value agrees with the published one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The 95 % interval of our mean meets the published number, as well as that is known.
+    /// The 95 % interval of our mean overlaps the published value, given its precision.
     Agrees,
     /// It does not.
     Differs,
-    /// One seed, or an interval that is too wide to tell.
+    /// There is only one seed, or the interval is too wide to tell.
     Undecided,
 }
 
 impl Verdict {
-    /// As the tables show it.
+    /// Its mark in the tables.
     pub fn mark(self) -> &'static str {
         match self {
             Self::Agrees => "✓",
@@ -47,16 +47,16 @@ impl Verdict {
 /// Of this share of tables whose rows are equal in truth, chance alone breaks the order of a pair at the most.
 const BROKEN_BY_CHANCE: f64 = 0.05;
 
-/// Pairs of rows in the same column whose published numbers differ, by what ours say of them.
+/// Pairs of rows in the same column whose published values differ, by what ours say about them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Order {
-    /// Ours differ in the same direction, beyond the 95 % interval of their difference. As all pairs must keep the order of a table, their number
-    /// needs no correction.
+    /// Ours differ in the same direction, beyond the 95 % interval of their difference. As all pairs must keep the order of a table, their
+    /// number needs no correction.
     pub kept: usize,
-    /// Ours differ in the other direction, and so far that chance breaks a pair in at most 5 % of tables: by [`holm`]'s correction for all pairs
-    /// that have two seeds of each, as one pair is enough to break the order of a table.
+    /// Ours differ in the other direction, so much that chance breaks a pair in at most 5 % of tables: by [`holm`]'s correction for all
+    /// pairs with at least two seeds each, as one pair is enough to break the order of a table.
     pub broken: usize,
-    /// Neither, or there is one seed, or none yet.
+    /// Neither, or there is at most one seed, or no seed of either row differs from another, so that the effect of chance is unknown.
     pub undecided: usize,
 }
 
@@ -80,12 +80,12 @@ impl Order {
         Self { kept, broken, undecided: pairs.len() - kept - broken }
     }
 
-    /// All pairs.
+    /// Number of pairs.
     pub fn pairs(&self) -> usize {
         self.kept + self.broken + self.undecided
     }
 
-    /// Of the table as a whole: one pair breaks the order, and all must keep it.
+    /// The verdict on the table as a whole: a single pair breaks the order, and all must keep it.
     pub fn verdict(&self) -> &'static str {
         match self {
             Self { broken: 1.., .. } => "broken",
@@ -96,8 +96,8 @@ impl Order {
 }
 
 impl Grid<'_> {
-    /// Whether our number is the published one; none where nothing was published or measured, of measures of speed, and at scale smoke,
-    /// whose numbers mean nothing.
+    /// Whether our value agrees with the published one; `None` if nothing was published or measured, for measures of speed, and at scale
+    /// smoke, whose numbers are meaningless.
     pub fn verdict(&self, metric: Metric, row: usize, column: usize) -> Option<Verdict> {
         if self.scale == Scale::Smoke {
             return None;
@@ -114,7 +114,7 @@ impl Grid<'_> {
         }
     }
 
-    /// What the runs say of the order of the published numbers; none where fewer than two rows of a column have one, and at scale smoke.
+    /// What the runs say about the order of the published values; `None` if fewer than two rows of a column have one, and at scale smoke.
     pub fn order(&self, metric: Metric) -> Option<Order> {
         if self.scale == Scale::Smoke || self.target.work != Work::Train || metric.widest().is_none() {
             return None;
@@ -199,6 +199,9 @@ mod tests {
         assert_eq!(order([high, low, low]), Order { kept: 2, broken: 0, undecided: 0 });
         assert_eq!(order([low, high, low]), Order { kept: 0, broken: 1, undecided: 1 });
         assert_eq!(order([high, &[0.3], &[]]), Order { kept: 0, broken: 0, undecided: 2 });
+        // Nothing scatters, so that no difference is beyond chance.
+        let (right, wrong): (&[f64], &[f64]) = (&[1.0, 1.0, 1.0], &[0.5, 0.5, 0.5]);
+        assert_eq!([order([right, wrong, low]), order([wrong, right, low])].map(|order| (order.kept, order.broken)), [(1, 0); 2]);
         let verdicts = [[high, low, low], [low, high, low], [high, low, &[]]].map(|ours| order(ours).verdict());
         assert_eq!(verdicts, ["kept", "broken", "undecided"]);
     }

@@ -77,17 +77,17 @@ pub(crate) struct Client {
     most: usize,
 }
 
-/// Where a request hears what is said of it.
+/// The events of a request, as they come.
 #[derive(Debug)]
-pub(crate) struct Told {
-    events: UnboundedReceiver<Event>,
+pub(crate) struct Events {
+    receiver: UnboundedReceiver<Event>,
     unheard: Arc<AtomicUsize>,
 }
 
 /// Both ends of a request for so many texts.
-pub(crate) fn told(texts: usize) -> (Client, Told) {
+pub(crate) fn channel(texts: usize) -> (Client, Events) {
     let ((sender, receiver), unheard) = (unbounded_channel(), Arc::new(AtomicUsize::new(0)));
-    (Client { events: sender, unheard: unheard.clone(), most: BEHIND * texts.clamp(1, TEXTS) }, Told { events: receiver, unheard })
+    (Client { events: sender, unheard: unheard.clone(), most: BEHIND * texts.clamp(1, TEXTS) }, Events { receiver, unheard })
 }
 
 impl Client {
@@ -108,15 +108,15 @@ impl Client {
     }
 }
 
-impl Told {
+impl Events {
     /// The next event, once there is one; none where nobody is left to say anything.
     pub async fn next(&mut self) -> Option<Event> {
-        self.events.recv().await.inspect(|_| self.heard())
+        self.receiver.recv().await.inspect(|_| self.heard())
     }
 
     /// The next event, if it is there.
     pub fn next_there(&mut self) -> Option<Event> {
-        self.events.try_recv().ok().inspect(|_| self.heard())
+        self.receiver.try_recv().ok().inspect(|_| self.heard())
     }
 
     fn heard(&self) {
@@ -131,16 +131,16 @@ mod tests {
     #[test]
     fn a_client_is_behind_until_it_has_heard_enough() {
         let event = || Event::Failed { sentence: String::new() };
-        let (client, mut told) = told(2);
+        let (client, mut events) = channel(2);
         (0..2 * BEHIND - 1).for_each(|_| client.tell(event()));
         assert!(!client.is_behind());
         client.tell(event());
         assert!(client.is_behind());
-        assert_eq!(told.next_there(), Some(event()));
+        assert_eq!(events.next_there(), Some(event()));
         assert!(!client.is_behind() && !client.has_left());
-        drop(told);
+        drop(events);
         assert!(client.has_left());
         // However many texts a request has, its client may be no further behind than that of a request for TEXTS.
-        assert_eq!((super::told(1 << 20).0.most, super::told(0).0.most), (BEHIND * TEXTS, BEHIND));
+        assert_eq!((channel(1 << 20).0.most, channel(0).0.most), (BEHIND * TEXTS, BEHIND));
     }
 }

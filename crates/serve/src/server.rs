@@ -57,12 +57,12 @@ impl Server {
         let Self { app, runtime, listener, patience, drain, .. } = self;
         let ended = runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::Run)?;
-            let (told, mut asked) = tokio::sync::watch::channel(false);
+            let (stop, mut asked) = tokio::sync::watch::channel(false);
             let stopped = async move {
                 while !is_stopped() {
                     tokio::time::sleep(GLANCE).await;
                 }
-                let _ = told.send(true);
+                let _ = stop.send(true);
             };
             let serving = connections::serve(listener, app.router(), patience, stopped);
             let too_late = async move {

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! x ← x + PW(DW(x))            when `conv` is on; no norm before it
-//! x ← x + Mixer(norm(x))       the mixer standing inside a wiring when there is one
-//! x ← x + FF(norm(x))          when there is a feed-forward part
+//! x ← x + Mixer(norm(x))       the mixer inside its wiring, if there is one
+//! x ← x + FF(norm(x))          if there is a feed-forward part
 //! ```
 
 use crate::channel_mix::ChannelMix;

@@ -1,4 +1,4 @@
-//! RWKV-4's channel mixing, a feed-forward part that sees the previous token's input too:
+//! RWKV-4's channel mixing, a feed-forward part that also sees the previous token's input:
 //!
 //! ```text
 //! x + σ(W_r Mix(μ_r)) ⊙ (W_v relu(W_k Mix(μ_k))²)       Mix(μ)_t = μ ⊙ x_t + (1 − μ) ⊙ x_{t−1}

@@ -1,4 +1,4 @@
-//! One text that is being continued: what is remembered of it beside the model's state.
+//! A text being continued: what is kept of it beside the model's state.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result, Sampler, StopStrings};
 
-/// The repetition penalty acts on this many of the latest tokens, those of the prompt included.
+/// Number of latest tokens, including the prompt's, that the repetition penalty applies to.
 pub const RECENT_TOKENS: usize = 64;
 
-/// A text that is continued token by token: chooses tokens from logits, turns them into text as characters are completed, and ends it before the
-/// first of its stop strings. Whoever holds it lets the model read.
+/// A text continued token by token: chooses tokens from logits, decodes them as characters are completed, and ends the text before its
+/// first stop string. Running the model is up to the caller.
 ///
-/// What it could not have come to is not deserialised.
+/// Deserialising rejects states that could not have arisen.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(try_from = "Saved")]
 pub struct Continuation {
@@ -55,13 +55,13 @@ impl TryFrom<Saved> for Continuation {
 }
 
 impl Continuation {
-    /// That of a text whose tokens so far are `tokens`.
+    /// Continues a text whose tokens so far are `tokens`.
     pub fn new(tokens: &[u32], sampler: Sampler, stops: StopStrings) -> Self {
         let unread = tokens.last().copied().unwrap_or_default();
         Self { unread, recent: latest(tokens), sampler, stream: TextStream::new(), stops, stopped: false }
     }
 
-    /// The latest token, 0 where there is none yet.
+    /// The latest token, 0 if there is none yet.
     pub fn unread(&self) -> u32 {
         self.unread
     }
@@ -71,17 +71,18 @@ impl Continuation {
         self.stopped
     }
 
-    /// Chooses tokens by `sampler` from now on.
+    /// Chooses tokens with `sampler` from now on.
     pub fn set_sampler(&mut self, sampler: Sampler) {
         self.sampler = sampler;
     }
 
-    /// Looks for `stops` from now on; gives the text that the ones before held back.
+    /// Looks for `stops` from now on; returns the text held back by the previous ones.
     pub fn replace_stops(&mut self, stops: StopStrings) -> String {
         core::mem::replace(&mut self.stops, stops).take_held()
     }
 
-    /// Takes more of the text from outside, also of one that had stopped, which goes on. What was [held back](Continuation::finish) stays so.
+    /// Appends tokens from outside, also to a text that had stopped, which then continues. Text that was [held back](Continuation::finish)
+    /// remains so.
     pub fn extend(&mut self, tokens: &[u32]) {
         self.recent.extend(latest(tokens));
         self.recent = latest(&self.recent);
@@ -103,7 +104,7 @@ impl Continuation {
         Ok(token)
     }
 
-    /// Gives the text that a chosen token completes and whether a stop string was met, before which the text ends.
+    /// Returns the text that a chosen token completes and whether a stop string was met; the text ends before it.
     ///
     /// # Errors
     /// When `tokenizer` does not know the token.
@@ -117,7 +118,7 @@ impl Continuation {
         Ok((shown, stopped))
     }
 
-    /// Ends the text: gives what was held back, as no more is coming.
+    /// Ends the text: returns what was held back.
     pub fn finish(&mut self) -> String {
         if self.stopped {
             return String::new();
@@ -127,7 +128,7 @@ impl Continuation {
         shown + &self.stops.take_held()
     }
 
-    /// Checks that one that was read from a file was of `tokenizer`.
+    /// Checks that a deserialised continuation fits `tokenizer`.
     ///
     /// # Errors
     /// When `tokenizer` does not know its latest token.

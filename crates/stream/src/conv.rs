@@ -1,5 +1,5 @@
-//! The convolution at the head of a block, x + PW(DW(x)), and the one inside a mixer, SiLU(DW(x)), with a window of the last K − 1 = 3
-//! inputs as its memory.
+//! The convolution at the start of a block, x + PW(DW(x)), and the one inside a mixer, SiLU(DW(x)). Its memory is a window of the last K −
+//! 1 = 3 inputs.
 
 use alloc::vec::Vec;
 use core::ops::Range;

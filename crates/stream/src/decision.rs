@@ -1,12 +1,12 @@
-//! The first layers of a policy (Chen et al. 2021, arXiv:2106.01345, §3), for which a step is three rows of the residual stream:
+//! The first layers of a policy (Chen et al. 2021, arXiv:2106.01345, §3), in which a step is three rows of the residual stream:
 //!
 //! ```text
-//! step     [R | s | a of the step before | t]
-//! rows     norm(W_a a + e(t of the step before)), norm(W_R R + e(t)), norm(W_s s + e(t))
+//! step     [R | s | a of the previous step | t]
+//! rows     norm(W_a a + e(t of the previous step)), norm(W_R R + e(t)), norm(W_s s + e(t))
 //! ```
 //!
-//! e being a table of 1000 vectors, of which later times take the last. Before the first step of a session there is no action, and its row is
-//! left out; a session keeps whether it has begun and the time of its last step. What is predicted stands at the last row of a step.
+//! e is a table of 1000 vectors; later times use the last. Before a session's first step there is no action, and its row is left out; a
+//! session remembers whether it has begun and the time of its last step. The prediction is at the last row of a step.
 
 use minrnn_kernels::weight_matrix::WeightMatrix;
 use minrnn_model::{POLICY_PLACES as ROWS, POLICY_TIME_SCALE, POLICY_TIMES};

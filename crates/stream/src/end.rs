@@ -1,12 +1,12 @@
-//! From the residual stream to what is predicted: final norm, mean over the past, comparison with the sequence before, head.
+//! From the residual stream to the prediction: final norm, mean over the past, comparison with the previous sequence, head.
 //!
 //! ```text
 //! mean:   s ← s + x      n ← n + 1      x ← s / n                               with pooling = mean
-//! pair:   x ← GELU(W [a, x, a − x, a ⊙ x] + b), a being x at the last step before the sequence began anew
+//! pair:   x ← GELU(W [a, x, a − x, a ⊙ x] + b), where a is x at the last step before the sequence was restarted
 //! head:   W x (+ b); of a policy tanh(W x + b)
 //! ```
 //!
-//! A session keeps s, what rounding has added to s, and n, then a and the last x.
+//! A session keeps s, the rounding error of s, and n, then a and the last x.
 
 use minrnn_kernels::weight_matrix::WeightMatrix;
 use minrnn_kernels::{Out, count, gelu};

@@ -1,4 +1,4 @@
-//! Errors of running models.
+//! Errors of running a model.
 
 use alloc::string::String;
 use core::any::Any;
@@ -10,7 +10,7 @@ pub type Result<T, E = Error> = core::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The model's configuration or its files.
+    /// The model's configuration or its files are wrong.
     #[error(transparent)]
     Model(#[from] minrnn_model::Error),
     /// A setting of the sampler is out of range, or leaves no token to choose.
@@ -32,22 +32,22 @@ pub enum Error {
         /// What it was given.
         found: &'static str,
     },
-    /// Something that the model does not do.
+    /// The model does not support this.
     #[error("{0}")]
     Kind(&'static str),
-    /// A number to be read that is none.
+    /// A number to be read is not finite.
     #[error("number {column} of step {step} in sequence {sequence} is {value}, expected a finite number (all counted from 0)")]
     NotFinite {
-        /// The sequence among those given, 0 where there is one step for each session.
+        /// The sequence among those given; 0 when there is one step for each session.
         sequence: usize,
-        /// The step in it.
+        /// The step in the sequence.
         step: usize,
         /// The number in the step.
         column: usize,
         /// The number.
         value: f32,
     },
-    /// A model gave a logit that is no number.
+    /// A model gave a logit that is NaN or infinite.
     #[error("the logit of token {token} is {value}, expected a number; the model's weights or its state are damaged")]
     Logit {
         /// The token.
@@ -55,18 +55,18 @@ pub enum Error {
         /// Its logit.
         value: f32,
     },
-    /// A model predicted what is no number.
+    /// A model's prediction is not finite.
     #[error("the model predicts {value} for row {row}, which is no number; train it anew, and begin the row anew")]
     Prediction {
-        /// The session that read a row of a table.
+        /// The session, which read a row of a table.
         row: usize,
-        /// What is no number.
+        /// The number.
         value: f64,
     },
-    /// Steps, outputs or rows that do not fit the state or the model they are given to.
+    /// Steps, outputs or rows do not fit the state or the model.
     #[error("{0}")]
     Input(String),
-    /// A saved state that is damaged or belongs to another model, or one that cannot be saved.
+    /// A saved state is damaged or belongs to another model, or a state cannot be saved.
     #[error("the saved state {0}")]
     State(String),
     /// There is not enough memory for what was asked for.
@@ -74,26 +74,26 @@ pub enum Error {
     Memory(String),
 }
 
-/// What kind of mistake an error tells of; a binding has a status or a class for each, and is to be told by the compiler of one more: that it is
-/// exhaustive is meant so.
+/// The kind of an error. Bindings map each kind to a status or a class; the enum is deliberately exhaustive, so that the compiler tells
+/// them of a new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// A file could not be read or written.
     File,
-    /// A model, or what came with it, is damaged, or not one that this library runs, or it predicts what is no number.
+    /// A model or its sections are damaged or not supported by this library, or its prediction is not finite.
     Model,
-    /// A number, a token, a text, a row or a setting that cannot be used.
+    /// A number, token, text, row or setting is not valid.
     Input,
-    /// The model does not do such a thing.
+    /// The model does not support this.
     Kind,
-    /// A saved state is damaged or belongs to another model, or the state has come to what is no number.
+    /// A saved state is damaged or belongs to another model, or a state is not finite.
     State,
-    /// Memory cannot hold it.
+    /// Not enough memory.
     Memory,
 }
 
 impl Error {
-    /// What kind of mistake it tells of.
+    /// The kind of the error.
     pub fn kind(&self) -> ErrorKind {
         match self {
             #[cfg(feature = "std")]
@@ -107,7 +107,8 @@ impl Error {
         }
     }
 
-    /// True where what was given is at fault, false where a model came to what is no number, or the machine failed.
+    /// True if the caller's input is at fault, a state to save or restore included; false if a prediction is not finite, memory is short, or the machine
+    /// failed.
     pub fn is_wrong_input(&self) -> bool {
         match self {
             #[cfg(feature = "std")]
@@ -127,7 +128,7 @@ impl Error {
     }
 }
 
-/// Whether a file could not be read or written because its path cannot be right, and not for a full disk or a missing permission.
+/// Whether a file could not be read or written because its path is wrong, rather than because of a full disk or missing permission.
 #[cfg(feature = "std")]
 pub fn is_wrong_path(error: &std::io::Error) -> bool {
     use std::io::ErrorKind;
@@ -149,7 +150,7 @@ fn is_loop(kind: std::io::ErrorKind) -> bool {
     alloc::format!("{kind:?}") == "FilesystemLoop"
 }
 
-/// The words of a panic that was caught, as a binding reports them.
+/// The message of a caught panic, for bindings to report.
 pub fn panic_words(panic: &(dyn Any + Send)) -> &str {
     panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied()).unwrap_or("no words")
 }

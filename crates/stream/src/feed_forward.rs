@@ -1,4 +1,4 @@
-//! The feed-forward part of a block: x + down(act(up(norm(x)))), plain or gated; the equations stand with the training model.
+//! The feed-forward part of a block: x + down(act(up(norm(x)))), plain or gated; for the equations see the training model.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! A header and numbers as bytes that tell when they were damaged:
+//! A header and numbers as bytes with a checksum:
 //!
 //! ```text
 //! magic (8 bytes) | length of the header u32 | header (JSON) | numbers … | CRC-32C of all before (u32)

@@ -1,4 +1,4 @@
-//! From what is read to the residual stream: tokens looked up, values mapped, and where they stand added when places are learned.
+//! From the input to the residual stream: tokens are looked up, values mapped, and learned positions added.
 
 use alloc::boxed::Box;
 

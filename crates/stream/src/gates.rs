@@ -1,6 +1,6 @@
-//! The arithmetic between the products, element by element on vectors.
+//! The element-wise arithmetic between the matrix products, vectorised.
 //!
-//! Each function reads rows of one length and updates a row of it; what the row held before is one of the inputs.
+//! Each function reads rows of one length and updates one of them in place; its previous content is one of the inputs.
 
 use minrnn_kernels::simd::{self, Level, Simd, WithSimd, mul_add, sigmoid};
 use minrnn_kernels::{gru, highway, lstm, silu};

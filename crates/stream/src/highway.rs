@@ -1,5 +1,4 @@
-//! Highway output: what a mixer adds to the residual stream is s ⊙ (W_o h + b_o) + (1 − s) ⊙ x with s = σ(W_s x + b_s), x being the
-//! mixer's input.
+//! Highway output: a mixer adds s ⊙ (W_o h + b_o) + (1 − s) ⊙ x to the residual stream, with s = σ(W_s x + b_s) and x the mixer's input.
 
 use crate::gates;
 use crate::linear::{Linear, product, write};

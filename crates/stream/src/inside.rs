@@ -1,16 +1,16 @@
-//! What a model has inside at every step, besides what it predicts.
+//! A model's internal activations at every step, besides its predictions.
 
 use alloc::format;
 
 use crate::{Error, Result};
 
-/// Room for what is wanted of a model's inside; nothing is by default.
+/// Buffers for the internal activations that are wanted; by default none.
 #[derive(Debug, Default)]
 pub struct Inside<'a> {
-    /// A block, the first being 0, and room for what it hands on at every step, `[T, D]`: the residual stream behind it.
+    /// A block, counted from 0, and a buffer for its output at every step, `[T, D]`: the residual stream after it.
     pub hidden: Option<(usize, &'a mut [f32])>,
-    /// Room for what the head reads at every step, `[T, D]`: behind the last norm, the mean over the past and the comparison of pairs, where there
-    /// are any.
+    /// A buffer for the head's input at every step, `[T, D]`: after the last norm and, if there are any, the mean over the past and the
+    /// comparison of pairs.
     pub features: Option<&'a mut [f32]>,
 }
 

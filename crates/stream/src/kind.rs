@@ -1,38 +1,38 @@
-//! What a model is for.
+//! What a model does.
 
 use minrnn_model::TableTask;
 
 use crate::{Error, Model, Reads, Result};
 
-/// What a model is for, by its task and what it reads.
+/// What a model does, by its task and its input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelKind {
-    /// It says of which class a sequence of a table is.
+    /// Predicts the class of a table's sequence.
     Classifier,
-    /// It says a number of a sequence of a table.
+    /// Predicts a number for a table's sequence.
     Regressor,
-    /// It says the next rows of a table.
+    /// Predicts the next rows of a table.
     Forecaster,
-    /// It continues texts.
+    /// Continues texts.
     Text,
-    /// It acts.
+    /// Chooses actions.
     Policy,
-    /// It reads tokens, of which no vocabulary is known.
+    /// Reads tokens, without a known vocabulary.
     Tokens,
-    /// It reads numbers, of which no table is known.
+    /// Reads numbers, without a known table.
     Values,
 }
 
 /// The task of a model that was trained on a table.
 ///
 /// # Errors
-/// When it was not, and has none.
+/// When there is none.
 pub fn expect_table(table: Option<&TableTask>) -> Result<&TableTask> {
     table.ok_or(Error::Kind("the model was not trained on a table: it has no rows to read"))
 }
 
 impl ModelKind {
-    /// That of `model` with its task on tables, where it has one; `reads_text` where a vocabulary came with it.
+    /// The kind of `model`, given its task on tables, if any; `reads_text` says whether it has a vocabulary.
     pub fn of(model: &Model, table: Option<&TableTask>, reads_text: bool) -> Self {
         match (table, model.reads()) {
             (Some(TableTask::Classify(_)), _) => Self::Classifier,
@@ -45,7 +45,7 @@ impl ModelKind {
         }
     }
 
-    /// Its name, a word in small letters.
+    /// Its name, a lower-case word.
     pub fn name(self) -> &'static str {
         match self {
             Self::Classifier => "classifier",

@@ -1,4 +1,4 @@
-//! A mixer of the runtime with the way from its hidden values back to its width.
+//! A mixer with its projection from hidden values back to the model's width.
 
 use alloc::boxed::Box;
 

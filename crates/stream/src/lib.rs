@@ -2,17 +2,18 @@
 //!
 //! # Which of these do I want?
 //! * run a model: [`Model`], read from a checkpoint directory or from one packed file, with a [`State`] for one or many sessions;
-//! * make that file: [`PackedModel::write`], which stores the matrices in a [`WeightFormat`](minrnn_model::WeightFormat);
-//! * what it has inside at every step, besides what it predicts: [`Model::forward_inside`], [`Inside`];
-//! * read rows of a table, in its units, with the rows that are looked back on: [`TableSessions`]; sessions of any model behind one interface, to be
-//!   saved and gone on from: [`Sessions`]; under names: [`SavedSessions`];
+//! * run a model: [`Model`], loaded from a checkpoint directory or a packed file, with a [`State`] for one or many sessions;
+//! * make a packed file: [`PackedModel::write`], which stores the matrices in a [`WeightFormat`](minrnn_model::WeightFormat);
+//! * see a model's internal activations at every step: [`Model::forward_inside`], [`Inside`];
+//! * read rows of a table, in its units: [`TableSessions`], which keep the earlier rows they look back on; sessions of any model behind one
+//!   interface, to save and restore: [`Sessions`]; with names: [`SavedSessions`];
 //! * choose the next token: [`Sampler`], by its [`Sampling`] settings; continue a text with it: [`Continuation`];
 //! * files and configuration alone: [`minrnn_model`].
 //!
 //! Letters in shapes: `B` sessions, `T` time, `N` tokens of a pass, `D` model width, `E` inner width, `V` vocabulary, `K` taps.
 //!
-//! Threads are those of the ambient rayon pool; inside a pool ([`ThreadPool::install`](rayon::ThreadPool::install)) a step allocates
-//! nothing.
+//! Threads are those of the ambient rayon pool; inside a pool ([`ThreadPool::install`](rayon::ThreadPool::install)) a step does not
+//! allocate.
 #![deny(missing_docs)]
 #![cfg_attr(not(feature = "std"), no_std)]
 extern crate alloc;

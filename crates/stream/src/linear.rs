@@ -1,4 +1,4 @@
-//! Weight matrices and the products with them.
+//! Weight matrices and products with them.
 
 use alloc::vec::Vec;
 use core::ops::Range;

@@ -1,4 +1,4 @@
-//! A model: first layers, blocks, last layers, and what it takes to run them. Its parts are how steps are read (`reading.rs`), what is checked before
+//! A model: first layers, blocks, last layers, and running them. Its parts are reading steps (`reading.rs`), the checks before
 //! (`checks.rs`), and a pass over the layers (`passes.rs`).
 
 mod checks;
@@ -20,15 +20,15 @@ use crate::source::Source;
 use crate::state::{State, StateShape, first_row};
 use crate::{CheckedConfig, ModelConfig, Result};
 
-/// Steps of one pass over prompts: longer ones take several, so that memory does not grow with their length. A caller that
-/// reads a prompt in pieces cuts it at multiples of as many.
+/// Steps in one pass over a prompt: longer prompts take several passes, so that memory does not grow with their length. A caller that reads
+/// a prompt in pieces should cut it at multiples of this.
 pub const PASS_STEPS: usize = 512;
 
-/// A trained model, ready to run. Sessions share it; what they remember is in a [`State`], and a [`Workspace`](crate::Workspace) lends the memory of a
-/// call.
+/// A trained model, ready to run. Sessions share it: each keeps its memory in a [`State`], and a [`Workspace`](crate::Workspace) holds the
+/// scratch memory of a call.
 ///
-/// What it [`reads`](Model::reads) is tokens or numbers. After a step it gives [`outputs`](Model::outputs) numbers: logits of the next token
-/// or of classes, values to come, or the action of a policy.
+/// It [`reads`](Model::reads) tokens or numbers. After a step it gives [`outputs`](Model::outputs) numbers: logits of the next token or of
+/// classes, future values, or the action of a policy.
 ///
 /// A model of text:
 ///
@@ -47,9 +47,9 @@ pub const PASS_STEPS: usize = 512;
 /// # Ok::<(), minrnn_stream::Error>(())
 /// ```
 ///
-/// A model that was trained on a table, such as one that classifies the state of a machine by two numbers at each step; the file also says what the
-/// columns were and what the outputs mean ([`PackedModel::table`](crate::PackedModel::table)), and [`TableSessions`](crate::TableSessions) read rows
-/// in the units of the table by it:
+/// A model trained on a table, such as one that classifies the state of a machine from two numbers at each step. The file also describes
+/// the columns and the meaning of the outputs ([`PackedModel::table`](crate::PackedModel::table)), with which
+/// [`TableSessions`](crate::TableSessions) read rows in the units of the table:
 ///
 /// ```no_run
 /// use minrnn_stream::{PackedModel, TableSessions};
@@ -86,7 +86,8 @@ impl fmt::Debug for Model {
 }
 
 impl Model {
-    /// The model of a checkpoint: `weights` are taken out, and their matrices stored in `format` (embedding and head as int8 at least).
+    /// The model of a checkpoint. Its tensors are taken out of `weights`, and matrices stored in `format` (embedding and head in at least
+    /// int8).
     ///
     /// # Errors
     /// When the configuration is not valid, or the weights are not those of such a model.
@@ -114,7 +115,7 @@ impl Model {
         Ok(Self { config, state_shape, front, blocks, end, first, row_macs, parameters })
     }
 
-    /// What the model is.
+    /// The model's configuration.
     pub fn config(&self) -> &ModelConfig {
         &self.config
     }
@@ -124,22 +125,22 @@ impl Model {
         self.parameters
     }
 
-    /// Multiply-adds that a step takes, without those with the past that attention and long filters see.
+    /// Multiply-adds in a step, except those with the past seen by attention and long filters.
     pub fn step_macs(&self) -> usize {
         self.row_macs.saturating_mul(self.places())
     }
 
-    /// What stands at every step that it reads.
+    /// What the model reads at every step.
     pub fn reads(&self) -> Reads {
         self.front.reads()
     }
 
-    /// Numbers that it gives after a step: logits of V tokens or of classes, values, or an action.
+    /// Number of outputs after a step: logits of V tokens or of classes, values, or an action.
     pub fn outputs(&self) -> usize {
         self.config.outputs()
     }
 
-    /// Whether it is a policy, whose steps are `[return to go | observation | action before | time]` and whose outputs are an action.
+    /// Whether it is a policy, with steps `[return to go | observation | previous action | time]` and an action as output.
     pub fn is_policy(&self) -> bool {
         self.front.is_policy()
     }
@@ -149,7 +150,7 @@ impl Model {
         if self.is_policy() { POLICY_PLACES } else { 1 }
     }
 
-    /// V, the number of tokens it knows; 0 of one that reads values.
+    /// V, the number of tokens it knows; 0 for a model that reads values.
     pub fn vocab_size(&self) -> usize {
         self.config.vocab_size
     }
@@ -162,7 +163,7 @@ impl Model {
         &self.state_shape
     }
 
-    /// `rows` sessions of which nothing has been read.
+    /// `rows` new sessions.
     ///
     /// # Errors
     /// When memory cannot hold so many.
@@ -170,8 +171,8 @@ impl Model {
         State::new(self.state_shape.clone(), rows, &self.first)
     }
 
-    /// Bytes that a session takes once it has read `steps`: always the same, but for models with attention or long filters, which keep what
-    /// they still see, in up to a quarter more room.
+    /// Bytes of a session once it has read `steps` steps: constant, except for models with attention or long filters, which keep the part
+    /// of the past they still see, with up to a quarter of extra room.
     pub fn session_bytes(&self, steps: usize) -> u128 {
         let rows = self.front.rows_of(steps) as u128;
         let past = |shape: &PastShape| rows.min(shape.tokens as u128) * shape.width as u128;
@@ -179,18 +180,18 @@ impl Model {
         numbers * size_of::<f32>() as u128
     }
 
-    /// The same of a session as [`Sessions`](crate::Sessions) keep it: with the rows of a table by which the next one is read, where there is a task.
+    /// The same for a session in [`Sessions`](crate::Sessions), which with a table task also keeps the rows needed to read the next one.
     pub fn session_bytes_of(&self, table: Option<&TableTask>, steps: usize) -> u128 {
         self.session_bytes(steps) + table.map_or(0, TableTask::history_bytes) as u128
     }
 
-    /// After how many steps a session has stopped growing; 0 where it never grows.
+    /// The number of steps after which a session stops growing; 0 if it never grows.
     pub fn steps_seen(&self) -> usize {
         let rows = self.state_shape.pasts().iter().map(|shape| shape.tokens).max().unwrap_or(0);
         rows.div_ceil(self.places())
     }
 
-    /// Begins session `row` anew. A model of pairs keeps what it made of the steps until now, to compare the next sequence with it.
+    /// Resets session `row`. A model of pairs keeps its summary of the steps until now, to compare the next sequence with it.
     ///
     /// # Errors
     /// When there is no such session, or the state belongs to another model.

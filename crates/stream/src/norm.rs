@@ -1,4 +1,4 @@
-//! The norms, in evaluation.
+//! The norms, for inference.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! The model of a packed file: [`PackedFile`] has the format.
+//! The model of a packed file; for the format see [`PackedFile`].
 
 use alloc::{format, string::String, vec::Vec};
 use core::fmt;
@@ -9,20 +9,20 @@ use minrnn_model::{Calibration, Error, PackedFile, Section, TableTask, TensorEnt
 use crate::source::Source;
 use crate::{Model, Result};
 
-/// What a packed file holds.
+/// The content of a packed file.
 #[non_exhaustive]
 pub struct PackedModel {
     /// The model.
     pub model: Model,
-    /// `tokenizer.json` of a model that reads text, as it was given to [`PackedModel::write`].
+    /// A text model's `tokenizer.json`, as given to [`PackedModel::write`].
     pub tokenizer: Option<Vec<u8>>,
-    /// What inputs and outputs mean, of a model that was trained on a table.
+    /// The meaning of inputs and outputs, for a model trained on a table.
     pub table: Option<TableTask>,
-    /// How a step becomes numbers, of a policy: its `task.json`, as it was given to [`PackedModel::write`].
+    /// How a policy's step becomes numbers: its `task.json`, as given to [`PackedModel::write`].
     pub policy: Option<Vec<u8>>,
-    /// How surprising rows were that it did not learn from, where that is known.
+    /// How surprising held-out rows were, if known.
     pub surprise: Option<Calibration>,
-    /// The tensors of the file, in its order.
+    /// The tensors of the file, in order.
     pub tensors: Vec<TensorEntry>,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Debug for PackedModel {
 
 #[cfg(feature = "std")]
 impl Model {
-    /// The model at `path`: a checkpoint directory, whose matrices stay f32, or a packed file.
+    /// Loads the model at `path`: a checkpoint directory, whose matrices stay f32, or a packed file.
     ///
     /// # Errors
     /// When it cannot be read, is damaged, or is not a model.
@@ -57,18 +57,19 @@ impl PackedModel {
     /// The bytes every packed model begins with.
     pub const MAGIC: [u8; 8] = PackedFile::MAGIC;
 
-    /// Writes a model to `path`, whole or not at all, with what is needed to use it in `sections`: a [`Section::tokenizer`], a [`Section::table`],
-    /// a [`Section::policy`] or a [`Section::surprise`]. Returns the tensors it stored, which are taken out of `weights`.
+    /// Writes a model to `path`, atomically, with what is needed to use it in `sections`: a [`Section::tokenizer`], a [`Section::table`], a
+    /// [`Section::policy`] or a [`Section::surprise`]. Returns the tensors it stored, which are taken out of `weights`.
     ///
-    /// Matrices are stored in `format`; with [`WeightFormat::Int4`], embedding and head as int8; those that meet measured numbers as f32.
+    /// Matrices are stored in `format`; with [`WeightFormat::Int4`], embedding and head are stored as int8; matrices applied to measured
+    /// numbers as f32.
     ///
-    /// The bytes are read back before they take the place of what is at `path`. Memory holds the model twice in `format`, as its tensors and the bytes
-    /// of the file, and then as these and what is read back.
+    /// The bytes are read back before they replace what is at `path`. Memory holds the model twice in `format`: first the tensors and the
+    /// bytes of the file, then the bytes and what is read back from them.
     ///
     /// # Errors
-    /// When the weights are not those of such a model, what is written would be refused by [`read`](Self::read) (a section that cannot be read or is one
-    /// of another model, is given twice, or must be known and is not; a policy without its section), or the file cannot be written. What was at `path` is
-    /// then still there. `weights` have lost what was taken out of them by then, mostly all: read them anew to try again.
+    /// When the weights are not those of such a model, when [`read`](Self::read) would refuse the file (a section cannot be read, is one of
+    /// another model, is given twice, or must be known and is not; a policy has no section), or when the file cannot be written. What was
+    /// at `path` is then unchanged. `weights` have by then lost what was taken out, usually everything: read them again before retrying.
     #[cfg(feature = "std")]
     pub fn write(
         path: impl AsRef<std::path::Path>,
@@ -89,12 +90,12 @@ impl PackedModel {
         Ok(entries)
     }
 
-    /// Writes the packed model at `from` to `path` again, whole or not at all, with all of its sections and its matrices rounded further, to
-    /// `format`. Those that are stored so already stay as they are, to the bit. Returns the tensors it stored.
+    /// Rewrites the packed model at `from` to `path`, atomically, with all of its sections and its matrices rounded further, to `format`.
+    /// Matrices already stored in `format` are unchanged, to the bit. Returns the tensors it stored.
     ///
     /// # Errors
-    /// As [`read`](Self::read); also when a matrix is stored with fewer bits than `format` has, or as other integers, or bf16 cannot hold it, and when
-    /// the file cannot be written.
+    /// As [`read`](Self::read); also when a matrix is stored with fewer bits than `format` has, or as other integers, when bf16 cannot hold
+    /// it, or when the file cannot be written.
     #[cfg(feature = "std")]
     pub fn repack(from: impl AsRef<std::path::Path>, path: impl AsRef<std::path::Path>, format: WeightFormat) -> Result<Vec<TensorEntry>> {
         let from = from.as_ref();
@@ -129,10 +130,10 @@ impl PackedModel {
         Self::from_aligned(&bytes).map_err(|error| Error::malformed_by(path, error).into())
     }
 
-    /// The configuration and the weights of the packed model at `path`, as its checkpoint had them.
+    /// The configuration and weights of the packed model at `path`, as in its checkpoint.
     ///
     /// # Errors
-    /// As [`read`](Self::read); also when a matrix is not stored as f32: what it was rounded from is gone.
+    /// As [`read`](Self::read); also when a matrix is not stored as f32, since its original values are lost.
     #[cfg(feature = "std")]
     pub fn unpack(path: impl AsRef<std::path::Path>) -> Result<(minrnn_model::ModelConfig, minrnn_model::Weights)> {
         let path = path.as_ref();
@@ -149,15 +150,15 @@ impl PackedModel {
         unpacked().map_err(|error| Error::malformed_by(path, error).into())
     }
 
-    /// The packed model whose file has these bytes.
+    /// Loads a packed model from the bytes of its file.
     ///
     /// # Errors
-    /// When they are damaged or cut short, or not those of a packed model. Nothing is allocated by a size that has not been checked.
+    /// When they are damaged or cut short, or not those of a packed model. No size is used for allocation before it has been checked.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         Self::of(Tensors { file: PackedFile::parse(bytes)?, matrices: Copied })
     }
 
-    /// The same, whose matrices stay where they lie in `bytes`: the model shares this memory and makes no second copy.
+    /// As [`from_bytes`](Self::from_bytes), but the matrices stay in `bytes`: the model shares this memory instead of copying it.
     ///
     /// # Errors
     /// As [`from_bytes`](Self::from_bytes).
@@ -165,8 +166,8 @@ impl PackedModel {
         Self::of(Tensors { file: PackedFile::parse(bytes)?, matrices: Shared(bytes) })
     }
 
-    /// The same of constants, such as a file in flash memory. Those that do not begin at a multiple of 64 bytes are copied; a wrapper
-    /// `#[repr(align(64))]` around `*include_bytes!(…)` makes them do so.
+    /// As [`from_aligned`](Self::from_aligned), for constants, such as a file in flash memory. Bytes that are not aligned to 64 are copied;
+    /// a wrapper `#[repr(align(64))]` around `*include_bytes!(…)` aligns them.
     ///
     /// # Errors
     /// As [`from_bytes`](Self::from_bytes).
@@ -252,7 +253,7 @@ impl Matrices<'static> for Constant {
     }
 }
 
-/// The content of the file at `path`, for [`PackedModel::from_aligned`].
+/// Reads the file at `path` for [`PackedModel::from_aligned`].
 ///
 /// # Errors
 /// When the file cannot be read, or memory cannot hold it.

@@ -1,4 +1,4 @@
-//! What the parts of a model know of one pass over tokens.
+//! What the parts of a model know about one pass over tokens.
 
 use minrnn_kernels::simd::Level;
 use minrnn_kernels::weight_matrix::Scratch;

@@ -1,7 +1,7 @@
-//! What attention and long filters keep of past tokens: a list for each session that grows until it holds all that is seen.
+//! The past tokens that attention and long filters keep: for each session a list that grows until it holds everything that is seen.
 //!
-//! The oldest token stands first. What no later token sees stays until the list is full and then leaves it at once, so that a token costs a copy
-//! of a few.
+//! The oldest token comes first. Tokens that are no longer seen stay until the list is full and are then removed together, so that each
+//! token costs only a few copies on average.
 
 use alloc::collections::TryReserveError;
 use alloc::vec::Vec;

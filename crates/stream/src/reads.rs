@@ -3,17 +3,17 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-/// What stands at every step of a model's sequences.
+/// What each step of a model's sequences consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reads {
     /// A token.
     Tokens {
-        /// How many there are, V.
+        /// The size of the vocabulary, V.
         vocab: usize,
     },
     /// Numbers.
     Values {
-        /// How many belong to a step, F.
+        /// The number of values in a step, F.
         width: usize,
     },
 }

@@ -1,15 +1,15 @@
-//! Where all randomness comes from: independent ChaCha8 generators named by (seed, purpose, index, part).
+//! The source of all randomness: independent ChaCha8 generators named by (seed, purpose, index, part).
 //!
-//! The 32-byte ChaCha key is the little-endian concatenation of the seed, the purpose (a number), the index, and the eight
-//! bytes `minrnn/1`; the 64-bit ChaCha stream number is the part. ChaCha is a pseudo-random function of its key and
-//! stream number, so any two generators that differ in one of the four are independent, and each can be made again from
-//! its name alone: a resumed run stores no generator. These values never change within version 1 of the derivation.
+//! The 32-byte ChaCha key is the little-endian concatenation of the seed, the purpose (a number), the index, and the eight bytes
+//! `minrnn/1`; the 64-bit ChaCha stream number is the part. ChaCha is a pseudo-random function of its key and stream number, so any two
+//! generators that differ in one of the four are independent, and each can be recreated from its name alone: a resumed run stores no
+//! generator. These values never change within version 1 of the derivation.
 
 pub use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-/// The purpose of choosing tokens in generation; the index is the row. Those of training have numbers of their own (`minrnn::rng::Purpose`): none is
-/// ever used for anything else.
+/// The purpose of choosing tokens in generation; the index is the row. Training has its own purposes (`minrnn::rng::Purpose`); a number is
+/// never used for two.
 pub const SAMPLING: u64 = 6;
 
 /// The generator of part 0; see the module text for the derivation.

@@ -13,10 +13,10 @@ use crate::{Error, Result, Sampling};
 
 /// Chooses tokens by [`Sampling`]; the same settings, logits and number of earlier draws give the same token.
 ///
-/// The settings act in this order, as is common elsewhere: repetition penalty, temperature, top-k, top-p (on what top-k
-/// left, renormalised), min-p; then one token is drawn. Ties go to the lower token id. The likeliest token always stays.
+/// The settings apply in the usual order: repetition penalty, temperature, top-k, top-p (on what top-k left, renormalised), min-p; then one
+/// token is drawn. Ties go to the lower token id. The most likely token is always kept.
 ///
-/// Serialised, it is its settings and the number of draws; a deserialised one goes on where the other stopped.
+/// Serialised, it is its settings and the number of draws; a deserialised sampler continues where the other stopped.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(try_from = "Saved", into = "Saved")]
 pub struct Sampler {
@@ -61,7 +61,7 @@ struct Choice {
 }
 
 impl Sampler {
-    /// A sampler that has drawn nothing yet.
+    /// A new sampler.
     ///
     /// # Errors
     /// When a setting is out of range.
@@ -71,8 +71,8 @@ impl Sampler {
         Ok(Self { sampling, draws: 0, generator, choices: Vec::new(), penalised: Vec::new() })
     }
 
-    /// The sampler of row `row` of several texts that are continued by the same settings: each draws from a generator of its own, which seed and
-    /// row name.
+    /// The sampler of row `row` among several texts continued with the same settings: each draws from its own generator, named by seed and
+    /// row.
     ///
     /// # Errors
     /// When a setting is out of range.
@@ -86,7 +86,7 @@ impl Sampler {
         &self.sampling
     }
 
-    /// Goes on with other settings. Another seed begins anew; with the same one the draws go on.
+    /// Changes the settings. A different seed restarts the generator; with the same seed the draws continue.
     ///
     /// # Errors
     /// When a setting is out of range; nothing is then changed.
@@ -99,13 +99,14 @@ impl Sampler {
         Ok(())
     }
 
-    /// Chooses one of `logits.len()` tokens. Nothing is allocated once as many have been chosen from before. A logit of −∞ masks its token.
+    /// Chooses one of `logits.len()` tokens. A logit of −∞ masks its token. Nothing is allocated once there has been a choice from as many
+    /// tokens.
     ///
-    /// `recent` holds the tokens the repetition penalty acts on, in any order; ids outside the vocabulary are ignored.
-    /// The penalty is written into `logits`.
+    /// `recent` holds the tokens the repetition penalty applies to, in any order; ids outside the vocabulary are ignored. The penalty is
+    /// written into `logits`.
     ///
     /// # Errors
-    /// When a logit is NaN or +∞, when there is no token to choose from, or when memory cannot hold what is chosen from.
+    /// When a logit is NaN or +∞, when there is no token to choose from, or when there is not enough memory.
     pub fn sample(&mut self, logits: &mut [f32], recent: &[u32]) -> Result<u32> {
         check(logits)?;
         self.reserve(logits.len(), recent.len())?;

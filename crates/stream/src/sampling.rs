@@ -1,4 +1,4 @@
-//! The settings of token choice.
+//! Settings for choosing tokens.
 
 use alloc::{format, string::String};
 
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 
-/// How the next token is chosen from the logits; see [`Sampler`](crate::Sampler) for the order in which they act.
+/// How the next token is chosen from the logits; for the order in which settings apply see [`Sampler`](crate::Sampler).
 ///
-/// Deserialised, settings that are left out have their defaults, and one out of range is refused.
+/// When deserialised, missing settings get their defaults, and a setting out of range is refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
 pub struct Sampling {
-    /// Divides the logits. 0 takes the likeliest token, 1 the model's own distribution. Default 1.
+    /// Divides the logits. 0 takes the most likely token, 1 keeps the model's own distribution. Default 1.
     pub temperature: f64,
-    /// Only the `top_k` likeliest tokens are considered; 0 turns this off. Default 0.
+    /// Only the `top_k` most likely tokens are considered; 0 turns this off. Default 0.
     pub top_k: usize,
-    /// Only the smallest set of likeliest tokens whose probabilities reach `top_p` is considered; 1 turns this off. Default 1.
+    /// Only the smallest set of most likely tokens whose probabilities reach `top_p` is considered; 1 turns this off. Default 1.
     pub top_p: f64,
-    /// Only tokens at least `min_p` times as probable as the likeliest one are considered; 0 turns this off. Default 0.
+    /// Only tokens at least `min_p` times as probable as the most likely one are considered; 0 turns this off. Default 0.
     pub min_p: f64,
     /// Divides the positive logits of recent tokens and multiplies their negative ones; 1 turns this off. Default 1.
     pub repetition_penalty: f64,
@@ -62,7 +62,7 @@ impl TryFrom<Unchecked> for Sampling {
 }
 
 impl Sampling {
-    /// Always the likeliest token.
+    /// Always the most likely token.
     pub fn greedy() -> Self {
         Self { temperature: 0.0, ..Self::default() }
     }

@@ -1,5 +1,5 @@
-//! Named sessions as the bytes of a file: behind the header of the [frame](crate::framed) logits f32 …, histories f64 … and the state, as
-//! `State::to_bytes` gives it.
+//! Named sessions as the bytes of a file: after the header of the [frame](crate::framed) come logits f32 …, histories f64 … and the state
+//! as written by `State::to_bytes`.
 
 use alloc::borrow::Cow;
 use alloc::collections::BTreeSet;
@@ -15,7 +15,7 @@ const VERSION: u64 = 2;
 /// Of those without, as versions before had them.
 const WITHOUT_HISTORIES: u64 = 1;
 
-/// Sessions on their way into the bytes of a file, of which it is known how many there will be before any is written.
+/// Sessions about to be written, whose total size is known before any byte is.
 #[derive(Debug)]
 pub struct Saving<'a> {
     header: Vec<u8>,
@@ -60,15 +60,15 @@ impl<'a> Saving<'a> {
         Ok(Self { header, logits, histories, state_header, state, size })
     }
 
-    /// How many bytes there will be.
+    /// The number of bytes.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Writes them into `bytes`.
+    /// Writes them to `bytes`.
     ///
     /// # Panics
-    /// When these are not [`size`](Self::size).
+    /// When `bytes` does not have exactly [`size`](Self::size) bytes.
     pub fn write(&self, bytes: &mut [u8]) {
         assert_eq!(bytes.len(), self.size, "a place for every byte");
         framed::write(SavedSessions::MAGIC, &self.header, bytes, |mut bytes| {
@@ -78,7 +78,7 @@ impl<'a> Saving<'a> {
         });
     }
 
-    /// The bytes.
+    /// Returns the bytes.
     ///
     /// # Errors
     /// When memory cannot hold them.
@@ -92,16 +92,16 @@ impl<'a> Saving<'a> {
     }
 }
 
-/// Sessions and their names, to go on from later.
+/// Sessions with names, to be restored later.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SavedSessions {
-    /// The name of each, all different.
+    /// The names, all different.
     pub names: Vec<String>,
-    /// What the last step of a text predicted; empty for tables.
+    /// The logits after a text's last step; empty for tables.
     pub logits: Vec<f32>,
-    /// The last rows of each session, where its numbers are seen relative to them; else none at all.
+    /// The last rows of each session, if its numbers are read relative to them; otherwise empty.
     pub histories: Vec<Vec<f64>>,
-    /// What the model remembers of each.
+    /// The model's state for each.
     pub state: State,
 }
 
@@ -119,15 +119,15 @@ struct Header<'a> {
 }
 
 impl SavedSessions {
-    /// What the bytes of a file begin with.
+    /// The bytes every file begins with.
     pub const MAGIC: [u8; 8] = *b"\x89minrnnG";
 
-    /// The bytes of a file, for the `model` that is `identity`, which tells it from all others: the SHA-256 of its files, in hexadecimal digits.
+    /// The bytes of a file, for the `model` identified by `identity`: the SHA-256 of its files, in hexadecimal digits.
     ///
     /// # Errors
-    /// When [`from_bytes`](Self::from_bytes) would refuse them: the state is that of another model, a number is NaN or infinite, there is not one name for
-    /// each session, two have the same one, or there are other logits than the model's; when there are histories and not one for each session, the names
-    /// take more than 4 GiB, or memory cannot hold the bytes.
+    /// When [`from_bytes`](Self::from_bytes) would refuse them: the state is that of another model, a number is NaN or infinite, the number
+    /// of names, logits or histories (if any) is wrong, or two names are equal; when the names take more than 4 GiB; or when memory cannot
+    /// hold the bytes.
     pub fn to_bytes(&self, model: &Model, identity: &str) -> Result<Vec<u8>> {
         let Self { names, logits, histories, state } = self;
         state.expect_shape(model.state_shape())?;
@@ -138,10 +138,10 @@ impl SavedSessions {
         Saving::new(identity, names, logits, histories.iter().map(Vec::as_slice).collect(), state)?.to_bytes()
     }
 
-    /// The sessions that [`to_bytes`](Self::to_bytes) made the bytes of, for the `model` that is `identity`.
+    /// The sessions saved by [`to_bytes`](Self::to_bytes), for the `model` identified by `identity`.
     ///
     /// # Errors
-    /// When the bytes are damaged, or were saved with another model. Nothing is allocated by a size that has not been checked.
+    /// When the bytes are damaged, or were saved with another model. No size is used for allocation before it has been checked.
     pub fn from_bytes(bytes: &[u8], model: &Model, identity: &str) -> Result<Self> {
         Self::parse(bytes, model, identity).map_err(Error::State)
     }

@@ -1,4 +1,4 @@
-//! Sessions of any model behind one interface: those that read rows of a table, and those that read what the model itself reads.
+//! Sessions of any model behind one interface, whether they read rows of a table or the model's own inputs.
 
 use alloc::{
     string::{String, ToString},
@@ -10,18 +10,18 @@ use minrnn_model::TableTask;
 
 use crate::{Error, Model, Result, SavedSessions, Saving, State, TableSessions, Workspace};
 
-/// What a model remembers of one or many sequences, each a row, with the memory of a step. A door to another language keeps one of these for each
-/// session that it hands out.
+/// A model's state for one or many sequences, each a row, with the scratch memory of a step. A binding to another language keeps one of
+/// these for each of its sessions.
 #[derive(Debug)]
 pub enum Sessions {
-    /// Rows of a table are read, and predictions in its units given.
+    /// Reads rows of a table, and predicts in its units.
     Table(TableSessions),
-    /// Tokens or numbers are read as the model sees them.
+    /// Reads tokens or numbers as the model sees them.
     Plain(State, Workspace),
 }
 
 impl Sessions {
-    /// `rows` sequences of which nothing has been read; of a table's rows where there is a task.
+    /// `rows` new sequences; of a table's rows if there is a task.
     ///
     /// # Errors
     /// When the task is that of another model, or memory cannot hold so many.
@@ -36,7 +36,7 @@ impl Sessions {
         Self::Plain(state, Workspace::new())
     }
 
-    /// Lets passes take at most `threads` threads; see [`Workspace::set_threads`].
+    /// Lets passes use at most `threads` threads; see [`Workspace::set_threads`].
     pub fn set_threads(&mut self, threads: usize) {
         match self {
             Self::Table(sessions) => sessions.set_threads(threads),
@@ -44,7 +44,7 @@ impl Sessions {
         }
     }
 
-    /// What the model remembers.
+    /// The model's state.
     pub fn state(&self) -> &State {
         match self {
             Self::Table(sessions) => sessions.state(),
@@ -52,8 +52,9 @@ impl Sessions {
         }
     }
 
-    /// The state to be stepped as the model sees its steps, whatever the sessions read, with the memory of a step. There must be as many rows
-    /// afterwards, or the sessions of a table refuse what follows; the rows of it that they look back on stay as they are.
+    /// The state, to be stepped as the model sees its steps, whatever the sessions read, and the scratch memory of a step. The number of
+    /// rows must stay the same, or the sessions of a table will return errors; the rows of the table that they look back on are not
+    /// updated.
     pub fn parts_mut(&mut self) -> (&mut State, &mut Workspace) {
         match self {
             Self::Table(sessions) => sessions.state_mut(),
@@ -66,7 +67,7 @@ impl Sessions {
         self.state().rows()
     }
 
-    /// Bytes that all rows take.
+    /// Bytes used by all rows.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Table(sessions) => sessions.bytes(),
@@ -74,7 +75,7 @@ impl Sessions {
         }
     }
 
-    /// The rows `rows`, in that order; one may be chosen several times. Passes take as many threads as before.
+    /// The rows `rows`, in that order; one may be chosen several times. The number of threads is kept.
     ///
     /// # Errors
     /// As [`State::select`].
@@ -89,7 +90,7 @@ impl Sessions {
         }
     }
 
-    /// Begins row `row` anew.
+    /// Resets row `row`.
     ///
     /// # Errors
     /// As [`Model::restart`].
@@ -112,8 +113,8 @@ impl Sessions {
         }
     }
 
-    /// All that is remembered, as [`SavedSessions`], to go on from with the model that is `identity`. The rows are named by their numbers, but the
-    /// only one of a table without a column that names sequences as that sequence is: not at all.
+    /// The whole state, as [`SavedSessions`], to be restored with the model identified by `identity`. Rows are named by their numbers; the
+    /// only row of a table without a column of sequence names has an empty name.
     ///
     /// # Errors
     /// As [`SavedSessions::to_bytes`].
@@ -121,7 +122,7 @@ impl Sessions {
         self.saving(identity)?.to_bytes()
     }
 
-    /// The same where the bytes go to a place that is there already.
+    /// As [`to_bytes`](Self::to_bytes), for writing to an existing buffer.
     ///
     /// # Errors
     /// As [`SavedSessions::to_bytes`].
@@ -137,10 +138,10 @@ impl Sessions {
         Saving::new(identity, &names, &[], histories, self.state())
     }
 
-    /// Sessions that go on from what was saved of the model that is `identity`.
+    /// Restores sessions that were saved with the model identified by `identity`.
     ///
     /// # Errors
-    /// As [`SavedSessions::from_bytes`]; also when what was saved does not fit the task, or its sessions look back on rows of a table and there is none.
+    /// As [`SavedSessions::from_bytes`]; also when they do not fit the task, or they look back on rows of a table and there is no task.
     pub fn from_bytes(bytes: &[u8], model: &Model, table: Option<&TableTask>, identity: &str) -> Result<Self> {
         let SavedSessions { histories, state, .. } = SavedSessions::from_bytes(bytes, model, identity)?;
         match table {

@@ -1,4 +1,4 @@
-//! Memory that workers write together.
+//! Memory that several workers write to.
 
 use core::ops::Range;
 

@@ -1,4 +1,4 @@
-//! H3's shift: k̄_t = Σ_{l<N} K_l ⊙ k_{t−l} + D_k ⊙ k_t, with a window of the last N − 1 keys as its memory, oldest first.
+//! H3's shift: k̄_t = Σ_{l<N} K_l ⊙ k_{t−l} + D_k ⊙ k_t. Its memory is a window of the last N − 1 keys, oldest first.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! Where a model's tensors come from, each by its name.
+//! The source of a model's tensors, by name.
 
 use alloc::{format, string::String, vec, vec::Vec};
 

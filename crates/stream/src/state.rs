@@ -1,4 +1,4 @@
-//! What a model remembers of the tokens it has read.
+//! A model's memory of what it has read.
 
 mod saved;
 mod shape;
@@ -11,8 +11,8 @@ use crate::{Error, Result};
 
 pub(crate) use shape::StateShape;
 
-/// The memory of one or many sessions, a row for each: hidden states, convolution windows, means, a fixed number of f32 however long the
-/// session; and, of models with attention or long filters, past tokens as far back as they are seen. Cloning forks all sessions,
+/// The memory of one or many sessions, one row each: hidden states, convolution windows and means, a fixed number of f32 values however
+/// long the session; and, for models with attention or long filters, the past tokens that are still seen. Cloning forks all sessions,
 /// [`select`](State::select) some.
 #[derive(Clone)]
 pub struct State {
@@ -80,8 +80,8 @@ impl State {
         self.pasts.iter().zip(self.shape.pasts().iter().cycle()).map(|(past, shape)| past.seen(shape))
     }
 
-    /// What session `row` keeps of past tokens, a list for each block with attention or a long filter, each the numbers of one token after those
-    /// of another, the oldest first.
+    /// The past tokens kept by session `row`: a list for each block with attention or a long filter, the numbers of one token after those
+    /// of another, oldest first.
     ///
     /// # Panics
     /// When there is no such session.
@@ -91,12 +91,12 @@ impl State {
         self.pasts[row * lists..][..lists].iter().zip(self.shape.pasts()).map(|(past, shape)| past.seen(shape))
     }
 
-    /// Numbers kept of one token by each block with attention or a long filter.
+    /// The number of values that each block with attention or a long filter keeps for a token.
     pub fn past_widths(&self) -> impl ExactSizeIterator<Item = usize> {
         self.shape.pasts().iter().map(|shape| shape.width)
     }
 
-    /// The numbers of every session, one session after the other; past tokens are in [`pasts`](State::pasts).
+    /// The values of every session, one session after another; for past tokens see [`pasts`](State::pasts).
     pub fn values(&self) -> &[f32] {
         &self.values
     }
@@ -106,12 +106,12 @@ impl State {
         self.rows
     }
 
-    /// Bytes that a session takes, past tokens left out.
+    /// Bytes of a session, without past tokens.
     pub fn bytes_per_row(&self) -> usize {
         self.shape.row_len() * size_of::<f32>()
     }
 
-    /// Bytes that all sessions take, with the past tokens that they see.
+    /// Bytes of all sessions, including the past tokens they see.
     pub fn bytes(&self) -> usize {
         self.rows * self.bytes_per_row() + self.seen().map(size_of_val).sum::<usize>()
     }
@@ -139,7 +139,8 @@ impl State {
     /// Replaces session `row` by session `source_row` of `source`.
     ///
     /// # Errors
-    /// When there is no such row, the states belong to models of different sizes, or memory cannot hold the past tokens; the row is then as it was.
+    /// When there is no such row, the states belong to models of different sizes, or memory cannot hold the past tokens; the row is then
+    /// unchanged.
     pub fn copy_row(&mut self, row: usize, source: &State, source_row: usize) -> Result<()> {
         self.expect_shape(&source.shape)?;
         self.row(row)?;
@@ -163,7 +164,7 @@ impl State {
         Ok(())
     }
 
-    /// Adds the sessions of `other` behind these.
+    /// Appends the sessions of `other`.
     ///
     /// # Errors
     /// When the states belong to models of different sizes, or memory cannot hold both; nothing is then added.

@@ -1,4 +1,4 @@
-//! Stop strings in text that arrives in pieces: what could still become one is held back.
+//! Stop strings in text that arrives in pieces: text that could still become one is held back.
 
 use alloc::{format, string::String, sync::Arc, vec::Vec};
 
@@ -8,10 +8,10 @@ use crate::{Error, Result};
 
 /// Looks for the first of several strings in a text that arrives in pieces.
 ///
-/// The outcome depends on the text alone, not on where it is cut: the match that is completed first counts, of several completed by the
-/// same character the longest. Clones share the strings, so that many texts may look for the same ones.
+/// The outcome depends on the text alone, not on where it is cut: the match completed first counts; of several completed by the same
+/// character, the longest. Clones share the strings, so many texts can look for the same ones.
 ///
-/// Serialised, it is its strings and the text that is held back; what it could not have come to is not deserialised.
+/// Serialised, it is its strings and the text held back; deserialising rejects states that could not have arisen.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Saved")]
 pub struct StopStrings {
@@ -63,8 +63,8 @@ impl StopStrings {
         &self.stops
     }
 
-    /// Takes the next piece; gives the text that can be shown and whether a stop string was found. It ends before the stop string, and
-    /// what followed in the same piece is dropped.
+    /// Takes the next piece; returns the text that can be shown and whether a stop string was found. The text ends before the stop string,
+    /// and what follows in the same piece is dropped.
     pub fn push(&mut self, piece: &str) -> (String, bool) {
         self.held += piece;
         let text = self.held.as_str();
@@ -79,7 +79,7 @@ impl StopStrings {
         (core::mem::replace(&mut self.held, kept), false)
     }
 
-    /// Gives up waiting: the text that was held back.
+    /// Stops waiting and returns the text that was held back.
     pub fn take_held(&mut self) -> String {
         core::mem::take(&mut self.held)
     }

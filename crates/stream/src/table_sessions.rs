@@ -1,4 +1,4 @@
-//! Sessions of a model that was trained on a table: rows in the units of the table in, what they let expect out.
+//! Sessions of a model trained on a table: rows in, predictions out, both in the units of the table.
 
 use alloc::{format, vec::Vec};
 use core::fmt;
@@ -7,8 +7,8 @@ use minrnn_model::{History, TableTask};
 
 use crate::{Error, Model, Reads, Result, State, Workspace};
 
-/// The memory of sessions that read rows of a table: a [`State`], the last rows of each session where they decide how the next is seen, and the
-/// memory of a step. Cloning forks all sessions.
+/// The memory of sessions that read rows of a table: a [`State`], the last rows of each session if the next row is read relative to them,
+/// and the scratch memory of a step. Cloning forks all sessions.
 #[derive(Clone)]
 pub struct TableSessions {
     state: State,
@@ -60,7 +60,7 @@ impl fmt::Debug for TableSessions {
 }
 
 impl TableSessions {
-    /// `rows` sessions of `model`, trained for `task`, of which nothing has been read.
+    /// `rows` new sessions of `model`, trained for `task`.
     ///
     /// # Errors
     /// When the task is that of another model, or memory cannot hold so many.
@@ -72,11 +72,11 @@ impl TableSessions {
         Ok(sessions)
     }
 
-    /// Sessions of `model`, trained for `task`, that go on from `state`; each of `histories` has the last rows of one, where the task looks back, and
-    /// there are none where it does not.
+    /// Sessions of `model`, trained for `task`, that continue from `state`. Each of `histories` has the last rows of one session if the
+    /// task looks back; otherwise `histories` is empty.
     ///
     /// # Errors
-    /// When the task or the state is that of another model, there is not one history for each session, or one does not fit the task.
+    /// When the task or the state is that of another model, there is not one history for each session, or a history does not fit the task.
     pub fn of_parts(model: &Model, task: &TableTask, state: State, histories: &[Vec<f64>]) -> Result<Self> {
         expect_usable_task_of(model, task)?;
         state.expect_shape(model.state_shape())?;
@@ -141,7 +141,7 @@ impl TableSessions {
         self.histories.resize_with(self.looking_back(), || reads.history());
     }
 
-    /// Lets passes take at most `threads` threads; see [`Workspace::set_threads`].
+    /// Lets passes use at most `threads` threads; see [`Workspace::set_threads`].
     pub fn set_threads(&mut self, threads: usize) {
         self.workspace.set_threads(threads);
     }
@@ -151,12 +151,12 @@ impl TableSessions {
         self.state.rows()
     }
 
-    /// Whether the table that the model was trained on has a column that says which sequence a row belongs to.
+    /// Whether the table has a column that says which sequence a row belongs to.
     pub fn has_groups(&self) -> bool {
         self.has_groups
     }
 
-    /// What the model remembers.
+    /// The model's state.
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -166,12 +166,13 @@ impl TableSessions {
         (&mut self.state, &mut self.workspace)
     }
 
-    /// The last rows of each session that decide how the next is seen, `[n, columns]`, the newest last; none at all where a row alone decides.
+    /// The last rows of each session, relative to which the next is read, `[n, columns]`, newest last; empty if the task does not look
+    /// back.
     pub fn histories(&self) -> impl ExactSizeIterator<Item = &[f64]> {
         self.histories.iter().map(History::rows)
     }
 
-    /// Bytes that all sessions take.
+    /// Bytes used by all sessions.
     pub fn bytes(&self) -> usize {
         self.state.bytes() + self.histories.iter().map(History::bytes).sum::<usize>()
     }
@@ -188,10 +189,10 @@ impl TableSessions {
         Ok(selected)
     }
 
-    /// Adds `more` sessions of which nothing has been read.
+    /// Adds `more` new sessions.
     ///
     /// # Errors
-    /// When model or task is another one, or memory cannot hold so many; there are then as many as before.
+    /// When the model or the task is a different one, or memory cannot hold so many; no session is then added.
     pub fn grow(&mut self, model: &Model, task: &TableTask, more: usize) -> Result<()> {
         self.expect_task(task)?;
         expect_task_of(model, task)?;
@@ -203,7 +204,7 @@ impl TableSessions {
         Ok(())
     }
 
-    /// Begins session `row` anew.
+    /// Resets session `row`.
     ///
     /// # Errors
     /// As [`Model::restart`].
@@ -231,17 +232,18 @@ impl TableSessions {
         Ok(())
     }
 
-    /// Reads the next rows of the table for each of the sessions `rows`, by `read`: it is given what the model reads of them, with the state and the memory of
-    /// a step, and may want what the model has inside, or predicts, after each. The rows that are looked back on are those up to the last of these from
-    /// then on.
+    /// Reads the next rows of the table for each of the sessions `rows` with `read`, which is given the model's inputs, the state and the
+    /// scratch memory, and may ask for the model's activations, or its predictions, after each step. From then on the sessions look back on
+    /// rows up to the last of these.
     ///
     /// # Shapes
-    /// `rows` `[R]`, ascending; `values` R of `[T, columns]`; what is read R of `[T, inputs]`
+    /// `rows` `[R]`, ascending; `values` R of `[T, columns]`; the inputs given to `read` R of `[T, inputs]`
     ///
     /// # Errors
-    /// When the sessions were made for another task, there is not one sequence for each of the rows, a row has another width, a number cannot be read
-    /// ([`TableTask::expect_readable`]), or the rows do not ascend or do not exist; and what `read` gives, which is to leave the state as it was then, as
-    /// every method of [`Model`] does. The sessions then have read nothing, but where `read` put a state of other sessions in place of theirs.
+    /// When the sessions were made for another task, there is not one sequence for each of the rows, a row has the wrong width, a number
+    /// cannot be read ([`TableTask::expect_readable`]), or the rows are not ascending or do not exist; and any error of `read`, which must
+    /// then leave the state as it was, as every method of [`Model`] does. The sessions have then read nothing, unless `read` replaced their
+    /// state with that of other sessions.
     pub fn read<V: AsRef<[f64]>, T, E: From<Error>>(
         &mut self,
         task: &TableTask,
@@ -298,29 +300,30 @@ impl TableSessions {
         Ok(inputs)
     }
 
-    /// Reads the next rows of the table for each of the sessions `rows`, all at once and for the state alone; a sequence may be empty.
+    /// Reads the next rows of the table for each of the sessions `rows`, all at once, and only updates the state; a sequence may be empty.
     ///
     /// # Shapes
     /// `rows` `[R]`, ascending; `values` R of `[T, columns]`
     ///
     /// # Errors
-    /// As [`read`](Self::read); also when the model is another one, or memory cannot hold the past that is seen; the sessions then have read nothing.
+    /// As [`read`](Self::read); also when the model is a different one, or memory cannot hold the past that is kept; the sessions have then
+    /// read nothing.
     pub fn advance<V: AsRef<[f64]>>(&mut self, model: &Model, task: &TableTask, rows: &[usize], values: &[V]) -> Result<()> {
         expect_task_of(model, task)?;
         self.read(task, rows, values, |inputs, state, workspace| model.advance_rows_values(rows, &inputs, state, workspace))
     }
 
-    /// Reads the next row of each of the sessions `rows`, in the units of the table, and gives what is predicted after it
-    /// ([`TableTask::predict_into`]): for each session as many numbers as the model has outputs, which [`expect_numbers`] tells from what is none. Nothing
-    /// is allocated once as many rows have been read before.
+    /// Reads the next row of each of the sessions `rows`, in the units of the table, and returns the predictions after it
+    /// ([`TableTask::predict_into`]): for each session as many numbers as the model has outputs. Whether they are finite is checked by
+    /// [`expect_numbers`]. Nothing is allocated once as many rows have been read before.
     ///
     /// # Shapes
     /// `rows` `[R]`, ascending; `values` `[R, columns]`; the predictions `[R, outputs]`
     ///
     /// # Errors
-    /// When model or task is another one than the sessions were made for, a row has another width, a number cannot be read
-    /// ([`TableTask::expect_readable`]), the rows do not ascend or do not exist, or memory cannot hold the past that is seen; the sessions then have
-    /// read nothing.
+    /// When the model or the task is not the one the sessions were made for, a row has the wrong width, a number cannot be read
+    /// ([`TableTask::expect_readable`]), the rows are not ascending or do not exist, or memory cannot hold the past that is kept; the
+    /// sessions have then read nothing.
     pub fn step(&mut self, model: &Model, task: &TableTask, rows: &[usize], values: &[f64]) -> Result<&[f64]> {
         self.expect_task(task)?;
         expect_task_of(model, task)?;
@@ -365,11 +368,11 @@ impl TableSessions {
     }
 }
 
-/// Checks that what is predicted after a row of each of the sessions `rows`, as [`TableSessions::step`] gives it, is numbers: a model whose training went
-/// wrong leads to others.
+/// Checks that the predictions for each of the sessions `rows`, as returned by [`TableSessions::step`], are finite; those of a badly
+/// trained model may not be.
 ///
 /// # Errors
-/// [`Error::Prediction`], of the first row where that is not so.
+/// [`Error::Prediction`] for the first row with one that is not.
 pub fn expect_numbers(rows: &[usize], predictions: &[f64]) -> Result<()> {
     let width = (predictions.len() / rows.len().max(1)).max(1);
     let mut each = rows.iter().zip(predictions.chunks_exact(width));

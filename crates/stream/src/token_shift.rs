@@ -1,4 +1,4 @@
-//! The token shift of RWKV-4: mixtures μ ⊙ x_t + (1 − μ) ⊙ x_{t−1}, with the previous input as their memory.
+//! RWKV-4's token shift: mixtures μ ⊙ x_t + (1 − μ) ⊙ x_{t−1}. Its memory is the previous input.
 
 use alloc::vec::Vec;
 

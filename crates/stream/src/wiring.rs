@@ -5,7 +5,7 @@
 //! h3:     q, k, v = W_in x + b        y = inner(shift(k) ⊙ v)     x ← x + W_out (q ⊙ y) + b'
 //! ```
 //!
-//! A session keeps the window of the convolution or of the shift. The inner layer finds its input in `buffers.normed`.
+//! A session keeps the window of the convolution or of the shift. The inner layer takes its input from `buffers.normed`.
 
 use core::mem;
 

@@ -1,9 +1,9 @@
-//! Several threads that do the phases of one pass together.
+//! Several threads working together on the phases of one pass.
 //!
-//! A step of a small model is a score of products of 10 µs each: too short for a job in a thread pool each. So threads join once per
+//! A step of a small model is about twenty products of 10 µs each: too short to start a thread-pool job for each. So threads join once per
 //! pass and then wait for work in a spin loop. The caller runs the pass; at each [`Workers::split`] it publishes a task cut into pieces,
-//! and whoever is there claims pieces. Nobody is waited for that has not claimed one: a thread that comes late, or never, costs speed
-//! and nothing else, so that two passes in one pool cannot block each other. Who does a piece does not change its result.
+//! and any thread that has joined claims pieces. No one waits for a thread that has claimed nothing: a thread that comes late, or never,
+//! only costs speed, so two passes in one pool cannot block each other. Results do not depend on which thread does a piece.
 
 use core::ops::Range;
 
@@ -112,8 +112,8 @@ pub(crate) mod team {
 
     type Task = dyn Fn(usize) + Sync;
 
-    /// Threads of the ambient pool of rayon, 1 where there is none: the system may refuse to start them, and those of a process are not there in its
-    /// children, where a pass would wait for them for ever.
+    /// Number of threads in the ambient rayon pool, or 1 without one: the system may refuse to start threads, and a forked child process
+    /// has none of its parent's, so a pass would wait for them for ever.
     pub fn ambient_threads() -> usize {
         /// The threads of the global pool, and the process that they are of.
         static GLOBAL: OnceLock<Option<(usize, u32)>> = OnceLock::new();

@@ -1,4 +1,4 @@
-//! Memory for the numbers between the layers.
+//! Memory for the numbers passed between the layers.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -8,8 +8,8 @@ use minrnn_kernels::weight_matrix::Scratch;
 use crate::pass::Span;
 use crate::reads::{Input, Steps};
 
-/// What a pass needs besides model and state. It grows to the largest pass it has served and is then reused without allocating; one
-/// serves any number of models and sessions, one after the other.
+/// The scratch memory of a pass. It grows to the largest pass it has served and is then reused without allocating; one workspace serves any
+/// number of models and sessions, one after another.
 #[derive(Clone, Default)]
 pub struct Workspace {
     /// The residual stream `[N, D]`.
@@ -49,18 +49,18 @@ impl fmt::Debug for Workspace {
 }
 
 impl Workspace {
-    /// An empty one.
+    /// An empty workspace.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets passes take at most `threads` threads; 0, as at first: as many as the ambient pool has. With 1 a pass stays on the calling thread,
-    /// which needs no pool and allocates nothing in a step.
+    /// Lets passes use at most `threads` threads; 0, the default: as many as the ambient pool has. With 1 a pass stays on the calling
+    /// thread, needs no pool and allocates nothing in a step.
     pub fn set_threads(&mut self, threads: usize) {
         self.most_threads = threads;
     }
 
-    /// Bytes held, but for decoded weights.
+    /// Bytes held, without decoded weights.
     pub fn bytes(&self) -> usize {
         let Buffers { normed, product, hidden, recurrent, wired } = &self.buffers;
         let floats: usize = [&self.x, normed, product, hidden].into_iter().chain(recurrent).chain(wired).map(Vec::capacity).sum();

@@ -1,7 +1,10 @@
 //! Packed models with drawn weights, and the C functions under names that fail loudly.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
+#[path = "../../../stream/tests/common/allocator.rs"]
 pub mod allocator;
+#[path = "../../../stream/tests/common/numbers.rs"]
+mod numbers;
 
 use std::ffi::CStr;
 use std::path::PathBuf;
@@ -12,25 +15,10 @@ use minrnn_model::{
     Transform, WeightFormat, Weights, write_safetensors,
 };
 use minrnn_stream::PackedModel;
+pub use numbers::Numbers;
 
 /// The text that the vocabulary of characters is made of.
 pub const ALPHABET: &str = "\n abcdeé日🦀";
-
-/// Numbers in [−1, 1) from a seed.
-pub struct Numbers(u64);
-
-impl Numbers {
-    pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub fn next(&mut self) -> f32 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 40) as f32 / (1u64 << 23) as f32 - 1.0
-    }
-}
 
 /// A packed model with weights drawn from `seed`, and the folder that its file `model.minrnn` lies in.
 pub struct Packed {

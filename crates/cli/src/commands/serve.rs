@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use minrnn::data::table::{TableTask, notes, read_series_and_unseen};
+use minrnn::data::table::{TableLimit, TableSource, TableTask, notes, read_series_from};
 use minrnn::deployed::{self, Deployed};
 use minrnn::{Error, Needed};
 use minrnn_model::read_text;
@@ -75,6 +75,7 @@ pub struct Args {
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let settings = settings(&args)?;
+    let limit = TableLimit::of_text(settings.max_request);
     // Until here, where the file of a key may be a pipe that nobody writes into, a signal ends the process at once.
     let stop = interrupt::stop_flag()?;
     let (mut models, mut tables, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
@@ -82,7 +83,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let (name, deployed) = load(given)?;
         sizes.push(described(&name, &deployed));
         match deployed {
-            Deployed { table: Some(_), .. } => tables.push(served_table(name, deployed, args.threads.pool()?)),
+            Deployed { table: Some(_), .. } => tables.push(served_table(name, deployed, limit, args.threads.pool()?)),
             Deployed { model, tokenizer: Some(tokenizer), .. } => models.push(ServedModel { name, model, tokenizer }),
             Deployed { path, .. } => {
                 let sentence = "was trained neither on text nor on a table; see minrnn eval and minrnn rollout";
@@ -167,19 +168,21 @@ fn described(name: &str, Deployed { model, table, .. }: &Deployed) -> String {
     format!("{name}: {} of {} parameters, a session takes {session}", model.config().mixer_names(), model.parameters())
 }
 
-fn served_table(name: String, deployed: Deployed, pool: Arc<ThreadPool>) -> ServedTable {
+fn served_table(name: String, deployed: Deployed, limit: TableLimit, pool: Arc<ThreadPool>) -> ServedTable {
     let about = match deployed.table.as_ref() {
         Some(TableTask::Classify(task)) => format!("the class '{}' of each '{}'", task.target, task.group),
         Some(TableTask::Regress(task)) => format!("the number '{}' of each '{}'", task.target, task.group),
         Some(TableTask::Forecast(task)) => format!("the next {} values of '{}'", task.horizon, task.target.join("', '")),
         None => String::new(),
     };
-    ServedTable { name, about, predictor: Box::new(Tables { deployed, pool }) }
+    ServedTable { name, about, predictor: Box::new(Tables { deployed, limit, pool }) }
 }
 
 /// A model of tables, as the server asks it.
 struct Tables {
     deployed: Deployed,
+    /// How much is read of a table, whose rows a request may hold in far fewer bytes.
+    limit: TableLimit,
     /// Of its own: a long table holds up no text.
     pool: Arc<ThreadPool>,
 }
@@ -196,6 +199,10 @@ impl Predictor for Tables {
 }
 
 impl Tables {
+    fn limited<'a>(&self, table: &'a NamedTempFile) -> TableSource<'a> {
+        TableSource::Limited(table.path(), self.limit)
+    }
+
     /// The predictions, and what is to be known of them.
     fn predicted(&self, table: &[u8], future: Option<&[u8]>, stop: &AtomicBool) -> Result<(Predicted, Vec<String>), Unpredicted> {
         let (table, future) = (kept(table)?, future.map(kept).transpose()?);
@@ -210,7 +217,7 @@ impl Tables {
         let Deployed { model, table: Some(task), .. } = &self.deployed else {
             return Err(failed("the model is not one of tables".to_owned()));
         };
-        let read = read_series_and_unseen(task, table.path(), future.as_ref().map(NamedTempFile::path));
+        let read = read_series_from(task, self.limited(&table), future.as_ref().map(|future| self.limited(future)));
         let (series, unseen) = read.map_err(told)?;
         // A long table is not measured either once nobody waits.
         if stop.load(Ordering::Relaxed) {

@@ -32,20 +32,43 @@ const TINY: [&str; 13] = [
 ];
 
 /// A directory that goes at the end of the test.
-pub struct Scratch(tempfile::TempDir);
+pub struct Scratch {
+    path: PathBuf,
+    /// What removes it, unless tests share it.
+    _owned: Option<tempfile::TempDir>,
+}
 
 impl Scratch {
     pub fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
+        Self::of(tempfile::tempdir().unwrap())
+    }
+
+    /// One that the tests of the file `name` share, in a static that nobody drops: it lies where builds do, and goes with a later run of the tests, when it
+    /// is a day old and no run can still use it.
+    pub fn shared(name: &str) -> Self {
+        let (place, prefix) = (Path::new(env!("CARGO_TARGET_TMPDIR")), format!("{name}-"));
+        for entry in fs::read_dir(place).unwrap().flatten() {
+            let age = entry.metadata().ok().and_then(|found| found.modified().ok()?.elapsed().ok());
+            let is_old = age.is_some_and(|age| age > Duration::from_secs(24 * 60 * 60));
+            if is_old && entry.file_name().to_string_lossy().starts_with(&prefix) {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+        let path = tempfile::Builder::new().prefix(&prefix).tempdir_in(place).unwrap().keep();
+        Self { path, _owned: None }
+    }
+
+    fn of(directory: tempfile::TempDir) -> Self {
+        Self { path: directory.path().to_owned(), _owned: Some(directory) }
     }
 
     /// One on a disk in memory where the system has one, for tests that start hundreds of processes which sync hundreds of files each.
     pub fn in_memory() -> Self {
-        Self(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
+        Self::of(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.path.join(name)
     }
 
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {

@@ -1,4 +1,4 @@
-//! The backward pass: every p is computed again from the saved log-sums, tile by tile.
+//! The backward pass: every p is recomputed from the saved log-sums, tile by tile.
 
 use super::cache::{Head, Part};
 use super::forward::{query_tiles, scale, shares, steps_read};
@@ -13,14 +13,14 @@ use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-/// What [`backward`] reads besides: what [`forward`](super::forward) wrote and the gradients of it, of which `None` is 0.
+/// The further inputs of [`backward`]: the outputs of [`forward`](super::forward) and their gradients; `None` is 0.
 #[derive(Debug, Clone, Copy)]
 pub struct Upstream<'a> {
     /// `[B, T, D]`, as written.
     pub y: &'a [f32],
     /// `[B, heads, T]`, as written.
     pub log_sums: &'a [f32],
-    /// Of y; what stands at padding is not read.
+    /// Of y; values at padding are not read.
     pub d_y: Option<&'a [f32]>,
     /// Of the next cache `[B, N, 2D]`.
     pub d_next: Option<&'a [f32]>,

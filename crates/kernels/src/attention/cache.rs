@@ -1,4 +1,4 @@
-//! The cache: keys and values of past and new steps, read as one sequence, and those that the next call gets.
+//! The cache: keys and values of past and new steps, read as one sequence, and those for the next call.
 
 use super::{Row, Sizes, Start};
 use crate::grid::{self, SharedOut};
@@ -27,7 +27,7 @@ impl<'a> Head<'a> {
         Self { sizes: *sizes, qkv, past, b, h }
     }
 
-    /// The queries of the new steps from `t` on; rows lie 3D apart.
+    /// The queries of the new steps from `t` on; rows are 3D apart.
     pub fn queries(&self, t: usize) -> &'a [f32] {
         &self.qkv[(self.b * self.sizes.seq_len + t) * 3 * self.sizes.width() + self.h * self.sizes.head_width..]
     }
@@ -51,7 +51,7 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// `[dₕ, steps]`: as products with many queries read it at full speed.
+    /// `[dₕ, steps]`, the layout in which products with many queries read it at full speed.
     pub fn copy_transposed(&self, part: Part, steps: core::ops::Range<usize>, out: &mut [f32]) {
         /// Steps written together: a cache line.
         const TOGETHER: usize = 16;

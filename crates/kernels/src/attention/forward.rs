@@ -17,7 +17,7 @@ use core::ops::Range;
 /// # Shapes
 /// - `qkv`: `[B, T, 3D]`, queries, keys, values
 /// - `y`: `[B, T, D]`, 0 at padding
-/// - `log_sums`: `[B, heads, T]`, l of every step, 0 at padding; the backward pass reads them
+/// - `log_sums`: `[B, heads, T]`, l of every step, 0 at padding; needed by the backward pass
 /// - `next`: `[B, N, 2D]`, the last N steps of each row, the latest step last; zeros before a reset
 ///
 /// # Panics

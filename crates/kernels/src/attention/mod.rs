@@ -5,7 +5,7 @@
 //! ```text
 //! y_t = Σ_s p_ts v_s      p_ts = exp(x_ts − l_t)      x_ts = q_t · k_s / √dₕ      l_t = ln Σ_s exp(x_ts)
 //! ```
-//! where: dₕ width of a head; step t sees the steps s ≤ t of its own segment with t − s < `window`, those of the cache among them.
+//! where: dₕ is the width of a head; step t sees the steps s ≤ t of its own segment with t − s < `window`, including those in the cache.
 //!
 //! Backward, with δ_t = d_y_t · y_t (the gradient of a softmax p is p ⊙ (dp − Σ p dp)):
 //!
@@ -13,14 +13,15 @@
 //! d_x_ts = p_ts (d_y_t · v_s − δ_t) / √dₕ      d_q_t = Σ_s d_x_ts k_s      d_k_s = Σ_t d_x_ts q_t      d_v_s = Σ_t p_ts d_y_t
 //! ```
 //!
-//! Departures from these sums: queries meet keys in tiles, so that the scores of one tile are all that exists of the T×T matrix; the
-//! softmax keeps a running maximum and sum and corrects the output of earlier tiles when the maximum grows; the forward pass leaves l
-//! behind, from which the backward pass computes every p again.
+//! Departures from these sums: queries meet keys in tiles, so only one tile of the T×T matrix of scores exists at a time; the softmax keeps
+//! a running maximum and sum and corrects the output of earlier tiles when the maximum grows; the forward pass stores l, from which the
+//! backward pass recomputes every p.
 //!
-//! A value that is not finite makes the outputs of its tile so, also those of steps that do not see it: weights of 0 meet it.
+//! A value that is not finite makes the outputs of its tile non-finite, even those of steps that do not see it, since it is multiplied by
+//! weights of 0.
 //!
-//! A task is one head of one row of the batch, or a share of its query tiles when there are fewer heads than threads; gradients of
-//! keys and values are summed over shares in order.
+//! A task is one head of one row of the batch, or a share of its query tiles if there are fewer heads than threads; gradients of keys and
+//! values are summed over shares in order.
 
 mod backward;
 mod cache;
@@ -49,7 +50,7 @@ pub struct Sizes {
     pub heads: usize,
     /// Width dₕ of a head.
     pub head_width: usize,
-    /// How many of the last steps a step sees, itself included; at least 1.
+    /// How many of the last steps a step sees, including itself; at least 1.
     pub window: usize,
 }
 
@@ -63,14 +64,14 @@ impl Sizes {
     }
 }
 
-/// What the rows of a batch have before the new steps.
+/// The rows of a batch before the new steps.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Start<'a, T = f32> {
-    /// The cache `[B, P, 2D]`, keys then values of each step, the latest step last.
+    /// The cache `[B, P, 2D]`, keys then values of each step, latest step last.
     pub past: &'a [T],
-    /// How many of the P steps each row has `[B]`, the last ones; what lies before them is not seen.
+    /// How many of the P steps each row has `[B]`, the last ones; earlier ones are not seen.
     pub lengths: &'a [usize],
-    /// Which new steps are real, and where a segment begins: it sees nothing before it.
+    /// Which new steps are real, and where segments begin: a segment sees nothing before it.
     pub segments: Segments<'a>,
 }
 
@@ -126,8 +127,8 @@ impl<'a> Row<'a> {
         })
     }
 
-    /// The step that stands at place `i` of the cache afterwards, if there is one. Without a reset that may be a place of the old cache
-    /// that the row does not have: a cache that nothing is added to stays as it is, and so do gradients.
+    /// The step at position `i` of the cache afterwards, if any. Without a reset that may be a position of the old cache that the row does
+    /// not have: a cache to which nothing is added stays as it is, and so do gradients.
     pub fn kept(&self, i: usize) -> Option<usize> {
         let end = self.sizes.past + self.length;
         let step = (end + i).checked_sub(self.sizes.next)?;

@@ -1,4 +1,4 @@
-//! What one tile of scores goes through: the running softmax, and its gradient.
+//! Operations on one tile of scores: the running softmax, and its gradient.
 
 use crate::rows::{load_or, scale};
 use crate::simd::{self, Simd, WithSimd, put};

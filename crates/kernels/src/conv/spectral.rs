@@ -1,15 +1,15 @@
 //! Long filters by Fourier transforms.
 //!
-//! A row is cut at its resets; each piece, with the window before it where there is one, is a product of spectra:
+//! A row is split at its resets; each piece, with the window before it if there is one, is a product of spectra:
 //!
 //! ```text
 //! y = F⁻¹(F h ⊙ F s)      d_s = F⁻¹(conj(F h) ⊙ F d_y)      d_h = F⁻¹(Σ conj(F s) ⊙ F d_y)
 //! ```
 //!
-//! where: s are the positions of a piece, d_y stands at those of its steps, h_l = w_{K−1−l}. Transforms are as long as the longest piece
-//! needs for nothing to come around the circle into what is read: the window's K − 1 positions and the piece's n steps, or n steps and
-//! the min(n, K) taps they meet where no window has anything in it. Channels are tasks of their own; the spectrum of a filter serves
-//! all rows, and the sum over rows in d_h is taken before its one inverse transform.
+//! where: s are the positions of a piece, d_y is at its steps, h_l = w_{K−1−l}. Transforms are as long as the longest piece needs so that
+//! nothing wraps around into what is read: the window's K − 1 positions and the piece's n steps, or n steps and the min(n, K) taps they use
+//! if no window has anything in it. Each channel is a task; the spectrum of a filter serves all rows, and the sum over rows in d_h is taken
+//! before its single inverse transform.
 
 use super::{Adjoint, Gradients, Positions};
 use crate::grid::{self, SharedOut};

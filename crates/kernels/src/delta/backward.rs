@@ -1,4 +1,4 @@
-//! Gradients, from the last step to the first. The formulas stand in [`super`].
+//! Gradients, from the last step to the first. For the formulas see [`super`].
 
 use super::step::{Input, advance};
 use super::{CHUNK, EPS, Head, Inputs, Sizes};
@@ -10,7 +10,7 @@ use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 
 /// Gradients of the input `[B, T, 3E + H]` and of the carried memory `[B, H, n, n]`, given those of y `[B, T, E]` and of the memory after
-/// each sequence; an upstream gradient that is `None` is 0.
+/// each sequence; an upstream gradient of `None` is 0.
 ///
 /// # Panics
 /// When a length does not fit `sizes`.

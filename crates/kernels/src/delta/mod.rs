@@ -1,14 +1,13 @@
-//! An associative memory that is corrected, not added to, beyond the paper (the delta rule of fast weights: Schlag et al. 2021,
-//! arXiv:2102.11174): per head,
+//! An associative memory updated by the delta rule, beyond the paper (fast weights: Schlag et al. 2021, arXiv:2102.11174): for each head,
 //!
 //! ```text
 //! k̂_t = k_t / √(‖k_t‖² + ε)      β_t = σ(b_t)
 //! u_t = β_t (v_t − S_{t−1} k̂_t)   S_t = S_{t−1} + u_t k̂_tᵀ      y_t = S_t q_t
 //! ```
 //!
-//! where: S the memory (n × n), q query, k key, v value, β how much of the error is corrected, ε = 1e-6. With β = 1 what stands under a
-//! key is replaced by v_t; a reset empties the memory. A key whose squares overflow makes the memory NaN: one of length 0 would leave it as it
-//! is without a word.
+//! where: S is the memory (n × n), q query, k key, v value, β the share of the error that is corrected, ε = 1e-6. With β = 1 the value at a
+//! key is replaced by v_t; a reset empties the memory. A key whose squares overflow makes the memory NaN: treating it as a key of length 0
+//! would silently leave the memory as it is.
 //!
 //! Backward, with D the gradient on S_t (from later steps, plus d_y q_tᵀ):
 //!
@@ -17,9 +16,9 @@
 //! dk̂ = Dᵀ u − β Sᵀ_{t−1} du        D_{t−1} = D − β du k̂ᵀ      dk = (dk̂ − k̂ (k̂ᵀ dk̂)) / √(‖k‖² + ε)
 //! ```
 //!
-//! Memory is stored transposed, row j being what coordinate j of a key leads to, so that both products and the correction run along
-//! vectors. Rows of S do not know each other: a vector of value coordinates goes through a whole step by itself. A head of a sequence
-//! is a task. Its backward pass keeps the memory every 16 steps and computes the states between again, chunk by chunk.
+//! The memory is stored transposed, row j being the value for coordinate j of a key, so that both products and the correction run along
+//! vectors. Rows of S are independent: a vector of value coordinates goes through a whole step by itself. Each head of a sequence is a
+//! task. Its backward pass stores the memory every 16 steps and recomputes the states in between, chunk by chunk.
 
 mod backward;
 mod step;
@@ -35,7 +34,7 @@ use crate::simd::{Level, Simd, WithSimd};
 use core::mem::MaybeUninit;
 use step::{Input, advance};
 
-/// ε under the root of a key's length.
+/// ε under the root in a key's length.
 pub const EPS: f32 = 1e-6;
 /// Steps whose states are kept together in the backward pass.
 pub const CHUNK: usize = 16;
@@ -77,12 +76,12 @@ impl Sizes {
     }
 }
 
-/// What every step reads, and where the memory starts.
+/// The inputs of every step, and the initial memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
     /// `[B, T, 3E + H]` with rows `[q | k | v | b]`.
     pub x: &'a [f32],
-    /// `[B, H, n, n]`, the carried memory, row j of a head being what coordinate j of a key leads to; `None` is 0.
+    /// `[B, H, n, n]`, the carried memory, row j of a head being the value for coordinate j of a key; `None` is 0.
     pub memory: Option<&'a [f32]>,
     /// Which steps are real, and before which ones the memory is emptied.
     pub segments: Segments<'a>,

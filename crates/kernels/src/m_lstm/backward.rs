@@ -1,7 +1,7 @@
 //! The backward pass of one head of one row, chunk by chunk from the last.
 //!
-//! With g = d_h / η (by rows), dβ = −sign(β) h·g where |β| > e^−m and 0 elsewhere, dC and dn the gradients that come back on the memory
-//! after the chunk:
+//! With g = d_h / η (by rows), dβ = −sign(β) h·g where |β| > e^−m and 0 elsewhere, dC and dn the incoming gradients of the memory after the
+//! chunk:
 //!
 //! ```text
 //! dS = g Vᵀ + dβ        Λ = dS ⊙ S             dP = κ e^(a − μ) ⊙ dS    (s ≤ t)

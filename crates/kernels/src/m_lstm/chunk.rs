@@ -1,4 +1,4 @@
-//! What both directions make of a chunk: its gates, its scores, and the memory after it. The formulas stand in [`super`].
+//! What both directions compute for a chunk: its gates, its scores, and the memory after it. For the formulas see [`super`].
 
 use super::vectors::{add_scaled, dot, exp_all, log_forget, scale_all, scaled, weigh};
 use super::{CHUNK, EMPTY_M, EPS, Head, Piece, Problem};
@@ -32,14 +32,14 @@ impl Memory {
         self.m = problem.start.m0.map_or(EMPTY_M, |m0| m0[head.index]);
     }
 
-    /// A memory that has seen nothing.
+    /// Empties the memory.
     pub fn clear(&mut self) {
         self.c.fill(0.0);
         self.n.fill(0.0);
         self.m = EMPTY_M;
     }
 
-    /// Whether nothing of it reaches a step.
+    /// Whether it has no effect on any step.
     pub fn is_empty(&self) -> bool {
         self.m <= EMPTY_M
     }

@@ -5,7 +5,7 @@ use crate::shape::{elements, expect_len};
 use crate::simd::{self, Level, Simd, WithSimd, exp, mul_add, put};
 use crate::stepwise::log_sigmoid;
 
-/// Moves the memory of one head by one step and writes its output; allocates nothing.
+/// Advances the memory of one head by one step and writes its output; allocates nothing.
 ///
 /// # Shapes
 /// `q`, `k`, `v`, `n`, `h` `[e]`, `c` `[e, e]`; `gates` are the pre-activations of the input and the forget gate.

@@ -1,12 +1,12 @@
 //! Matrix products: those of recurrences, many small ones, each on one thread; and those of layers, spread over all threads.
 //!
-//! Which side goes where decides the speed. A right side whose rows are contiguous (`column_stride` 1) is read as it lies; a
-//! transposed one is packed again at every call, which costs as much as a product with few rows. So a weight that meets every
-//! step is [`transposed`] once.
+//! The layout of the right side decides the speed. One with contiguous rows (`column_stride` 1) is read as it is; a transposed one is
+//! packed again in every call, which costs as much as a product with few rows. So a weight that is used at every step is [`transposed`]
+//! once.
 //!
-//! Products run through the `gemm` crate, which picks its instructions itself. A single row goes to a product of its own, which is
-//! as fast as the weights arrive from the cache; large products on AVX2 and AVX-512 and those of bf16 inputs ([`mod@bf16`]) to `packed`,
-//! which keeps memory and arithmetic busy at once. Without `std` plain loops do the work.
+//! Products use the `gemm` crate, which chooses its own instructions. A single row has a product of its own, which is as fast as the
+//! weights arrive from the cache; large products on AVX2 and AVX-512 and those with bf16 inputs ([`mod@bf16`]) use `packed`, which keeps
+//! memory and arithmetic busy at once. Without `std` plain loops do the work.
 
 pub mod bf16;
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
@@ -112,10 +112,10 @@ choices! {
 /// # Shapes
 /// `left` [rows, depth], `right` [depth, columns], `bias` `[columns]`, `out` [rows, columns], dense.
 ///
-/// Subnormal inputs, those below [`f32::MIN_POSITIVE`], count as 0 in large products: many processors multiply them a hundred times as slowly.
+/// Subnormal inputs, those below [`f32::MIN_POSITIVE`], count as 0 in large products: many CPUs multiply them a hundred times more slowly.
 ///
 /// # Panics
-/// When an element lies outside its slice, or `bias` or `out` has another length.
+/// When an element is outside its slice, or `bias` or `out` has the wrong length.
 pub fn matmul(
     precision: Precision,
     [rows, depth, columns]: [usize; 3],
@@ -183,8 +183,8 @@ pub fn matmul(
 #[cfg(feature = "std")]
 const SIDE_BY_SIDE: usize = 4;
 
-/// Does two pieces of work of which neither needs the other, as the two products of a layer's backward pass. Of many threads, those that find
-/// no task in the first any more begin with the second.
+/// Runs two independent pieces of work, such as the two products of a layer's backward pass. Threads that find no more tasks in the first
+/// start on the second.
 pub fn both(first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
     #[cfg(feature = "std")]
     if grid::threads() >= SIDE_BY_SIDE && !crate::schedule::is_recording() {

@@ -1,11 +1,11 @@
-//! Candidate activations on vectors, in a form that lets one division serve a cell's candidate and its gates.
+//! Candidate activations on vectors, in a form that shares one division between a cell's candidate and its gates.
 
 use crate::simd::{exp_neg_abs, near_zero_tanh, neg};
 use pulp::Simd;
 
-/// h̃ of a pre-activation v, computed in two halves around a division that the caller does.
+/// h̃ of a pre-activation v, computed in two halves around a division done by the caller.
 pub trait Activation: Copy + Send + Sync {
-    /// What is known before the division: the exponential that is needed, and the divisor, between 1 and 2.
+    /// What is known before the division: the required exponential, and the divisor, between 1 and 2.
     fn divisor<S: Simd>(self, simd: S, v: S::f32s) -> (S::f32s, S::f32s);
 
     /// h̃, given e^−|v| and 1 / divisor.
@@ -60,7 +60,7 @@ impl Activation for Identity {
     }
 }
 
-/// tanh(v) = ± (1 − e) / (1 + e) with e = e^−2|v|, and its slope 4 e / (1 + e)²: 1 − tanh² would lose where tanh is next to 1.
+/// tanh(v) = ± (1 − e) / (1 + e) with e = e^−2|v|, and its slope 4 e / (1 + e)²: 1 − tanh² would lose precision where tanh is close to 1.
 #[derive(Clone, Copy)]
 pub struct Tanh;
 

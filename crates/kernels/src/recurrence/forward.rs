@@ -16,7 +16,7 @@ use core::ops::Range;
 /// How much longer chunks are that are passed once, measured with minGRU.
 const ONCE: f64 = 1.5;
 
-/// Runs `problem`: every state to `h` `[B, T, E]` (0 at padding), each row's end to `h_last` `[B, E]`.
+/// Runs `problem`: writes every state to `h` `[B, T, E]` (0 at padding), and each row's last to `h_last` `[B, E]`.
 pub fn forward<F: Formulas<N>, const N: usize>(problem: &Problem<F, N>, h: Out, h_last: Out) {
     h.expect_len("h", problem.shape.elements());
     h_last.expect_len("h_last", problem.shape.states());

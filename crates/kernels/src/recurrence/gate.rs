@@ -1,13 +1,13 @@
-//! a and b of one step, in the forms that keep them exact.
+//! a and b of one step, in accurate forms.
 
 use crate::simd::{TRACE, mul_add, neg};
 use pulp::Simd;
 
 /// The map h ↦ a h + b of one step.
 pub trait Gate<S: Simd>: Copy {
-    /// How many vectors say what [`Gate::decay`] needs: the first of those of [`Gate::vectors`]. One more says all of the gate.
+    /// Number of vectors needed for [`Gate::decay`]: the first of those of [`Gate::vectors`]. One more holds the whole gate.
     const DECAY: usize = 1;
-    /// Below this a product of many a is 0, and a gradient that many a have shrunk. No a of a gate lets them grow again.
+    /// Below this a product of many a counts as 0, as does a gradient that many a have shrunk; no a of a gate can make them grow again.
     const TRACE: f32 = TRACE;
 
     /// a h + b.
@@ -19,10 +19,10 @@ pub trait Gate<S: Simd>: Copy {
     /// 1 − a.
     fn loss(self, simd: S) -> S::f32s;
 
-    /// The gate as vectors to keep; what is behind the last of them is 0.
+    /// The gate as vectors to store; those after the last are 0.
     fn vectors(self, simd: S) -> [S::f32s; MOST];
 
-    /// The gate of vectors that were kept. Where only those of the decay were, nothing but that may be asked.
+    /// The gate from stored vectors. If only those of the decay were stored, only the decay may be used.
     fn of_vectors(simd: S, vectors: [S::f32s; MOST]) -> Self;
 }
 
@@ -66,9 +66,9 @@ impl<S: Simd> Gate<S> for Pair<S> {
     }
 }
 
-/// A coefficient in 0..=1 kept as the smaller one of a and 1 − a.
+/// A coefficient in 0..=1 stored as the smaller of a and 1 − a.
 ///
-/// Rounding a to f32 next to 1 would lose what a slow gate forgets per step, and the loss would add up over 1 / (1 − a) steps.
+/// Rounding a to f32 close to 1 would lose what a slow gate forgets per step, and the error would add up over 1 / (1 − a) steps.
 #[derive(Clone, Copy)]
 pub struct Leak<S: Simd> {
     /// 1 − a where a is the larger one, −a where it is not.
@@ -78,13 +78,13 @@ pub struct Leak<S: Simd> {
 }
 
 impl<S: Simd> Leak<S> {
-    /// From min(a, 1 − a), and where a is the larger of the two.
+    /// From min(a, 1 − a), and whether a is the larger of the two.
     #[inline(always)]
     pub fn new(simd: S, small: S::f32s, keeps: S::m32s) -> Self {
         Self { signed: simd.select_f32s(keeps, small, neg(simd, small)), keeps }
     }
 
-    /// From a and 1 − a, each exact where it is the smaller one.
+    /// From a and 1 − a, each accurate if it is the smaller one.
     #[inline(always)]
     pub fn of(simd: S, kept: S::f32s, lost: S::f32s) -> Self {
         let keeps = simd.less_than_f32s(lost, simd.splat_f32s(0.5));
@@ -115,7 +115,7 @@ impl<S: Simd> Leak<S> {
     }
 }
 
-/// a h + (1 − a) candidate: between the two, however it is rounded.
+/// a h + (1 − a) candidate: always between the two, despite rounding.
 #[derive(Clone, Copy)]
 pub struct Mixture<S: Simd> {
     pub leak: Leak<S>,
@@ -150,7 +150,7 @@ impl<S: Simd> Gate<S> for Mixture<S> {
     }
 }
 
-/// a h + value, rounded once where a is close to 1.
+/// a h + value, rounded once if a is close to 1.
 #[derive(Clone, Copy)]
 pub struct Sum<S: Simd> {
     pub leak: Leak<S>,

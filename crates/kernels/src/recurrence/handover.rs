@@ -1,4 +1,4 @@
-//! States handed from one chunk of time to the next, between threads.
+//! Passes states from one chunk of time to the next, between threads.
 
 use super::plan::Plan;
 use crate::grid;
@@ -7,8 +7,8 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 /// One slot per chunk, and the order in which chunks are claimed.
 ///
-/// A chunk waits only for its predecessor, which was claimed earlier, by a thread that is at work and itself waits only for earlier
-/// ones: waiting ends.
+/// A chunk waits only for its predecessor, which was claimed earlier by a running thread that itself waits only for earlier ones: so
+/// waiting always ends.
 pub struct Handover {
     next: AtomicUsize,
     ready: Box<[AtomicBool]>,
@@ -28,7 +28,7 @@ impl Handover {
         }
     }
 
-    /// Runs every block on the ambient pool. Each thread has a `room` of its own for what a first pass leaves to the second.
+    /// Runs every block on the ambient pool. Each thread has its own `room` for what a first pass stores for the second.
     pub fn run<R>(&self, plan: &Plan, room: impl Fn() -> R + Sync + Send, block: impl Fn(&Claim, &mut R) + Sync + Send) {
         grid::for_each(grid::threads().min(plan.tasks()), |_| {
             let mut room = room();
@@ -51,10 +51,10 @@ impl Handover {
     }
 }
 
-/// A claimed piece of work. Its slot counts as published when this is dropped, so that nobody waits for a thread that panicked.
+/// A claimed piece of work. Its slot counts as published when this is dropped, so that no thread waits for one that panicked.
 pub struct Claim<'a> {
     handover: &'a Handover,
-    /// Which one.
+    /// The index of the piece.
     pub index: usize,
 }
 
@@ -65,7 +65,7 @@ impl Claim<'_> {
         self.handover.ready[self.index].store(true, Ordering::Release);
     }
 
-    /// Waits for the state of the piece before.
+    /// Waits for the state of the previous piece.
     pub fn wait(&self, state: &mut [f32]) {
         let before = self.index - 1;
         let mut spins = 0u32;

@@ -1,4 +1,4 @@
-//! What the first pass over a chunk of time leaves to the second.
+//! What the first pass over a chunk of time stores for the second.
 
 use super::formulas::Formulas;
 use super::gate::{Gate, MOST};
@@ -7,7 +7,7 @@ use super::stretch::{LANES, get, put};
 use alloc::{vec, vec::Vec};
 use pulp::{Scalar, Simd};
 
-/// How many vectors a gate has that decays, and all of it.
+/// Number of vectors for a gate's decay, and for the whole gate.
 pub const fn gate_vectors<F: Formulas<N>, const N: usize>() -> [usize; 2] {
     let decay = <F::Gate<Scalar> as Gate<Scalar>>::DECAY;
     [decay, decay + 1]

@@ -1,23 +1,23 @@
-//! Every linear recurrence h_t = a_t h_{t−1} + b_t; a [`Cell`] makes a_t and b_t from its inputs.
+//! Every linear recurrence h_t = a_t h_{t−1} + b_t; a [`Cell`] computes a_t and b_t from its inputs.
 //!
-//! Whole sequences run [`forward`] and [`backward`], one token after the other takes [`step`]; the formulas are the same. A cell is a file
-//! of `cells`: what its inputs say of one step, and the slopes of that. All else is one driver. Per channel, in simple words:
+//! Whole sequences use [`forward`] and [`backward`], token-by-token inference uses [`step`]; the formulas are the same. A cell is a file in
+//! `cells`: its gates for one step, and their slopes. Everything else is one driver. For each channel, in simple terms:
 //!
 //! ```text
 //! forward:   h = h0;     for t in 0..T        { h = a[t] h + b[t]; out[t] = h }
 //! backward:  G = d_last; for t in (0..T).rev  { G += d_h[t]; write gradients from (inputs, h[t-1], G); G = a[t] G }
 //! ```
 //!
-//! Departures, and what they buy:
-//! 1. Rows (and, when these are few, blocks of channels) are tasks for threads; vectors of channels advance together through time.
+//! Departures, and their benefits:
+//! 1. Rows (and, if there are few, blocks of channels) are tasks for threads; vectors of channels advance together through time.
 //! 2. Runs between resets are dense stretches without a branch per step (`stretch`).
-//! 3. Few rows and many steps: time is cut into chunks too (`plan`). A task first reads its chunk to learn what it does to a state
-//!    (h ↦ p h + l), waits for the state that enters, hands the one that leaves to the next chunk, and then runs the recurrence itself;
-//!    by then the chunk is in the second-level cache, so memory is read once. Meanwhile it prefetches its next chunk's memory, so that
-//!    reading and writing overlap. Chunk borders depend on shape and thread count only (`handover`).
+//! 3. Few rows and many steps: time is split into chunks too (`plan`). A task first reads its chunk to determine its effect on a state (h ↦
+//!    p h + l), waits for the state that enters, passes the one that leaves to the next chunk, and then runs the recurrence itself; by then
+//!    the chunk is in the second-level cache, so memory is read once. Meanwhile it prefetches its next chunk's memory, so that reading and
+//!    writing overlap. Chunk borders depend only on shape and thread count (`handover`).
 //! 4. Memory is prefetched a few rows before it is read: rows of several tensors are more streams than the hardware follows (up to twice
-//!    the speed). Outputs that do not fit the caches are stored past them.
-//! 5. The state that leaves a chunk is h + (l − q h), q = 1 − p summed from the losses, where p is close to 1: p alone would round away
+//!    the speed). Outputs that do not fit into the caches bypass them.
+//! 5. The state that leaves a chunk is h + (l − q h) where p is close to 1, with q = 1 − p summed from the losses: p alone would round away
 //!    what slow gates forget.
 
 mod backward;
@@ -46,15 +46,16 @@ use cells::with_formulas;
 use formulas::Formulas;
 use problem::Problem;
 
-/// How the inputs of a step make a and b.
+/// How the inputs of a step determine a and b.
 ///
-/// where: z = σ(k) and h̃ = candidate(v) but in the last; a row of pre-activations has [`Cell::parts`] parts of width E, in the order given here.
+/// where: z = σ(k) and h̃ = candidate(v), except in the last; a row of pre-activations has [`Cell::parts`] parts of width E, in the order
+/// given here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cell {
     /// a is the one part, b the extra input.
     Linear,
-    /// ln a is the one part, ln b the extra input; states are h ≥ 0. The paper's form (Feng et al. 2024, appendix B), for study:
-    /// states enter a chunk of time as they are, so that one which overflowed in between stays ∞ where a logarithm would have come back.
+    /// ln a is the one part, ln b the extra input; states are h ≥ 0. The paper's form (Feng et al. 2024, appendix B), for study: states
+    /// enter a chunk of time in linear space, so that one which overflowed in between stays ∞ where a logarithm would have recovered.
     LogSpace,
     /// minGRU (Feng et al. 2024, §3.1): h ← (1 − z) h + z h̃. Parts v, k.
     MinGru(Candidate),
@@ -72,12 +73,12 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// How many parts of width E a row of pre-activations has.
+    /// Number of parts of width E in a row of pre-activations.
     pub fn parts(self) -> usize {
         with_formulas!(self, formulas => formulas.parts())
     }
 
-    /// Length of the extra input: 0, or of `[B, T, E]`, or of `[E]` where it is one number per channel.
+    /// Length of the extra input: 0, or that of `[B, T, E]`, or of `[E]` if it is one number per channel.
     ///
     /// # Panics
     /// When the sizes are more than memory can hold.
@@ -91,13 +92,13 @@ impl Cell {
 pub struct Inputs<'a, T = f32> {
     /// `[B, T, parts·E]`
     pub preact: &'a [T],
-    /// `[parts·E]`, added to every row of the pre-activations; `None` is 0. Linear recurrences take none.
+    /// `[parts·E]`, added to every row of the pre-activations; `None` is 0. Linear recurrences have none.
     pub bias: Option<&'a [T]>,
-    /// The extra input of the cell, of [`Cell::extra_len`] numbers.
+    /// The extra input of the cell, [`Cell::extra_len`] numbers.
     pub extra: &'a [T],
 }
 
-/// What the forward pass gave and what comes back to it.
+/// The outputs of the forward pass and their gradients.
 #[derive(Debug, Clone, Copy)]
 pub struct Upstream<'a, T = f32> {
     /// The states `[B, T, E]`.
@@ -108,12 +109,12 @@ pub struct Upstream<'a, T = f32> {
     pub d_h_last: Option<&'a [T]>,
 }
 
-/// Where gradients go.
+/// Outputs for gradients.
 #[derive(Debug)]
 pub struct Gradients<'a> {
     /// Of the pre-activations, in their layout.
     pub d_preact: Out<'a>,
-    /// Of the bias, where wanted.
+    /// Of the bias, if wanted.
     pub d_bias: Option<Out<'a>>,
     /// Of the extra input, in its layout.
     pub d_extra: Out<'a>,
@@ -123,7 +124,7 @@ pub struct Gradients<'a> {
     pub d_init: Out<'a>,
 }
 
-/// Writes every state to `h` `[B, T, E]` (0 at padding) and each row's end to `h_last` `[B, E]`.
+/// Writes every state to `h` `[B, T, E]` (0 at padding) and each row's last to `h_last` `[B, E]`.
 ///
 /// # Panics
 /// When a length does not fit `shape`.
@@ -131,8 +132,8 @@ pub fn forward(shape: Shape, cell: Cell, inputs: Inputs, start: Start, h: Out, h
     with_formulas!(cell, formulas => forward::forward(&Problem::new(shape, formulas, inputs, start), h, h_last));
 }
 
-/// Writes the gradients of everything that [`forward`] read. Gates are computed again from the pre-activations: of the forward pass only
-/// the states are kept.
+/// Writes the gradients of all inputs of [`forward`]. Gates are recomputed from the pre-activations: only the states are kept from the
+/// forward pass.
 ///
 /// # Panics
 /// When a length does not fit `shape`.

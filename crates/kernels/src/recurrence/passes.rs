@@ -1,4 +1,4 @@
-//! What is done in the loops over steps: running the recurrence, summarising a chunk, and both in reverse.
+//! The loops over steps: running the recurrence, summarising a chunk, and both in reverse.
 
 use super::formulas::Formulas;
 use super::gate::Gate;

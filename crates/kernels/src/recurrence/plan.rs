@@ -1,4 +1,4 @@
-//! How a batch is cut into tasks.
+//! How a batch is split into tasks.
 
 use crate::shape::Shape;
 use core::ops::Range;
@@ -15,11 +15,11 @@ const CHANNEL_STEP: usize = 16;
 /// Sequences with fewer states than this are not cut in time: waking threads costs more.
 const MIN_STATES: usize = 1 << 15;
 
-/// A batch cut into sequences, blocks of channels and chunks of time. Depends on the shape and the number of threads alone.
+/// A batch split into sequences, blocks of channels and chunks of time. It depends only on the shape and the number of threads.
 ///
-/// Of as many chunks as there are threads, one is passed once, as soon as the state is known that enters it. The others are passed twice: the first pass
-/// learns what they do to a state, so that the one after them knows what enters, and the second writes. While one thread is in the former, the others
-/// are in the latter.
+/// Among as many chunks as there are threads, one is passed once, as soon as the state that enters it is known. The others are passed
+/// twice: the first pass determines their effect on a state, so that the next chunk knows what enters, and the second writes. While one
+/// thread is in the former, the others are in the latter.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     shape: Shape,
@@ -32,7 +32,7 @@ pub struct Plan {
     twice: usize,
 }
 
-/// What one task works on.
+/// The part that one task works on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     /// Row of the batch.
@@ -46,10 +46,10 @@ pub struct Block {
 }
 
 impl Plan {
-    /// Cuts `shape` for `threads` threads; a step reads `streams` floats per channel. Chunks that are passed once are `once` times as long as the
-    /// others: as the time of two passes over a step to that of one, so that nobody waits.
+    /// Splits `shape` for `threads` threads; a step reads `streams` floats per channel. Chunks that are passed once are `once` times as
+    /// long as the others, the ratio of the time of two passes over a step to that of one, so that no thread waits.
     ///
-    /// Rows first, since they are independent; then channels, while blocks stay wide enough; then time.
+    /// Rows are split first, since they are independent; then channels, while blocks stay wide enough; then time.
     pub fn new(shape: Shape, threads: usize, streams: usize, once: f64) -> Self {
         let whole = Self { shape, channel_block: shape.width.max(1), group: 1, once: shape.seq_len.max(1), twice: 0 };
         let balanced = |tasks: usize| tasks.is_multiple_of(threads) || tasks >= 4 * threads;
@@ -76,7 +76,7 @@ impl Plan {
         !chunk.is_multiple_of(self.group)
     }
 
-    /// Most steps of a chunk that is passed twice.
+    /// Maximum number of steps in a chunk that is passed twice.
     pub fn passed_twice(&self) -> usize {
         self.twice
     }
@@ -116,12 +116,12 @@ impl Plan {
         self.sequences() * self.chunks()
     }
 
-    /// Most channels of a block.
+    /// Maximum number of channels in a block.
     pub fn channel_block(&self) -> usize {
         self.channel_block
     }
 
-    /// Block `i`: chunk by chunk of one sequence after the other.
+    /// Block `i`: chunk by chunk of one sequence after another.
     pub fn block(&self, i: usize) -> Block {
         let (sequence, chunk) = (i / self.chunks(), i % self.chunks());
         let (b, first) = (sequence / self.channel_blocks(), sequence % self.channel_blocks() * self.channel_block);

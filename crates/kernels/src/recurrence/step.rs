@@ -1,4 +1,4 @@
-//! One step of a block of channels, for inference one token after the other.
+//! One step of a block of channels, for token-by-token inference.
 
 use super::Cell;
 use super::cells::with_formulas;
@@ -8,7 +8,7 @@ use crate::out::Out;
 use crate::shape::{Gates, expect_len};
 use crate::simd::{Level, Simd, WithSimd, load, store};
 
-/// What one step reads, for as many channels as the state has.
+/// The inputs of one step, for as many channels as the state has.
 #[derive(Debug, Clone, Copy)]
 pub struct StepInputs<'a> {
     /// The parts of the pre-activations, each `[E]`.
@@ -19,7 +19,7 @@ pub struct StepInputs<'a> {
     pub extra: &'a [f32],
 }
 
-/// Moves the state `h` `[E]` on by one step, and writes it to `out` `[E]` too. Linear recurrences take no biases.
+/// Advances the state `h` `[E]` by one step, and also writes it to `out` `[E]`. Linear recurrences take no biases.
 ///
 /// # Panics
 /// When a length does not fit that of `h`, or the number of parts or biases does not fit the cell.

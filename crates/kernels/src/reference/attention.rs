@@ -1,10 +1,10 @@
-//! Causal attention, query by query. The equations stand in [`crate::attention`].
+//! Causal attention, query by query. For the equations see [`crate::attention`].
 
 use super::Float;
 use crate::attention::{Row, Sizes, Start};
 use alloc::{vec, vec::Vec};
 
-/// What attention gives.
+/// The outputs of attention.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outputs<T> {
     /// Every output `[B, T, D]`, 0 at padding.

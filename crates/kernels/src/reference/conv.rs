@@ -1,4 +1,4 @@
-//! Causal depthwise convolution, one channel after the other.
+//! Causal depthwise convolution, channel by channel.
 
 use super::Float;
 use crate::conv::{Inputs, Upstream};
@@ -69,7 +69,7 @@ pub struct Gradients<T> {
     pub d_window: Vec<T>,
 }
 
-/// As [`crate::conv::backward`], but for `d_residual`, which is left out.
+/// As [`crate::conv::backward`], without `d_residual`.
 pub fn backward<T: Float>(shape: Shape, kernel_size: usize, inputs: Inputs<T>, upstream: Upstream<T>) -> Gradients<T> {
     let Inputs { x, weight, window, segments } = inputs;
     let Upstream { d_y, d_window_last, .. } = upstream;

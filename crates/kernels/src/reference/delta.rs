@@ -1,4 +1,4 @@
-//! The associative memory with the delta rule, one step after the other; see [`crate::delta`] for the equations.
+//! The associative memory with the delta rule, step by step; for the equations see [`crate::delta`].
 
 use super::{Float, of_finite, sigmoid};
 use crate::delta::{EPS, Sizes};
@@ -6,7 +6,7 @@ use crate::segments::{CONTINUE, PADDING, RESET, Segments};
 use crate::shape::expect_len;
 use alloc::{vec, vec::Vec};
 
-/// What the memory gives, `[B, T, E]`, and its state after each sequence, `[B, H, n, n]`.
+/// The outputs `[B, T, E]`, and the memory after each sequence, `[B, H, n, n]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outputs<T> {
     /// 0 at padding.
@@ -102,7 +102,7 @@ pub fn forward<T: Float>(sizes: Sizes, x: &[T], memory: Option<&[T]>, segments: 
     Outputs { y, memory }
 }
 
-/// Gradients of [`forward`], given those of y and of the memory after; one that is `None` is 0.
+/// Gradients of [`forward`], given those of y and of the memory after; `None` is 0.
 ///
 /// # Panics
 /// When a length does not fit `sizes`.

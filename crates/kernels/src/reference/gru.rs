@@ -1,4 +1,4 @@
-//! GRU, step by step. The equations stand in [`crate::gru`].
+//! GRU, step by step. For the equations see [`crate::gru`].
 
 use super::scan::{Outputs, code, state_before};
 use super::{Float, sigmoid};

@@ -1,4 +1,4 @@
-//! LayerNorm of each head apart.
+//! LayerNorm of each head separately.
 
 use super::{Float, layer_norm};
 use alloc::vec::Vec;

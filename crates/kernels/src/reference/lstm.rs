@@ -1,4 +1,4 @@
-//! LSTM, step by step. The equations stand in [`crate::lstm`].
+//! LSTM, step by step. For the equations see [`crate::lstm`].
 
 use super::Float;
 use super::gru::{affine, before, sigmoid_pair, tanh_and_slope};
@@ -8,7 +8,7 @@ use crate::segments::{PADDING, RESET};
 use crate::shape::Shape;
 use alloc::{vec, vec::Vec};
 
-/// What the LSTM gives.
+/// The outputs of the LSTM.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outputs<T> {
     /// Every state `[B, T, E]`, 0 at padding.

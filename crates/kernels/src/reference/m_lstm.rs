@@ -1,4 +1,4 @@
-//! mLSTM, step by step and in its parallel form. The equations stand in [`crate::m_lstm`].
+//! mLSTM, step by step and in its parallel form. For the equations see [`crate::m_lstm`].
 
 use super::{Float, sigmoid, softplus};
 use crate::m_lstm::{EMPTY_M, Inputs, Start, Upstream};
@@ -6,7 +6,7 @@ use crate::segments::{CONTINUE, PADDING, RESET};
 use crate::shape::Shape;
 use alloc::{vec, vec::Vec};
 
-/// What the mLSTM gives.
+/// The outputs of the mLSTM.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outputs<T> {
     /// Every output `[B, T, D]`, 0 at padding.

@@ -1,6 +1,6 @@
-//! Short sequential versions of the kernels, generic over f32 and f64: the oracle that the fast ones are compared with.
+//! Short sequential versions of the kernels, generic over f32 and f64: the reference for tests of the fast ones.
 //!
-//! Arguments come in the kernels' order; results are returned as vectors.
+//! Arguments are in the kernels' order; results are returned as vectors.
 
 pub mod adamw;
 pub mod attention;

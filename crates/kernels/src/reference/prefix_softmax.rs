@@ -1,6 +1,6 @@
-//! Aaren's attention to a prefix, one step after the other, with the sums of its softmax as they stand.
+//! Aaren's attention to a prefix, step by step, with the plain sums of its softmax.
 //!
-//! e^s must be a number of the type; the kernel has no such limit.
+//! e^s must be representable in the type; the kernel has no such limit.
 
 use super::Float;
 use crate::prefix_softmax::{EMPTY, Inputs, Start};
@@ -8,7 +8,7 @@ use crate::segments::RESET;
 use crate::shape::Shape;
 use alloc::{vec, vec::Vec};
 
-/// What the attention gives.
+/// The outputs of the attention.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outputs<T> {
     /// Means of every prefix `[B, T, E]`, 0 at padding.
@@ -71,7 +71,7 @@ pub fn forward<T: Float>(shape: Shape, inputs: Inputs<T>, start: Start<T>) -> Ou
     out
 }
 
-/// Gradients given those of the outputs; one that is `None` is 0.
+/// Gradients given those of the outputs; `None` is 0.
 pub fn backward<T: Float>(
     shape: Shape,
     inputs: Inputs<T>,

@@ -1,4 +1,4 @@
-//! Every cell of the linear recurrence, one step after the other: a and b of its inputs, then h_t = a_t h_{t−1} + b_t.
+//! Every cell of the linear recurrence, step by step: a and b from its inputs, then h_t = a_t h_{t−1} + b_t.
 
 use super::scan::{self, Outputs};
 use super::{Float, column_sums, log_space, sigmoid, softplus, with_bias};

@@ -1,4 +1,4 @@
-//! Gated linear attention with a constant decay, one step after the other. The equations stand in [`crate::retention`].
+//! Gated linear attention with a constant decay, step by step. For the equations see [`crate::retention`].
 
 use super::Float;
 use crate::count;
@@ -6,7 +6,7 @@ use crate::retention::{EPS, Features, Form, Inputs, Sizes, angle};
 use crate::segments::RESET;
 use alloc::{vec, vec::Vec};
 
-/// What the attention gives.
+/// The outputs of the attention.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outputs<T> {
     /// `[B, T, H·V]`, 0 at padding.
@@ -123,7 +123,7 @@ pub fn forward<T: Float>(sizes: Sizes, form: Form, inputs: Inputs<T>) -> Outputs
     out
 }
 
-/// Gradients given those of the outputs; one that is `None` is 0.
+/// Gradients given those of the outputs; `None` is 0.
 pub fn backward<T: Float>(sizes: Sizes, form: Form, inputs: Inputs<T>, d_y: Option<&[T]>, d_state_last: Option<&[T]>) -> Gradients<T> {
     let (columns, zeros) = (sizes.columns(&form), |n| vec![T::ZERO; n]);
     let mut d = Gradients {

@@ -1,4 +1,4 @@
-//! Rotary positions, channel by channel. The equations stand in [`crate::rotary`].
+//! Rotary positions, channel by channel. For the equations see [`crate::rotary`].
 
 use super::Float;
 use crate::rotary::{BASE, Layout};

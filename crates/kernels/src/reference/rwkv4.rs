@@ -1,6 +1,6 @@
-//! The time mixing of RWKV-4, one step after the other, with P and Q as the equations of [`crate::rwkv4`] have them.
+//! RWKV-4's time mixing, step by step, with P and Q as in the equations of [`crate::rwkv4`].
 //!
-//! e^k must be a number of the type; the kernel has no such limit.
+//! e^k must be representable in the type; the kernel has no such limit.
 
 use super::{Float, sigmoid};
 use crate::rwkv4::{Inputs, Start};
@@ -8,7 +8,7 @@ use crate::segments::RESET;
 use crate::shape::Shape;
 use alloc::{vec, vec::Vec};
 
-/// What the recurrence gives.
+/// The outputs of the recurrence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outputs<T> {
     /// `[B, T, E]`, 0 at padding.
@@ -82,7 +82,7 @@ pub fn forward<T: Float>(shape: Shape, inputs: Inputs<T>, start: Start<T>) -> Ou
     out
 }
 
-/// Gradients given those of the outputs; one that is `None` is 0.
+/// Gradients given those of the outputs; `None` is 0.
 pub fn backward<T: Float>(
     shape: Shape,
     inputs: Inputs<T>,

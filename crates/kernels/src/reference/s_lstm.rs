@@ -1,4 +1,4 @@
-//! sLSTM, step by step. The equations stand in [`crate::s_lstm`].
+//! sLSTM, step by step. For the equations see [`crate::s_lstm`].
 
 use super::gru::{sigmoid_pair, tanh_and_slope};
 use super::{Float, sigmoid, softplus};
@@ -7,7 +7,7 @@ use crate::segments::{CONTINUE, PADDING, RESET};
 use crate::shape::Shape;
 use alloc::{vec, vec::Vec};
 
-/// What the sLSTM gives, each in the order h, c, n, m.
+/// The outputs of the sLSTM, each in the order h, c, n, m.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outputs<T> {
     /// Every state `[B, T, E]`, 0 at padding.

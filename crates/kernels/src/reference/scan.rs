@@ -1,6 +1,6 @@
-//! The linear recurrence h_t = a_t h_{t−1} + b_t, one step after the other.
+//! The linear recurrence h_t = a_t h_{t−1} + b_t, step by step.
 //!
-//! Where a reset stands before t, h_{t−1} is the initial state; a padding step keeps the state and its output is 0.
+//! After a reset before t, h_{t−1} is the initial state; a padding step keeps the state and outputs 0.
 
 use super::Float;
 use crate::segments::{CONTINUE, PADDING, RESET};
@@ -8,7 +8,7 @@ use crate::shape::{Shape, expect_len};
 use crate::start::Start;
 use alloc::{vec, vec::Vec};
 
-/// What a recurrence gives.
+/// The outputs of a recurrence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outputs<T> {
     /// Every state `[B, T, E]`, 0 at padding.

@@ -1,4 +1,4 @@
-//! The selective scan, channel by channel and step by step. The equations stand in [`crate::selective_scan`].
+//! The selective scan, channel by channel and step by step. For the equations see [`crate::selective_scan`].
 
 use super::silu::{silu, slope};
 use super::{Float, sigmoid, softplus};
@@ -7,7 +7,7 @@ use crate::selective_scan::Inputs;
 use crate::shape::Shape;
 use alloc::{vec, vec::Vec};
 
-/// What the scan gives.
+/// The outputs of the scan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outputs<T> {
     /// y `[B, T, D]`, 0 at padding.

@@ -1,4 +1,4 @@
-//! Linear state spaces, one number after the other. Layouts and equations are those of [`crate::state_space`].
+//! Linear state spaces, number by number. Layouts and equations are those of [`crate::state_space`].
 
 use super::Float;
 use crate::segments::{PADDING, RESET, Segments};

@@ -1,11 +1,11 @@
-//! The features of queries and keys, and the way back.
+//! The features of queries and keys, and their gradients.
 
 use super::{CHUNK, Features};
 use crate::rotary::{BASE, cos_sin, rotated};
 use crate::simd::{self, Level, Simd, WithSimd};
 use alloc::vec::Vec;
 
-/// The angle by which a step turns pair `j` of `pairs`: 10000^{−j/(pairs − 1)}.
+/// The angle by which a step rotates pair `j` of `pairs`: 10000^{−j/(pairs − 1)}.
 pub fn angle(j: usize, pairs: usize) -> f64 {
     libm::pow(BASE, -(j as f64) / (pairs.max(2) - 1) as f64)
 }

@@ -1,4 +1,4 @@
-//! The way back of one head of one row. The formulas stand in [`super`].
+//! The backward pass of one head of one row. For the formulas see [`super`].
 
 use super::chunks::Chunk;
 use super::head::{Head, mask, scale_rows};

@@ -1,4 +1,4 @@
-//! One head of one row on its way through time, chunk by chunk.
+//! The forward pass of one head of one row, chunk by chunk.
 
 use super::chunks::Chunk;
 use super::{CHUNK, EPS, Problem, Sizes};

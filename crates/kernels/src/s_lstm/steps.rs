@@ -1,4 +1,4 @@
-//! The element-wise part of one step of all rows of a task. The formulas stand in [`super`].
+//! The element-wise part of one step of all rows of a task. For the formulas see [`super`].
 //!
 //! `product`, the states and their gradients are of this step, `[rows, NH, 4H]` and `[rows, E]`; `preact`, `states`, `d_h` and
 //! `d_preact` are the task's, over all steps. Rows in padding are left alone, except that their gradients become 0.
@@ -50,7 +50,7 @@ fn advance<S: Simd>(simd: S, forget: ForgetGate, [i, f, z, o]: [S::f32s; 4], [c,
     [simd.mul_f32s(sigmoid(simd, o), simd.div_f32s(new_c, new_n)), new_c, new_n, new_m]
 }
 
-/// Moves the state h, c, n, m `[E]` of one row by one step; allocates nothing.
+/// Advances the state h, c, n, m `[E]` of one row by one step; allocates nothing.
 ///
 /// # Shapes
 /// `preact`, `bias` `[4E]` in rows i, f, z, o; `product` `[NH, 4H]`, R h of each head.

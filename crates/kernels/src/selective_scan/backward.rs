@@ -18,8 +18,8 @@ use core::ops::Range;
 /// it passes through the subnormal numbers between.
 const CARRY_STEPS: usize = 8;
 
-/// Gradients of every input, given those of `y` and `h_last` (`None` is 0) and the boundaries that [`forward`](super::forward) wrote.
-/// The carried state itself is not read.
+/// Gradients of every input, given those of `y` and `h_last` (`None` is 0) and the boundaries written by [`forward`](super::forward). The
+/// carried state itself is not read.
 ///
 /// # Panics
 /// When a length does not fit `shape` and `d_state`, or a gate's gradient has no place.

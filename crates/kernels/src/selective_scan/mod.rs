@@ -1,29 +1,29 @@
-//! The selective scan of Mamba (S6) with everything around it that is done channel by channel: step size, discretisation, recurrence,
-//! skip and output gate, forward and backward.
+//! Mamba's selective scan (S6) with everything around it that is done channel by channel: step size, discretisation, recurrence, skip and
+//! output gate, forward and backward.
 //!
 //! ```text
 //! Δ = softplus(δ + bias)           ā = exp(Δ A)                     per channel c and state n
 //! h_t = ā_t h_{t−1} + Δ_t u_t B_t  v_t = Σ_n C_t h_t + D u_t        y_t = v_t · SiLU(z_t), or v_t without a gate
 //! ```
 //!
-//! where: u input, δ pre-activation of the step size Δ, z gate (all `[B, T, D]`); A `[D, N]` is negative; B, C `[B, T, N]` belong to
-//! the step and are shared by all channels; D `[D]` skip; h state `[B, D, N]`. Backward, with v̄ = ∂y SiLU(z) and
-//! G_t = v̄_t C_t + ā_{t+1} G_{t+1}, beginning from the gradient of the last state:
+//! where: u is the input, δ the pre-activation of the step size Δ, z the gate (all `[B, T, D]`); A `[D, N]` is negative; B, C `[B, T, N]`
+//! depend on the step and are shared by all channels; D `[D]` is the skip; h the state `[B, D, N]`. Backward, starting from the gradient of
+//! the last state, with v̄ = ∂y SiLU(z) and G_t = v̄_t C_t + ā_{t+1} G_{t+1}:
 //!
 //! ```text
 //! w = ā_t h_{t−1} G_t    ∂C_t = Σ_c v̄_t h_t    ∂B_t = Σ_c G_t Δ_t u_t    ∂A = Σ_t Δ_t w
 //! s = Σ_n G_t B_t        ∂Δ_t = Σ_n A w + u_t s    ∂u_t = Δ_t s + D v̄_t    ∂D = Σ_t v̄_t u_t    ∂z_t = ∂y_t v_t SiLU'(z_t)
 //! ```
 //!
-//! Departures from running one channel after the other:
+//! Departures from running one channel after another:
 //!
-//! 1. A vector holds channels, so that the sum over n needs no sum within a vector; sums over channels (∂B, ∂C) gather whole vectors
+//! 1. A vector holds channels, so that the sum over n needs no sum within a vector; sums over channels (∂B, ∂C) accumulate whole vectors
 //!    and add up their lanes once per step.
-//! 2. Time goes by chunks of [`CHUNK`] steps. Within one, a vector of channels runs a group of states at a time through all steps:
+//! 2. Time is split into chunks of [`CHUNK`] steps. Within one, a vector of channels runs a group of states at a time through all steps:
 //!    states, A and their gradients stay in registers.
-//! 3. `[B, T, D, N]` is never stored: forward keeps the state before each chunk, backward runs the chunk again from it and then walks
+//! 3. `[B, T, D, N]` is never stored: forward stores the state before each chunk, backward reruns the chunk from it and then goes through
 //!    it from its end, with ā and ā h of one group in the nearest cache.
-//! 4. Rows of the batch are cut over the threads, and channels too when there are few rows.
+//! 4. Rows of the batch are split over the threads, and channels too if there are few rows.
 
 mod backward;
 mod forward;
@@ -38,7 +38,7 @@ use alloc::vec::Vec;
 pub use backward::backward;
 pub use forward::forward;
 
-/// Steps between two states that are kept for the backward pass.
+/// Number of steps between two states that are stored for the backward pass.
 pub const CHUNK: usize = 64;
 /// States that go through a chunk together.
 const GROUP: usize = 4;
@@ -62,11 +62,11 @@ pub struct Inputs<'a, T = f32> {
     pub z: Option<&'a [T]>,
     /// The carried state `[B, D, N]`; `None` is 0.
     pub h0: Option<&'a [T]>,
-    /// Which steps are real and where the state is put back to 0.
+    /// Which steps are real and where the state is reset to 0.
     pub segments: Segments<'a>,
 }
 
-/// What [`forward`] writes.
+/// The outputs of [`forward`].
 #[derive(Debug)]
 pub struct Outputs<'a> {
     /// y `[B, T, D]`, 0 at padding.
@@ -92,13 +92,13 @@ pub struct Gradients<'a> {
     pub d_bc: Out<'a>,
     /// Of D.
     pub d_skip: Out<'a>,
-    /// Of z; there when the scan has a gate.
+    /// Of z; present if the scan has a gate.
     pub d_z: Option<Out<'a>>,
     /// Of the carried state, whether or not there is one.
     pub d_h0: Out<'a>,
 }
 
-/// Numbers of the states before every chunk, `[B, chunks, N, D]`.
+/// Size of the states before every chunk, `[B, chunks, N, D]`.
 ///
 /// # Panics
 /// When that is more than memory can hold.

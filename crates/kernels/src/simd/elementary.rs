@@ -5,7 +5,7 @@
 use super::products::{lane_by_lane, mul_add};
 use pulp::Simd;
 
-/// √x, with the instructions of whoever calls. libm's are SSE's whoever calls, and where registers are wide Intel's processors wait hundreds of
+/// √x, with the caller's instruction set. libm's uses SSE whatever the caller, and with wide registers in use Intel's CPUs wait hundreds of
 /// cycles for each of these.
 #[cfg_attr(not(feature = "std"), allow(clippy::disallowed_methods, reason = "there are no wide registers without `std`"))]
 #[inline(always)]
@@ -26,7 +26,7 @@ pub fn sqrt_f64(x: f64) -> f64 {
     libm::sqrt(x)
 }
 
-/// −x: the sign bit alone changes. (pulp's own function, like its |x|, may be left as a call, and a call passes vectors through memory.)
+/// −x: only the sign bit changes. (pulp's own function, like its |x|, may be left as a call, and a call passes vectors through memory.)
 #[inline(always)]
 pub fn neg<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     if HAS_BITS || S::F32_LANES > 4 { simd.xor_f32s(x, simd.splat_f32s(-0.0)) } else { lane_by_lane(x, x, |x, _| x ^ SIGN) }
@@ -59,13 +59,13 @@ pub(crate) fn without_traces<S: Simd>(simd: S, x: S::f32s, trace: f32) -> S::f32
     simd.select_f32s(vanished, simd.splat_f32s(0.0), x)
 }
 
-/// e^−|x|: at most 1, so that sums and products of a few never overflow. NaN stays NaN.
+/// e^−|x|: at most 1, so sums and products of a few never overflow. NaN stays NaN.
 #[inline(always)]
 pub fn exp_neg_abs<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     exp(simd, neg(simd, abs(simd, x)))
 }
 
-/// e^−u and 1 − e^−u for u ≥ 0, the second from its series where u is small: the difference would be left with few digits.
+/// e^−u and 1 − e^−u for u ≥ 0, the second from its series where u is small: the difference would have few correct digits.
 #[inline(always)]
 pub fn exp_neg<S: Simd>(simd: S, u: S::f32s) -> [S::f32s; 2] {
     const NEAR: f32 = 0.5;
@@ -110,7 +110,7 @@ pub fn sigmoid<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     simd.div_f32s(one, simd.add_f32s(one, exp(simd, neg(simd, x))))
 }
 
-/// σ(x) and 1 − σ(x), both with full relative accuracy on [−87, 87]: a gradient has their product as a factor.
+/// σ(x) and 1 − σ(x), both with full relative accuracy on [−87, 87], as a gradient has their product as a factor.
 #[inline(always)]
 pub fn sigmoid_pair<S: Simd>(simd: S, x: S::f32s) -> [S::f32s; 2] {
     let one = simd.splat_f32s(1.0);
@@ -143,9 +143,31 @@ pub(crate) fn near_zero_tanh<S: Simd>(simd: S, x: S::f32s, far: S::f32s) -> S::f
     simd.select_f32s(simd.less_than_f32s(abs(simd, x), s(0.625)), near, far)
 }
 
-/// Natural logarithm of positive, normal numbers; 0 gives −∞.
+/// Natural logarithm: −∞ for 0, NaN for negative numbers.
 #[inline(always)]
 pub fn ln<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    /// Makes every subnormal number a normal one.
+    const SHIFT: i32 = 23;
+    let s = |value: f32| simd.splat_f32s(value);
+    let tiny = simd.less_than_f32s(x, s(f32::MIN_POSITIVE));
+    let normal = simd.select_f32s(tiny, simd.mul_f32s(x, s((1u32 << SHIFT) as f32)), x);
+    let result = ln_of_product(simd, normal, simd.select_f32s(tiny, s(SHIFT as f32), s(0.0)));
+    let none = simd.select_f32s(simd.equal_f32s(x, s(0.0)), s(f32::NEG_INFINITY), s(f32::NAN));
+    let some = simd.select_f32s(simd.greater_than_f32s(x, s(0.0)), result, none);
+    // +∞ and NaN are what they were.
+    simd.select_f32s(simd.less_than_f32s(x, s(f32::INFINITY)), some, x)
+}
+
+/// The same of normal positive numbers and NaN alone, such as a sum of 1 and what lies between 0 and 1.
+#[inline(always)]
+pub(crate) fn ln_of_normal<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let positive = simd.greater_than_f32s(x, simd.splat_f32s(0.0));
+    simd.select_f32s(positive, ln_of_product(simd, x, simd.splat_f32s(0.0)), x)
+}
+
+/// The natural logarithm of x · 2^−`shift`, where x is normal and positive and `shift` a whole number.
+#[inline(always)]
+fn ln_of_product<S: Simd>(simd: S, x: S::f32s, shift: S::f32s) -> S::f32s {
     let s = |value: f32| simd.splat_f32s(value);
     let bits = simd.transmute_u32s_f32s(x);
     // Mantissa in [√½, √2): subtract the bits of √½ before the exponent is cut off.
@@ -157,6 +179,7 @@ pub fn ln<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     // The exponent as f32: sign-extended from 9 bits by a trip through the mantissa of 2²³.
     let e_bits = simd.and_u32s(simd.add_u32s(biased, simd.splat_u32s(256)), simd.splat_u32s(511));
     let e = simd.sub_f32s(simd.transmute_f32s_u32s(simd.or_u32s(e_bits, simd.splat_u32s(0x4b00_0000))), s(8_388_608.0 + 256.0));
+    let e = simd.sub_f32s(e, shift);
     let mut p = s(7.037_683_6e-2);
     for c in
         [-1.151_461e-1, 1.167_699_9e-1, -1.242_014_1e-1, 1.424_932_3e-1, -1.666_805_7e-1, 2.000_071_5e-1, -2.499_999_4e-1, 3.333_333_1e-1]
@@ -167,10 +190,7 @@ pub fn ln<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let mut y = simd.mul_f32s(simd.mul_f32s(p, m), square);
     y = mul_add(simd, e, s(-2.121_944_4e-4), y);
     y = mul_add(simd, s(-0.5), square, y);
-    let result = mul_add(simd, e, s(0.693_359_375), simd.add_f32s(m, y));
-    let zero = simd.less_than_or_equal_f32s(x, s(0.0));
-    let positive = simd.greater_than_f32s(x, s(0.0));
-    simd.select_f32s(positive, result, simd.select_f32s(zero, s(f32::NEG_INFINITY), x))
+    mul_add(simd, e, s(0.693_359_375), simd.add_f32s(m, y))
 }
 
 /// softplus(x) = ln(1 + e^x) and its slope σ(x).
@@ -182,7 +202,7 @@ pub fn softplus<S: Simd>(simd: S, x: S::f32s) -> (S::f32s, S::f32s) {
     // 1 + e has lost the last bits of a small e; the quotient brings them back.
     let rounded = simd.sub_f32s(sum, one);
     let tiny = simd.equal_f32s(rounded, zero);
-    let logarithm = simd.mul_f32s(ln(simd, sum), simd.div_f32s(e, simd.select_f32s(tiny, one, rounded)));
+    let logarithm = simd.mul_f32s(ln_of_normal(simd, sum), simd.div_f32s(e, simd.select_f32s(tiny, one, rounded)));
     let value = simd.add_f32s(simd.max_f32s(x, zero), simd.select_f32s(tiny, e, logarithm));
     let above = simd.greater_than_f32s(x, zero);
     (value, simd.div_f32s(simd.select_f32s(above, one, e), sum))
@@ -267,6 +287,9 @@ mod tests {
         check_function!(softplus_slope, |x: f64| 1.0 / (1.0 + (-x).exp()), grid(-80.0, 80.0), 4e-7, 0.0);
         check_function!(ln, f64::ln, grid(1e-30, 5.0), 2e-7, 1e-7);
         check_function!(ln, f64::ln, grid(1e-6, 1e30), 2e-7, 1e-7);
+        check_function!(ln_of_normal, f64::ln, grid(1.0, 2.0), 2e-7, 1e-7);
+        let subnormal = (0..23).flat_map(|bit| [1u32 << bit, (1 << bit) | 1, (2 << bit) - 1]).map(f32::from_bits);
+        check_function!(ln, f64::ln, subnormal.clone().collect::<Vec<f32>>(), 2e-7, 0.0);
     }
 
     #[test]
@@ -276,8 +299,16 @@ mod tests {
             assert!(y[0].is_nan() && y[1] == f32::INFINITY && y[2] == 0.0 && y[3] == 0.0 && y[4] > 1e38, "{}: {y:?}", level.name());
             let y = level.run(Map(&[f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -200.0, 200.0], function!(sigmoid)));
             assert!(y[0].is_nan() && y[1] == 1.0 && y[2] == 0.0 && y[3] == 0.0 && y[4] == 1.0, "{}: {y:?}", level.name());
-            let y = level.run(Map(&[0.0, 1.0, f32::NAN], function!(ln)));
-            assert!(y[0] == f32::NEG_INFINITY && y[1] == 0.0 && y[2].is_nan(), "{}: {y:?}", level.name());
+            let y = level.run(Map(&[0.0, -0.0, 1.0, f32::INFINITY], function!(ln)));
+            assert_eq!(y, [f32::NEG_INFINITY, f32::NEG_INFINITY, 0.0, f32::INFINITY], "{}", level.name());
+            let y = level.run(Map(&[f32::NAN, -f32::NAN, -f32::from_bits(1), -1.0, f32::MIN, f32::NEG_INFINITY], function!(ln)));
+            assert!(y.iter().all(|y| y.is_nan()), "{}: {y:?}", level.name());
+            let edges = [f32::MIN_POSITIVE, f32::MIN_POSITIVE.next_down(), f32::MAX];
+            for (x, y) in edges.iter().zip(level.run(Map(&edges, function!(ln)))) {
+                assert!((f64::from(y) - f64::from(*x).ln()).abs() < 2e-5, "{}: ln({x}) = {y}", level.name());
+            }
+            let y = level.run(Map(&[1.0, f32::NAN], function!(ln_of_normal)));
+            assert!(y[0] == 0.0 && y[1].is_nan(), "{}: {y:?}", level.name());
         }
     }
 }

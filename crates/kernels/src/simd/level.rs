@@ -1,14 +1,14 @@
-//! Sets of vector instructions, and which one kernels use.
+//! Vector instruction sets, and which one kernels use.
 
 #[cfg(any(feature = "std", not(all(target_arch = "wasm32", target_feature = "simd128"))))]
 use pulp::Scalar128b;
 use pulp::{Simd, WithSimd};
 
-/// A set of vector instructions.
+/// A vector instruction set.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Level {
-    /// No instruction beyond the target's baseline. A module of WebAssembly with vectors and without `std` has no room for it: there it could
+    /// No instruction beyond the target's baseline. It is left out of WebAssembly modules with vectors and without `std`, where it could
     /// not be chosen.
     #[cfg(any(feature = "std", not(all(target_arch = "wasm32", target_feature = "simd128"))))]
     Plain,
@@ -21,7 +21,7 @@ pub enum Level {
     /// 64-bit Arm NEON.
     #[cfg(all(target_arch = "aarch64", feature = "std"))]
     Neon(pulp::aarch64::Neon),
-    /// WebAssembly's vectors of 128 bits, in a module that is compiled with them: a module cannot ask what its host has.
+    /// WebAssembly's 128-bit vectors, in a module compiled with them: a module cannot ask what its host supports.
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
     Simd128(pulp::wasm::Simd128),
 }
@@ -46,7 +46,7 @@ impl Level {
         levels
     }
 
-    /// Name as understood by the environment variable `MINRNN_SIMD`, by which a level is also shown and parsed.
+    /// Name as used in the environment variable `MINRNN_SIMD`, and when a level is shown and parsed.
     pub fn name(self) -> &'static str {
         match self {
             #[cfg(any(feature = "std", not(all(target_arch = "wasm32", target_feature = "simd128"))))]
@@ -62,7 +62,7 @@ impl Level {
         }
     }
 
-    /// Whether kernels on this level multiply bf16: it is AVX-512, and the CPU has AVX512-BF16 too.
+    /// Whether kernels at this level multiply bf16: it is AVX-512, and the CPU also has AVX512-BF16.
     pub fn multiplies_bf16(self) -> bool {
         #[cfg(all(target_arch = "x86_64", feature = "std"))]
         return matches!(self, Level::Avx512(_)) && std::is_x86_feature_detected!("avx512bf16");
@@ -70,7 +70,8 @@ impl Level {
         false
     }
 
-    /// Whether kernels on this level multiply 8-bit integers and add four products at once: it is AVX-512, and the CPU has AVX512-VNNI too.
+    /// Whether kernels at this level multiply 8-bit integers and add four products at once: it is AVX-512, and the CPU also has
+    /// AVX512-VNNI.
     pub fn multiplies_int8(self) -> bool {
         #[cfg(all(target_arch = "x86_64", feature = "std"))]
         return matches!(self, Level::Avx512(_)) && std::is_x86_feature_detected!("avx512vnni");
@@ -78,8 +79,8 @@ impl Level {
         false
     }
 
-    /// The level kernels use on this thread: the one set by [`Level::scope`], else the one named by `MINRNN_SIMD` if this machine
-    /// has it, else the fastest available. A name that says nothing here is passed over; [`Level::from_env`] tells of it.
+    /// The level kernels use on this thread: the one set by [`Level::scope`], else the one named by `MINRNN_SIMD` if this machine has it,
+    /// else the fastest available. An unknown name is ignored; [`Level::from_env`] reports it.
     #[cfg(feature = "std")]
     pub fn current() -> Level {
         chosen::current()
@@ -94,8 +95,8 @@ impl Level {
         Level::Plain
     }
 
-    /// Runs `work` with kernels called from this thread held to this level; but large products, which the crate `gemm` makes, with instructions of its
-    /// own choice.
+    /// Runs `work` with kernels called from this thread restricted to this level; except large products, for which the crate `gemm` chooses
+    /// its own instructions.
     #[cfg(feature = "std")]
     pub fn scope<R>(self, work: impl FnOnce() -> R) -> R {
         chosen::scope(self, work)

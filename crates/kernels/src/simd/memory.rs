@@ -1,4 +1,4 @@
-//! Vectors to and from memory: whole ones and parts, past the caches, and ahead of their use.
+//! Loading and storing vectors: whole ones and parts, bypassing the caches, and prefetching.
 
 use crate::out::Out;
 use core::mem::MaybeUninit;
@@ -70,7 +70,7 @@ mod few {
     }
 }
 
-/// Stores one vector to `target[at..]`, which holds numbers already; lanes past the end of the slice are dropped.
+/// Stores one vector to `target[at..]`, which is already initialised; lanes past the end of the slice are dropped.
 #[inline(always)]
 pub fn put<S: Simd>(simd: S, target: &mut [f32], at: usize, value: S::f32s) {
     store(simd, Out::new(target).slots(), at, value);

@@ -12,7 +12,7 @@ mod memory;
 mod named;
 mod products;
 
-pub(crate) use elementary::{TRACE, near_zero_tanh, without_traces};
+pub(crate) use elementary::{TRACE, ln_of_normal, near_zero_tanh, without_traces};
 pub use elementary::{abs, exp, exp_neg, exp_neg_abs, ln, neg, sigmoid, sigmoid_pair, softplus, sqrt, sqrt_f64, tanh};
 pub use level::Level;
 pub(crate) use memory::{add_to, load_some, plus, store_some, stream, stream_fence};

@@ -1,4 +1,4 @@
-//! Levels by their names: shown, parsed, and asked for by the environment.
+//! Levels by name: displayed, parsed, and read from the environment.
 
 use super::Level;
 use crate::choice::UnknownChoice;
@@ -40,8 +40,8 @@ impl Level {
     /// The environment variable that names the level kernels use.
     pub const VARIABLE: &'static str = "MINRNN_SIMD";
 
-    /// The level that [`Level::VARIABLE`] asks for, `None` where it is unset or empty. [`Level::current`] cannot fail and passes over what is
-    /// an error here: programs that let their users set the variable ask this first.
+    /// The level requested by [`Level::VARIABLE`], `None` if it is unset or empty. [`Level::current`] cannot fail and ignores what is an
+    /// error here: programs whose users may set the variable should call this first.
     ///
     /// # Errors
     /// When the variable names no level that this machine can run.

@@ -1,4 +1,4 @@
-//! Products of floats and of integers, rounded and summed as every level does it.
+//! Products of floats and of integers, rounded and summed the same way at every level.
 
 use pulp::Simd;
 
@@ -90,8 +90,8 @@ pub(super) fn lane_by_lane<V: Copy, O: Copy>(a: V, b: V, function: impl Fn(u32, 
     unsafe { out.assume_init() }
 }
 
-/// `a b + c`: rounded once where an instruction does that, else twice, as the function that would have to do it is slow. So plain x86-64 and
-/// WebAssembly, which lack one, give the same bits.
+/// `a b + c`: rounded once if there is an instruction for it, else twice, as emulating it would be slow. So plain x86-64 and WebAssembly,
+/// which lack one, give the same bits.
 #[inline(always)]
 pub fn mul_add<S: Simd>(simd: S, a: S::f32s, b: S::f32s, c: S::f32s) -> S::f32s {
     if S::F32_LANES > 4 || cfg!(target_arch = "aarch64") { simd.mul_add_e_f32s(a, b, c) } else { simd.add_f32s(simd.mul_f32s(a, b), c) }

@@ -1,5 +1,5 @@
-//! The discrete state space of one in continuous time, x' = A x + B u, sampled at steps of Δ: once, in f64. The equations stand with the
-//! library's layer of the same name.
+//! Discretises a state space in continuous time, x' = A x + B u, sampled at steps of Δ: once, in f64. For the equations see the library's
+//! layer of the same name.
 
 use super::{RANK_ONE, SIMPLE};
 use crate::shape::{elements, expect_len};
@@ -17,7 +17,7 @@ pub const G: usize = 6;
 /// Of f.
 pub const F: usize = 8;
 
-/// State spaces of some channels in continuous time, as files have them; complex numbers are pairs.
+/// State spaces of some channels in continuous time, as in files; complex numbers are pairs.
 #[derive(Debug, Clone, Copy)]
 pub struct Continuous<'a> {
     /// ln Δ `[channels]`.
@@ -35,7 +35,7 @@ pub struct Continuous<'a> {
 
 impl Continuous<'_> {
     /// The parameters of a step `[P, N, D]` in planes of real and imaginary parts: a, b, c and, with a rank-one part, g and f. Each channel
-    /// stands for `copies` neighbours, D in all.
+    /// is repeated for `copies` neighbours, D in total.
     ///
     /// # Panics
     /// When the lengths do not fit each other, or the parameters are more than memory can hold.

@@ -1,4 +1,4 @@
-//! The loops over the rows and steps of a task. The formulas stand in [`super`].
+//! The loops over the rows and steps of a task. For the formulas see [`super`].
 
 use super::walk::{Pair, Sequence, add_parts, twice_real, walk};
 use super::{A, B, C, F, G, Inputs, RANK_ONE};

@@ -1,4 +1,4 @@
-//! The steps of one sequence forwards, of as many channels as a vector has lanes. The formulas stand in [`super`].
+//! The steps of one sequence forwards, of as many channels as a vector has lanes. For the formulas see [`super`].
 //!
 //! Without a rank-one part the states of a channel do not meet before the sum of y. So some of them walk through a block of steps, then the next ones:
 //! they and their parameters stay in registers, and only the u and y of the block are in memory between. With a rank-one part every step needs all

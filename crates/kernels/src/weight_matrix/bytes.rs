@@ -1,8 +1,8 @@
-//! Integers where the CPU multiplies bytes and adds four products at once (AVX512-VNNI): weights meet the inputs as they are stored.
+//! Integer products for CPUs that multiply bytes and add four products at once (AVX512-VNNI): weights are used as stored.
 //!
-//! An input of 16 bits is x = 256 h + l with h and l in −128..=127, so Σ q x = 256 Σ q h + Σ q l. The units of a word are the h of its inputs, then their
-//! l; with two weights a byte, those of the first of each pair come first. The sums are the integers that pairs give ([`super::tile`]), and all that
-//! follows is the same: so are the bits of the results.
+//! A 16-bit input is x = 256 h + l with h and l in −128..=127, so Σ q x = 256 Σ q h + Σ q l. The units of a word are the h of its inputs,
+//! then their l; with two weights per byte, those of the first of each pair come first. The sums are the same integers as from pairs
+//! ([`super::tile`]), and everything after that is the same: so the bits of the results are too.
 
 #![allow(clippy::needless_range_loop, reason = "one index walks several arrays; closures would not have the instructions of the function")]
 

@@ -1,7 +1,8 @@
-//! What a format tells the product: what meets what in a step, how words become that, and what sums become.
+//! What a format defines for the product: what is multiplied in a step, how words are unpacked for that, and how sums become results.
 //!
-//! A word of 32 bits holds [`Codec::INPUTS`] weights of an output. A step of the product takes a unit of 32 bits of each row: an f32, or a pair of
-//! 16-bit integers. It meets a vector of weights of the same kind, unpacked from words. Sums are vectors of 32 bits, f32 or integers.
+//! A 32-bit word holds [`Codec::INPUTS`] weights of an output. A step of the product takes a 32-bit unit of each row: an f32, or a pair of
+//! 16-bit integers. It is multiplied by a vector of weights of the same kind, unpacked from words. Sums are vectors of 32 bits, f32 or
+//! integers.
 
 use super::layout::Line;
 use crate::simd::{self, Simd, mul_add};
@@ -14,9 +15,9 @@ pub(super) const PART: usize = 256;
 #[derive(Clone, Copy)]
 pub(super) struct Row<'a> {
     pub units: &'a [u32],
-    /// What the sums of each group begin with: −zero · Σ x.
+    /// The initial sums of each group: −zero · Σ x.
     pub offsets: &'a [i32],
-    /// What a sum is worth.
+    /// The factor of the sums.
     pub scale: f32,
 }
 

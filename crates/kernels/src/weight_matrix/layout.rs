@@ -1,4 +1,4 @@
-//! Where a weight lies: the layout in memory and in bytes, the same on every CPU.
+//! The layout of weights in memory and in bytes, the same on every CPU.
 //!
 //! Outputs come in blocks of 16, so that a block is one AVX-512 vector, two of AVX2 or four of NEON. The unit is the line: 16 words of
 //! 32 bits, word `l` of output `16 · block + l`, each with 1 (f32), 2 (bf16), 4 (int8) or 8 (int4) successive inputs, the first in the
@@ -9,8 +9,8 @@
 //! for every block left over (at most three):       for every word of a row:  its line
 //! ```
 //!
-//! So the product of four blocks with one row reads memory in one sweep, and needs no sum across the lanes of a vector. Outputs past the
-//! last and inputs past the last of a row are padding, written as zero weights. Lines with scales follow, as each format says.
+//! So the product of four blocks with one row reads memory sequentially, and needs no sum across the lanes of a vector. Outputs past the
+//! last and inputs past the last of a row are padding, written as zero weights. Lines with scales follow, depending on the format.
 
 use super::WeightFormat;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! Where the lines of a matrix lie: in memory of their own, in memory that others read too, or in a program's constants.
+//! Storage for the lines of a matrix: their own memory, shared memory, or a program's constants.
 
 use super::layout::{BLOCK, LINE_BYTES, Line, from_bytes};
 use alloc::collections::TryReserveError;
@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::{Deref, Range};
 
-/// Bytes that begin at a multiple of 64 and stay as they are, shared by all who hold them: the content of a file, whose matrices are then used
-/// where they lie ([`WeightMatrix::from_shared`](super::WeightMatrix::from_shared)). A clone shares them too.
+/// Immutable bytes aligned to 64, shared by all holders: the content of a file, whose matrices are then used in place
+/// ([`WeightMatrix::from_shared`](super::WeightMatrix::from_shared)). Clones share them too.
 #[derive(Clone)]
 pub struct AlignedBytes {
     lines: Arc<Vec<Line>>,
@@ -16,10 +16,10 @@ pub struct AlignedBytes {
 }
 
 impl AlignedBytes {
-    /// `len` bytes, all of which `fill` writes.
+    /// `len` bytes, all written by `fill`.
     ///
     /// # Errors
-    /// When memory cannot hold them, and those of `fill`.
+    /// When there is not enough memory, and those of `fill`.
     pub fn filled_by<E: From<TryReserveError>>(len: usize, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
         let (mut lines, count) = (Vec::new(), len.div_ceil(LINE_BYTES));
         lines.try_reserve_exact(count)?;

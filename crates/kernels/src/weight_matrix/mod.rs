@@ -4,22 +4,22 @@
 //! product with few rows, which is the time its weights take to arrive; [`WeightFormat::Int8`] halves it again; [`WeightFormat::Int4`]
 //! takes a little more than half of that and costs accuracy.
 //!
-//! Products with [`WeightFormat::Int8`] and [`WeightFormat::Int4`] multiply integers: a row of inputs x is rounded to multiples of max |x| / 32639,
-//! the same ones on every CPU. That changes an output by at most half of one for each weight, max |x| / 65278 · Σ_k |w_k|: where inputs are of like size, about a hundredth of
-//! what rounding the weights to int8 did. Sums over 512 (int8) or 32 inputs (int4) are exact, those of such sums are f32. A row with NaN or ±∞
-//! gives NaN; one whose largest magnitude is below 3.9e-34 counts as 0, and one may give ±∞ where
-//! Σ_k |q_k x_k|, q the stored integers of at most 127, is beyond 3.4e38: with n inputs from 2.6e36 / n on.
+//! Products with [`WeightFormat::Int8`] and [`WeightFormat::Int4`] multiply integers: a row of inputs x is rounded to multiples of max |x|
+//! / 32639, the same ones on every CPU. That changes an output by at most half of one for each weight, max |x| / 65278 · Σ_k |w_k|: for
+//! inputs of similar magnitude, about a hundredth of the effect of rounding the weights to int8. Sums over 512 (int8) or 32 inputs (int4)
+//! are exact; these are added in f32. A row with NaN or ±∞ gives NaN; one whose largest magnitude is below 3.9e-34 counts as 0, and one may
+//! give ±∞ where Σ_k |q_k x_k|, q the stored integers of at most 127, exceeds 3.4e38: with n inputs from 2.6e36 / n on.
 //!
 //! With the other two formats inputs and sums are f32, with one exception:
 //!
-//! Products with [`WeightFormat::Bf16`] round the inputs to bf16 as well where the CPU multiplies bf16 ([`Level::multiplies_bf16`]). That
-//! changes an input by at most 2⁻⁹ of its magnitude, as it did the weights, and so an output by at most 2⁻⁹ · Σ_k |x_k · w_k|; errors of many
-//! inputs mostly cancel. Inputs above the largest bf16 (3.39e38) become infinite there, and inputs, weights and sums below the smallest
-//! normal f32 (1.2e-38) count as 0. Matrices of 8192 weights and more go through AMX where the CPU has it ([`crate::matmul::bf16::has_tiles`]),
-//! which takes sums in another order.
+//! Products with [`WeightFormat::Bf16`] also round the inputs to bf16 if the CPU multiplies bf16 ([`Level::multiplies_bf16`]). That changes
+//! an input by at most 2⁻⁹ of its magnitude, as it did the weights, and so an output by at most 2⁻⁹ · Σ_k |x_k · w_k|; errors of many
+//! inputs mostly cancel. Inputs above the largest bf16 (3.39e38) then become infinite, and inputs, weights and sums below the smallest
+//! normal f32 (1.2e-38) count as 0. Matrices of at least 8192 weights use AMX if the CPU has it ([`crate::matmul::bf16::has_tiles`]), which
+//! takes sums in another order.
 //!
-//! The result for a row and an output has the same bits whatever other rows and outputs it is computed with: a batch gives what its rows
-//! give alone, and work may be split anywhere. Splits of the outputs at multiples of [`WeightMatrix::SPLIT`] waste nothing.
+//! The result for a row and an output has the same bits whatever other rows and outputs it is computed with: a batch gives the same as its
+//! rows alone, and work may be split anywhere. Splits of the outputs at multiples of [`WeightMatrix::SPLIT`] waste nothing.
 //!
 //! ```
 //! use minrnn_kernels::simd::Level;
@@ -95,9 +95,9 @@ impl WeightFormat {
     }
 }
 
-/// Memory of products, kept from call to call. One per thread; it fits every matrix and grows to the largest need: the rows, rounded to 2 bytes
-/// an input for [`WeightFormat::Int8`] and [`WeightFormat::Int4`] and padded for the others where words are not whole; a few hundred rows rounded to
-/// bf16 where the CPU multiplies bf16; 64 KiB of weights.
+/// Scratch memory of products, kept from call to call. One per thread; it fits every matrix and grows to the largest need: the rows,
+/// rounded to 2 bytes per input for [`WeightFormat::Int8`] and [`WeightFormat::Int4`] and padded to whole words for the others; a few
+/// hundred rows rounded to bf16 if the CPU multiplies bf16; 64 KiB of weights.
 #[derive(Clone, Default)]
 pub struct Scratch {
     /// Rows padded to whole words, where they are not whole, or rounded to integers.
@@ -131,13 +131,13 @@ impl fmt::Debug for WeightMatrix {
 }
 
 impl WeightMatrix {
-    /// Outputs that lie together: work split over threads at multiples of this wastes nothing.
+    /// Number of outputs stored together: work split over threads at multiples of this wastes nothing.
     pub const SPLIT: usize = BLOCK * layout::PANEL;
 
     /// Rounds or quantises `values`.
     ///
-    /// NaN and ±∞ are kept by [`WeightFormat::F32`] and [`WeightFormat::Bf16`], and there reach no output but their own. The integer
-    /// formats take NaN for 0 and ±∞ for ± the largest finite magnitude that shares their scale.
+    /// NaN and ±∞ are kept by [`WeightFormat::F32`] and [`WeightFormat::Bf16`], where they affect only their own output. The integer
+    /// formats treat NaN as 0 and ±∞ as ± the largest finite magnitude that shares their scale.
     ///
     /// # Shapes
     /// `values`: `[outputs, inputs]`, row `i` holding the weights of output `i`
@@ -183,15 +183,15 @@ impl WeightMatrix {
         Self { format, outputs, inputs, lines: Lines::Own(lines) }
     }
 
-    /// Length of [`WeightMatrix::to_bytes`], which is also the memory of the weights; `None` when no memory could hold it.
+    /// Length of [`WeightMatrix::to_bytes`], which is also the memory of the weights; `None` if it exceeds any memory.
     pub fn byte_len(format: WeightFormat, outputs: usize, inputs: usize) -> Option<usize> {
         outputs.checked_mul(inputs)?;
         Layout::new(format, outputs, inputs).byte_len()
     }
 
-    /// The matrix that [`WeightMatrix::to_bytes`] made the bytes of.
+    /// The matrix saved by [`WeightMatrix::to_bytes`].
     ///
-    /// `None` when their number is not [`WeightMatrix::byte_len`] or a scale is not finite. Nothing is allocated before that is known.
+    /// `None` if the length is not [`WeightMatrix::byte_len`] or a scale is not finite. Nothing is allocated before that is checked.
     pub fn from_bytes(format: WeightFormat, outputs: usize, inputs: usize, bytes: &[u8]) -> Option<Self> {
         if Self::byte_len(format, outputs, inputs)? != bytes.len() {
             return None;
@@ -199,8 +199,8 @@ impl WeightMatrix {
         Self { format, outputs, inputs, lines: Lines::copied(bytes) }.checked()
     }
 
-    /// The same of a part of `memory`, which is used where it lies: the matrix takes no memory of its own. It is copied where the part does not
-    /// begin at a multiple of 64 bytes, or the processor is not little-endian.
+    /// The same for a part of `memory`, which is used in place: the matrix takes no memory of its own. It is copied if the part is not
+    /// aligned to 64 bytes, or the CPU is not little-endian.
     ///
     /// `None` as for [`WeightMatrix::from_bytes`].
     ///
@@ -215,8 +215,8 @@ impl WeightMatrix {
         Self { format, outputs, inputs, lines }.checked()
     }
 
-    /// The same of constants, such as a file in flash memory; they are copied where they do not begin at a multiple of 64 bytes, or the processor
-    /// is not little-endian.
+    /// The same for constants, such as a file in flash memory; they are copied if they are not aligned to 64 bytes, or the CPU is not
+    /// little-endian.
     ///
     /// `None` as for [`WeightMatrix::from_bytes`].
     pub fn from_constant(format: WeightFormat, outputs: usize, inputs: usize, bytes: &'static [u8]) -> Option<Self> {
@@ -271,7 +271,7 @@ impl WeightMatrix {
         self.inputs
     }
 
-    /// Memory of weights, scales and padding, the matrix's own or not.
+    /// Memory of weights, scales and padding, whether owned or shared.
     pub fn size_in_bytes(&self) -> usize {
         self.lines.len() * LINE_BYTES
     }

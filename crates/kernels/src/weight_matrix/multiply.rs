@@ -6,14 +6,14 @@
 //!     y = scale · sums + bias
 //! ```
 //!
-//! Every sum runs over the inputs in order, in parts of [`PART`] units, on its own: the result for a row and an output depends neither on
-//! which other rows and outputs are computed with it nor on how they are split into calls. Departures from the above:
+//! Every sum runs over the inputs in order, in parts of [`PART`] units, independently: the result for a row and an output depends neither
+//! on which other rows and outputs are computed with it nor on how they are split into calls. Departures from the above:
 //!
 //! 1. A tile of up to twelve rows (fewer with fewer registers) unpacks a weight in a register and uses it for all of them. With more rows
 //!    weights are unpacked again for every tile, out of the nearest cache: unpacked to memory for all of them, bf16 and integers were slower.
 //!    Copied f32 were faster where vectors are narrow ([`super::panels`]).
-//! 2. A tile with fewer rows than it has room for repeats its last row and drops what comes out.
-//! 3. Rows come in stretches whose inputs stay in the second cache while all blocks pass.
+//! 2. A tile with fewer rows than it has room for repeats its last row and discards the result.
+//! 3. Rows are processed in stretches whose inputs stay in the second-level cache while all blocks pass.
 
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 use super::bytes;

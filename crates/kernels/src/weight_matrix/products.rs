@@ -1,4 +1,4 @@
-//! Products as they are called: the lengths checked, the format chosen.
+//! The public products: lengths are checked and the format is chosen.
 
 use super::bf16::Bf16;
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::ops::Range;
 
-/// What a matrix is multiplied with.
+/// The inputs of a product.
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
     /// Rows of `x`.
@@ -37,7 +37,7 @@ impl WeightMatrix {
     /// Allocates nothing once `scratch` has grown to the matrix.
     ///
     /// # Shapes
-    /// `y` `[rows, outputs.len()]`, rows `y_stride` elements apart; what lies between them is left alone.
+    /// `y` `[rows, outputs.len()]`, rows `y_stride` elements apart; what is between them is unchanged.
     ///
     /// # Panics
     /// When a length does not fit, the range goes past the outputs, or rows of `y` overlap.

@@ -1,7 +1,8 @@
-//! The inputs of a product, as its steps take them: f32 as they are, or rounded to 16-bit integers, in pairs or as bytes.
+//! The inputs of a product as its steps read them: f32 unchanged, or rounded to 16-bit integers, in pairs or as bytes.
 //!
-//! A row x that meets integers becomes round(x / s) with s = max |x| / 32639: the error of an input is at most s / 2, 2⁻¹⁵·⁹⁹ of the largest. The same
-//! integers on every CPU: 32639 = 127 · 256 + 127 is the largest that is two signed bytes. A row whose largest magnitude is below 3.9e-34 becomes 0; one with NaN or ±∞ has the scale NaN, and so all its results.
+//! A row x multiplied by integers becomes round(x / s) with s = max |x| / 32639: the error of an input is at most s / 2, 2⁻¹⁵·⁹⁹ of the
+//! largest. The integers are the same on every CPU: 32639 = 127 · 256 + 127 is the largest number consisting of two signed bytes. A row
+//! whose largest magnitude is below 3.9e-34 becomes 0; one with NaN or ±∞ has scale NaN, and so do all its results.
 
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 use super::bytes;

@@ -1,8 +1,8 @@
 //! The product with bf16 weights in the tile registers of AMX: sixteen rows of x times sixteen words of sixteen outputs in one instruction.
 //!
-//! Sixteen lines of the layout are a register of weights, a line of packed x one row of a register of x. Four registers hold sums: of up to sixteen
-//! rows and the four blocks of a panel, or of 32 rows and two blocks. Words that fill no register are left to vectors. Every row runs through the
-//! same registers whatever is beside it, so that its result depends on nothing else.
+//! Sixteen lines of the layout are a register of weights, a line of packed x one row of a register of x. Four registers hold sums: of up to
+//! sixteen rows and the four blocks of a panel, or of 32 rows and two blocks. Words that fill no register are left to vectors. Every row
+//! runs through the same registers whatever is beside it, so its result depends on nothing else.
 
 use super::layout::{BLOCK, Layout, Line, PANEL};
 use super::pairs::{Product, ROW, Stretch, Tile};

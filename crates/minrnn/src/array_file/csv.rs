@@ -1,4 +1,4 @@
-//! Comma-separated values, each number with as many digits as it takes to read it back.
+//! Comma-separated values, with as many digits as are needed to read each number back.
 
 use std::fmt::Display;
 use std::io::Write;

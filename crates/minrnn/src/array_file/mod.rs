@@ -1,4 +1,4 @@
-//! Matrices of numbers as files, written row by row, so that they may be larger than memory.
+//! Matrices of numbers as files, written row by row, so they may be larger than memory.
 //!
 //! | ending | what is written |
 //! |---|---|
@@ -15,16 +15,16 @@ use std::path::Path;
 use crate::data::AtomicFile;
 use crate::{Error, Result};
 
-/// What a file is going to hold.
+/// The layout of a file to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArrayLayout {
     /// The array's name.
     pub name: String,
-    /// Names of the labels that a row has, where the format has labels.
+    /// Names of a row's labels, for formats with labels.
     pub labels: Vec<String>,
     /// Names of the columns.
     pub columns: Vec<String>,
-    /// Rows of each sequence; all of them are written one after the other.
+    /// Number of rows of each sequence; all are written one after another.
     pub lengths: Vec<u64>,
 }
 
@@ -53,7 +53,7 @@ struct Format {
 /// Every format there is.
 const FORMATS: [Format; 3] = [npy::FORMAT, csv::FORMAT, safetensors::FORMAT];
 
-/// A file on its way: it appears under its name once it is complete.
+/// A file being written: it appears under its name once it is complete.
 pub struct ArrayFile {
     file: AtomicFile,
     format: &'static Format,
@@ -63,7 +63,7 @@ pub struct ArrayFile {
 }
 
 impl ArrayFile {
-    /// Checks that the ending of `path` is that of a format.
+    /// Checks that the extension of `path` is that of a format.
     ///
     /// # Errors
     /// When it is not.
@@ -71,10 +71,10 @@ impl ArrayFile {
         format_of(path).map(drop)
     }
 
-    /// Starts the file `path`, whose ending says its format.
+    /// Starts the file `path`, whose extension determines its format.
     ///
     /// # Errors
-    /// When the ending is unknown, the array is too large for the format, or the file cannot be written.
+    /// When the extension is unknown, the array is too large for the format, or the file cannot be written.
     pub fn create(path: &Path, layout: &ArrayLayout) -> Result<Self> {
         let format = format_of(path)?;
         let too_large =
@@ -91,7 +91,7 @@ impl ArrayFile {
     /// When the file cannot be written.
     ///
     /// # Panics
-    /// When the row has another width, or there are more rows than were announced.
+    /// When the row's width differs, or there are more rows than announced.
     pub fn push(&mut self, labels: &[String], row: &[f32]) -> Result<()> {
         assert!(row.len() == self.width && self.rows_left > 0, "a row as was announced");
         self.rows_left -= 1;
@@ -100,13 +100,13 @@ impl ArrayFile {
         self.file.write(&self.bytes)
     }
 
-    /// Puts the file in its place.
+    /// Moves the file into place.
     ///
     /// # Errors
     /// When it cannot be written.
     ///
     /// # Panics
-    /// When there are fewer rows than were announced.
+    /// When there are fewer rows than announced.
     pub fn finish(self) -> Result<()> {
         assert_eq!(self.rows_left, 0, "as many rows as were announced");
         self.file.commit()

@@ -1,5 +1,5 @@
-//! NumPy's format, version 1.0 (numpy.lib.format): magic, version, length of the header u16, the header as a Python dictionary, padded so that
-//! the numbers begin at a multiple of 64 bytes.
+//! NumPy's format, version 1.0 (numpy.lib.format): magic, version, length of the header u16, the header as a Python dictionary, padded so
+//! that the numbers start at a multiple of 64 bytes.
 
 use super::{ArrayLayout, Format};
 

@@ -1,4 +1,4 @@
-//! A file that appears under its name only when it is complete.
+//! A file that appears under its name only once it is complete.
 
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};

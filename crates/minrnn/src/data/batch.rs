@@ -1,19 +1,19 @@
-//! What a batch is, and the two contracts that produce batches: for training and for evaluation.
+//! Batches, and the two contracts that produce them: for training and for evaluation.
 
 use std::sync::Arc;
 
 use crate::{Error, Result, Segments};
 
-/// `B` sequences of `T` steps with what should be predicted at each step.
+/// `B` sequences of `T` steps with the targets at each step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
-    /// What the model reads.
+    /// The model's inputs.
     pub inputs: Sequences,
-    /// What it should predict at the same step. Where the mask is 0 it means nothing.
+    /// The targets at the same steps; meaningless where the mask is 0.
     pub targets: Sequences,
-    /// 1 where a step is scored, 0 where it is not, row-major `[B, T]`; `None` when every step is scored.
+    /// 1 where a step is scored, 0 where it is not, row-major `[B, T]`; `None` if every step is scored.
     pub mask: Option<Vec<f32>>,
-    /// Which steps are real, and where rows start anew.
+    /// Which steps are real, and where rows are reset.
     pub segments: Segments,
     /// Number of rows `B`.
     pub batch_size: usize,
@@ -21,7 +21,7 @@ pub struct Batch {
     pub seq_len: usize,
 }
 
-/// What stands at every step of a batch.
+/// The content of every step of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sequences {
     /// Token ids or classes, row-major `[B, T]`.
@@ -30,14 +30,14 @@ pub enum Sequences {
     Values {
         /// The numbers.
         values: Vec<f32>,
-        /// How many belong to a step.
+        /// Numbers per step.
         width: usize,
     },
-    /// The same as targets, of which quantiles are predicted: levels · width of them at every step, the levels of each number together.
+    /// Targets with predicted quantiles: levels · width outputs at every step, the levels of each number together.
     Quantiles {
-        /// The numbers; NaN where one is missing.
+        /// The numbers; NaN where missing.
         values: Vec<f32>,
-        /// How many belong to a step.
+        /// Numbers per step.
         width: usize,
         /// The levels, between 0 and 1.
         levels: Arc<[f32]>,
@@ -89,7 +89,7 @@ impl From<Vec<u32>> for Sequences {
 }
 
 impl Batch {
-    /// Whether inputs, targets, mask and segments are those of `batch_size` rows of `seq_len` steps.
+    /// Checks that inputs, targets, mask and segments are those of `batch_size` rows of `seq_len` steps.
     ///
     /// # Errors
     /// When one of them is not.
@@ -119,8 +119,8 @@ impl Batch {
         }
     }
 
-    /// Number of classes or numbers that scored predictions are compared with; those that are missing do not count, nor do those that a mask
-    /// is too short for.
+    /// Number of classes or numbers that scored predictions are compared with, excluding missing ones and those beyond the end of a mask
+    /// that is too short.
     pub fn n_targets(&self) -> usize {
         let (values, width) = match &self.targets {
             Sequences::Tokens(_) => return self.n_scored(),
@@ -132,29 +132,29 @@ impl Batch {
     }
 }
 
-/// Where the model's state at the end of a batch goes.
+/// What happens to the model's state at the end of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carry {
     /// It is dropped: every batch starts from the initial state.
     Nowhere,
-    /// To the next batch: through the micro-steps of an update, and from its last to the first of the next update.
+    /// It is carried to the next batch: through the micro-steps of an update, and from the last to the first of the next update.
     ToNextBatch,
-    /// To the same micro-step of the next update: each has sequences of its own, and so they can be shared out.
+    /// It is carried to the same micro-step of the next update: each has its own sequences, so they can be shared among processes.
     ToNextUpdate,
 }
 
 /// An endless supply of training batches.
 ///
-/// The batch of (iteration, micro-step) is a pure function of the source's own settings and these two numbers, so a
-/// resumed run asks for the next one and needs no saved position.
+/// The batch of (iteration, micro-step) is a pure function of the source's settings and these two numbers, so a resumed run just asks for
+/// the next one; no position is saved.
 pub trait BatchSource: Send {
     /// The batch of micro-step `micro` (from 0) of `iteration` (from 0).
     ///
     /// # Errors
-    /// When the data behind it cannot be read any more.
+    /// When the underlying data can no longer be read.
     fn batch(&mut self, iteration: u64, micro: u64) -> Result<Batch>;
 
-    /// Where the model's state at the end of a batch goes.
+    /// What happens to the model's state at the end of a batch.
     fn carry(&self) -> Carry {
         Carry::Nowhere
     }
@@ -174,13 +174,13 @@ pub trait EvaluationSet: Send {
     /// When `index` is not below [`EvaluationSet::n_batches`] or the data cannot be read.
     fn batch(&mut self, index: u64) -> Result<Batch>;
 
-    /// True when the model's state at the end of a batch is the starting state of the next one.
+    /// Whether the model's state at the end of a batch is the starting state of the next one.
     fn carries_state(&self) -> bool {
         false
     }
 }
 
-/// The first `n_batches` iterations of a source, as an evaluation set: random batches with a fixed seed.
+/// The first `n_batches` iterations of a source as an evaluation set: random batches with a fixed seed.
 #[derive(Debug, Clone)]
 pub struct FixedBatches<S> {
     source: S,
@@ -188,7 +188,7 @@ pub struct FixedBatches<S> {
 }
 
 impl<S: BatchSource> FixedBatches<S> {
-    /// The first `n_batches` iterations of `source`, which should have a seed or purpose of its own.
+    /// The first `n_batches` iterations of `source`, which should have its own seed or purpose.
     pub fn new(source: S, n_batches: u64) -> Self {
         Self { source, n_batches }
     }

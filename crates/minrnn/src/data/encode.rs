@@ -1,4 +1,4 @@
-//! From a text file to a token file, in blocks: a text larger than memory is fine.
+//! Encodes a text file into a token file, in blocks: the text may be larger than memory.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -13,13 +13,13 @@ use crate::{Error, Result};
 const READ_LEN: usize = 64 << 10;
 const ACTION: &str = "read the text file";
 
-/// Encodes the text file at `text` with `tokenizer` into a token file at `tokens`, and opens that.
+/// Encodes the text file at `text` with `tokenizer` into a token file at `tokens`, and opens it.
 ///
-/// The byte tokenizer takes any file; the others need UTF-8.
+/// The byte tokenizer accepts any file; the others need UTF-8.
 ///
 /// # Errors
-/// [`Error::Io`] when a file cannot be read or written; [`Error::Data`] when the text is empty, is not UTF-8 (with the
-/// byte's position), or has a character outside the vocabulary (with its position). Then no token file is left behind.
+/// [`Error::Io`] when a file cannot be read or written; [`Error::Data`] when the text is empty, is not UTF-8 (with the byte's position), or
+/// has a character outside the vocabulary (with its position). No token file is then left behind.
 pub fn encode_text(text: impl AsRef<Path>, tokenizer: &Tokenizer, tokens: impl AsRef<Path>) -> Result<TokenFile> {
     let path = text.as_ref();
     let mut reader = Hashing { inner: open(path)?, sha256: Sha256::new() };
@@ -28,7 +28,7 @@ pub fn encode_text(text: impl AsRef<Path>, tokenizer: &Tokenizer, tokens: impl A
     writer.finish(reader.sha256.finalize().into())
 }
 
-/// The tokens of the text file at `text`, which has at most `most` bytes, as [`encode_text`] cuts it.
+/// The tokens of the text file at `text`, of at most `most` bytes, as encoded by [`encode_text`].
 ///
 /// # Errors
 /// As [`encode_text`]; also when the file is longer.

@@ -1,4 +1,4 @@
-//! Files that are given in place of a text or a table again and again, known by their first bytes.
+//! Files commonly given in place of a text or a table, recognised by their first bytes.
 
 /// The first bytes, and what such a file is and what to do with it.
 const KNOWN: [(&[u8], &str); 8] = [
@@ -12,10 +12,10 @@ const KNOWN: [(&[u8], &str); 8] = [
     (b"\xfe\xff", "it is UTF-16; save it as UTF-8"),
 ];
 
-/// So many first bytes tell.
+/// Number of first bytes needed to recognise a file.
 pub const FOREIGN_LEN: usize = 16;
 
-/// What a file that begins with `bytes` is, where it is known to be neither a text nor a table, and what to do.
+/// What a file that begins with `bytes` is, if it is known to be neither a text nor a table, and what to do.
 pub fn foreign(bytes: &[u8]) -> Option<&'static str> {
     KNOWN.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|&(_, what)| what)
 }

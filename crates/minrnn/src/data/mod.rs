@@ -1,17 +1,17 @@
-//! Data: from text or a task's rules to batches of token ids or values. Knows nothing of models.
+//! Data: from text or a task's rules to batches of token ids or values. Independent of models.
 //!
 //! Which of these do I want?
-//! * text for a language model: [`Tokenizer`] → [`encode_text`] → [`TextData`] → [`RandomWindows`] (every window starts
-//!   anew) or [`StatefulStream`] (state is carried from window to window); scored by [`FixedBatches`] of random windows
-//!   or by a [`FullPass`];
+//! * text for a language model: [`Tokenizer`] → [`encode_text`] → [`TextData`] → [`RandomWindows`] (every window starts from the initial
+//!   state) or [`StatefulStream`] (state is carried from window to window); scored by [`FixedBatches`] of random windows or by a
+//!   [`FullPass`];
 //! * a synthetic task: [`SelectiveCopying`], [`FormalLanguage`], [`MqarBatches`], [`NearestNeighbourBatches`];
 //! * a label for a long sequence: [`ListOps`], [`Retrieval`], [`Image`];
 //! * a table of numbers to classify or to forecast: [`table`];
-//! * one that training knows by name: [`SequenceTask`];
+//! * a task that training knows by name: [`SequenceTask`];
 //! * recorded episodes for a policy: [`offline_rl`];
-//! * anything else: implement [`BatchSource`] for a training loop of your own ([`differentiate`](crate::train::differentiate)), and
+//! * anything else: implement [`BatchSource`] for your own training loop ([`differentiate`](crate::train::differentiate)), and
 //!   [`EvaluationSet`] for scoring ([`evaluate`](crate::train::evaluate)), or wrap the former in [`FixedBatches`].
-//!   [`Trainer`](crate::train::Trainer) trains on what an experiment names.
+//!   [`Trainer`](crate::train::Trainer) trains on the data named by an experiment.
 //!
 //! Legend: `B` batch_size, `T` seq_len, `N` tokens in a part of the text, `V` vocab_size.
 

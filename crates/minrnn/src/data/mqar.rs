@@ -1,18 +1,18 @@
-//! Multi-query associative recall (MQAR): pairs of a key and a value, then every key once more, asking for its value.
+//! Multi-query associative recall (MQAR): key-value pairs, then every key once more, asking for its value.
 //!
 //! ```text
-//! k₁ v₁ k₂ v₂ … k_n v_n   ·  ·  k₂ ·  k₁ ·  ·  ·  …      what is read, N tokens
-//!                               v₂    v₁                 what is scored, at the step that reads the key again
+//! k₁ v₁ k₂ v₂ … k_n v_n   ·  ·  k₂ ·  k₁ ·  ·  ·  …      input, N tokens
+//!                               v₂    v₁                 scored, at the step that reads the key again
 //! ```
 //!
-//! Keys are n distinct tokens of 1 … V/2 − 1, values n distinct tokens of V/2 … V − 1. The N − 2n steps after the pairs are
-//! S = (N − 2n) / 2 places of two steps each. Key j is read again in the first step of its place; places are drawn one after the other,
-//! without replacement, place i = 1 … S with the chance
+//! Keys are n distinct tokens of 1 … V/2 − 1, values n distinct tokens of V/2 … V − 1. The N − 2n steps after the pairs are S = (N − 2n) /
+//! 2 slots of two steps each. Key j is read again in the first step of its slot; slots are drawn one after another, without replacement,
+//! slot i = 1 … S with probability
 //!
 //! `p_i ∝ i^(a − 1)`
 //!
-//! where: a = 1 is uniform, and near places are the likelier the smaller a is. All other steps hold random tokens or token 0. The value is not
-//! shown after its key.
+//! where: a = 1 is uniform, and the smaller a is, the more likely are near slots. All other steps hold random tokens or token 0. The value
+//! is not shown after its key.
 
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -33,17 +33,17 @@ pub struct Mqar {
     /// Steps N of a sequence, even. Default 64.
     #[serde(rename = "mqar_length")]
     pub length: usize,
-    /// Pairs n of a key and a value; at most a quarter of the length. Default 4.
+    /// Number n of key-value pairs; at most a quarter of the length. Default 4.
     #[serde(rename = "mqar_pairs")]
     pub n_pairs: usize,
-    /// The exponent a of the power law of places. Default 0.01.
+    /// The exponent a of the power law of slots. Default 0.01.
     #[serde(rename = "mqar_power")]
     pub power: f64,
-    /// Whether the steps that ask nothing hold random tokens (which may repeat a key by accident, unscored) or token 0. Default true.
+    /// Whether steps without a query hold random tokens (which may repeat a key by accident, unscored) or token 0. Default true.
     #[serde(rename = "mqar_random_non_queries")]
     pub random_non_queries: bool,
-    /// Examples of the training set, of which rows are drawn with replacement; 0 for a set without end, a new example in every row.
-    /// Default 0; in files it is `train_examples`, which tasks share.
+    /// Size of the training set, from which rows are drawn with replacement; 0 for an endless set, with a new example in every row. Default
+    /// 0; in files it is `train_examples`, shared by several tasks.
     #[serde(skip)]
     pub n_examples: u64,
 }
@@ -122,7 +122,7 @@ pub struct MqarBatches {
 }
 
 impl MqarBatches {
-    /// Sequences of `task`. For evaluation give another `purpose` (or `seed`) and wrap it in [`FixedBatches`].
+    /// Sequences of `task`. For evaluation use another `purpose` (or `seed`) and wrap it in [`FixedBatches`].
     ///
     /// # Errors
     /// [`Error::Config`] when `task` is not valid, `batch_size` is 0, or a batch would be too large.

@@ -1,11 +1,11 @@
-//! Nearest-neighbour search: at every step, the value of the vector that was nearest to the first one so far.
+//! Nearest-neighbour search: at every step, the value of the vector nearest to the first one so far.
 //!
 //! `x_t = (cos θ_t, sin θ_t, v_t)`, `y_t = v_s` with `s = argmax_{2 ≤ s ≤ t} cos(θ_s − θ_1)`
 //!
-//! where: θ uniform on the circle, v uniform in [0, 1), both drawn anew at every step; the first vector is the key of the search and its value
-//! means nothing. Among vectors of the same length the nearest has the largest inner product. The length of a row is uniform in
-//! 2 … `max_length`; steps from the second on are scored. The study of xLSTM, which sets this task, leaves the least length and the first
-//! step open: these are our choice.
+//! where: θ is uniform on the circle and v uniform in [0, 1), both drawn at every step; the first vector is the key of the search and its
+//! value is meaningless. Among vectors of equal length the nearest has the largest inner product. The length of a row is uniform in 2 …
+//! `max_length`; steps from the second on are scored. The xLSTM study, which defines this task, does not specify the minimum length and the
+//! first step: these are our choice.
 
 use std::f64::consts::TAU;
 
@@ -25,11 +25,11 @@ const WIDTH: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NearestNeighbour {
-    /// Greatest length of a row, at least 2. Default 64.
+    /// Maximum length of a row, at least 2. Default 64.
     #[serde(rename = "neighbour_length")]
     pub max_length: usize,
-    /// Examples of the training set, of which rows are drawn with replacement; 0 for a set without end, a new example in every row.
-    /// Default 0; in files it is `train_examples`, which tasks share.
+    /// Size of the training set, from which rows are drawn with replacement; 0 for an endless set, with a new example in every row. Default
+    /// 0; in files it is `train_examples`, shared by several tasks.
     #[serde(skip)]
     pub n_examples: u64,
 }
@@ -44,7 +44,7 @@ impl NearestNeighbour {
     /// Checks that there is something to search.
     ///
     /// # Errors
-    /// [`Error::Config`] when there is room for the key alone.
+    /// [`Error::Config`] when there is only room for the key.
     pub fn validate(&self) -> Result<()> {
         match self.max_length {
             2.. => Ok(()),
@@ -87,7 +87,7 @@ pub struct NearestNeighbourBatches {
 }
 
 impl NearestNeighbourBatches {
-    /// Searches of `task`. For evaluation give another `purpose` (or `seed`) and wrap it in [`FixedBatches`].
+    /// Searches of `task`. For evaluation use another `purpose` (or `seed`) and wrap it in [`FixedBatches`].
     ///
     /// # Errors
     /// [`Error::Config`] when `task` is not valid, `batch_size` is 0, or a batch would be too large.

@@ -1,4 +1,4 @@
-//! Rows that are examples of a set: each is made by a generator of its own, so that a number names it.
+//! Rows drawn from a set of examples, each made by its own generator and so identified by a number.
 
 use rand::{Rng, RngExt};
 
@@ -10,14 +10,14 @@ const EXAMPLE: u64 = u64::MAX;
 /// The examples of a generated task.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NumberedExamples {
-    /// Size of the set; 0 stands for one without end, of which no example is met twice.
+    /// Size of the set; 0 means an endless one, in which no example occurs twice.
     pub n: u64,
     pub seed: u64,
     pub purpose: Purpose,
 }
 
 impl NumberedExamples {
-    /// The generator of the batch of (`iteration`, `micro`), which chooses its rows.
+    /// The generator for the batch of (`iteration`, `micro`), which chooses its rows.
     pub fn batch(self, iteration: u64, micro: u64) -> ChaCha8Rng {
         rng::substream(self.seed, self.purpose, iteration, micro)
     }

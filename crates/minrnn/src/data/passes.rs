@@ -1,4 +1,4 @@
-//! Passes over a finite list of examples: in a new order every time for training, in the list's own for scoring.
+//! Passes over a finite list of examples: in a new order each time for training, in the list's own order for scoring.
 
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Selective copying: remember the data tokens scattered in noise, and repeat them in order when asked.
 //!
-//! A sequence is a body of noise with `M` data tokens at random places, then `M` markers; at the j-th marker the j-th
-//! data token is to be predicted. The markers are all alike, so the model has to count them. Two encodings circulate:
+//! A sequence is a body of noise with `M` data tokens at random positions, then `M` markers; at the j-th marker the j-th data token is to
+//! be predicted. All markers are alike, so the model has to count them. There are two encodings:
 //!
 //! | | body length | noise | marker | data |
 //! |---|---|---|---|---|
@@ -18,7 +18,7 @@ use super::{Batch, BatchSource, EvaluationSet, FixedBatches, IoKind, SequenceTas
 use crate::rng::{self, ChaCha8Rng, Purpose};
 use crate::{Error, Result, Segments};
 
-/// Which ids and which body length; see the module text.
+/// The ids and the body length; see the module documentation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Encoding {
@@ -33,16 +33,16 @@ pub enum Encoding {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SelectiveCopyingConfig {
-    /// Steps of the body in encoding A, noise steps in encoding B. Default 4096.
+    /// Length of the body in encoding A, number of noise steps in encoding B. Default 4096.
     #[serde(rename = "copy_length")]
     pub length: usize,
-    /// Data tokens `M` to remember. Default 16.
+    /// Number `M` of data tokens to remember. Default 16.
     #[serde(rename = "copy_tokens")]
     pub n_tokens: usize,
-    /// Symbols `V`: noise, marker and at least one data token. Always 16 in files.
+    /// Number `V` of symbols: noise, marker and at least one data token. Always 16 in files.
     #[serde(skip)]
     pub vocab_size: usize,
-    /// Which ids and which body length. Default `a`.
+    /// The ids and the body length. Default `a`.
     #[serde(rename = "copy_encoding")]
     pub encoding: Encoding,
 }
@@ -54,7 +54,7 @@ impl Default for SelectiveCopyingConfig {
 }
 
 impl SelectiveCopyingConfig {
-    /// Steps of the body, with the data tokens in it.
+    /// Length of the body, including the data tokens.
     pub fn body_len(&self) -> usize {
         match self.encoding {
             Encoding::A => self.length,
@@ -62,7 +62,7 @@ impl SelectiveCopyingConfig {
         }
     }
 
-    /// Steps of a whole sequence, `T`: the body and one marker per data token.
+    /// Length `T` of a whole sequence: the body and one marker per data token.
     pub fn seq_len(&self) -> usize {
         self.body_len().saturating_add(self.n_tokens)
     }
@@ -105,7 +105,7 @@ impl SelectiveCopyingConfig {
     }
 }
 
-/// Batches of selective copying, made anew for every iteration.
+/// Batches of selective copying, generated afresh for every iteration.
 #[derive(Debug, Clone)]
 pub struct SelectiveCopying {
     task: SelectiveCopyingConfig,
@@ -115,7 +115,7 @@ pub struct SelectiveCopying {
 }
 
 impl SelectiveCopying {
-    /// Sequences of `task`. For evaluation give another `purpose` (or `seed`) and wrap it in [`super::FixedBatches`].
+    /// Sequences of `task`. For evaluation use another `purpose` (or `seed`) and wrap it in [`super::FixedBatches`].
     ///
     /// # Errors
     /// [`Error::Config`] when `task` is not valid, `batch_size` is 0, or a batch would be too large.

@@ -1,4 +1,4 @@
-//! What training and scoring need to know of a task.
+//! What training and scoring need to know about a task.
 
 use std::fmt::Debug;
 
@@ -7,7 +7,7 @@ use super::{BatchSource, EvaluationSet};
 use crate::Result;
 use crate::rng::Purpose;
 
-/// What stands at every step of a task's sequences.
+/// What each step of a task's sequences consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IoKind {
     /// A token or class below `n`.
@@ -17,69 +17,68 @@ pub enum IoKind {
     },
     /// `width` numbers.
     Values {
-        /// How many belong to a step.
+        /// Numbers per step.
         width: usize,
     },
 }
 
-/// How much there is to learn from.
+/// The amount of training data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
-    /// Steps of all sequences.
+    /// Total number of steps of all sequences.
     pub steps: usize,
-    /// Steps of a sequence on average, rounded up.
+    /// Mean number of steps of a sequence, rounded up.
     pub length: usize,
-    /// Steps of the longest sequence that can be learned from, also by a second round from all data.
+    /// Number of steps of the longest training sequence, including those of a second round on all data.
     pub longest: usize,
-    /// True where windows of at most `train.seq_len` steps are learned from instead of whole sequences.
+    /// Whether windows of at most `train.seq_len` steps are learned from instead of whole sequences.
     pub in_windows: bool,
-    /// Updates that the smallest data need.
+    /// Number of updates that the smallest data set needs.
     pub least_updates: u64,
 }
 
-/// A task that is not plain text: how its sequences look, and where batches of them come from.
+/// A task other than plain text: what its sequences look like, and where its batches come from.
 ///
-/// A task that gives one label to a whole sequence has it as the target of the sequence's last step and masks all others.
+/// A task with one label for a whole sequence has it as the target of the last step and masks all others.
 pub trait SequenceTask: Debug + Send + Sync {
-    /// What the model reads.
+    /// The model's inputs.
     fn reads(&self) -> IoKind;
 
-    /// What it predicts: a class of several, scored by cross-entropy and accuracy, or numbers, scored by the mean squared error.
+    /// Its outputs: one of several classes, scored by cross-entropy and accuracy, or numbers, scored by the mean squared error.
     fn predicts(&self) -> IoKind {
         self.reads()
     }
 
-    /// Steps of the longest sequence.
+    /// Number of steps of the longest sequence.
     fn longest(&self) -> usize;
 
-    /// How much there is to learn from, where data are finite and a training may be as long as they ask for.
+    /// The amount of training data, if it is finite and may determine how long to train.
     fn extent(&self) -> Option<Extent> {
         None
     }
 
-    /// The accuracy of guessing, where accuracies are compared on a scale on which guessing is 0.
+    /// The accuracy of guessing, if accuracies are compared on a scale on which it is 0.
     fn chance(&self) -> Option<f64> {
         None
     }
 
-    /// True where data are finite and divided once: the part for `Purpose::ValidationData` then chooses the checkpoint alone, and the one for
+    /// Whether data are finite and split once: only the part for `Purpose::ValidationData` then chooses the checkpoint, and the one for
     /// `Purpose::TestData` is scored once.
     fn has_parts(&self) -> bool {
         false
     }
 
-    /// The same task with all that is not in a test file to train on; none where that is trained on already, or data are made as they are
-    /// needed.
+    /// The same task with everything outside a test file for training; `None` if that is the case already, or data are generated.
     fn all(&self) -> Option<Box<dyn SequenceTask>> {
         None
     }
 
-    /// True where a file of its own is the test part.
+    /// Whether the test part is a file of its own.
     fn has_test_file(&self) -> bool {
         false
     }
 
-    /// Refuses what no training should begin with, though models that did are used and scored.
+    /// Refuses settings that no new training should use, although models trained with them can be used and scored.
     ///
     /// # Errors
     /// A sentence that says what to change.
@@ -87,39 +86,39 @@ pub trait SequenceTask: Debug + Send + Sync {
         Ok(())
     }
 
-    /// What was taken from the data without being told, as a sentence; none where nothing was.
+    /// What was inferred from the data, as a sentence, if anything.
     fn understood(&self) -> Option<&str> {
         None
     }
 
-    /// The columns of a table whose names the training of the model did not all see; none where they are learned.
+    /// The columns of a table with names that the model's training did not see; empty if they are learned.
     fn unseen_names(&self) -> &[UnseenNames] {
         &[]
     }
 
-    /// Measures in the data's own units beside those of a baseline, where there are some, of the part for `purpose`.
+    /// Measures in the data's own units beside a baseline's, on the part for `purpose`, if there are any.
     fn comparison(&self, _purpose: Purpose) -> Option<Box<dyn Comparison>> {
         None
     }
 
-    /// The task on tables that it is, if it is one.
+    /// The task on tables, if it is one.
     fn table_task(&self) -> Option<TableTask> {
         None
     }
 
-    /// What whoever uses the trained model needs to know: names of classes and columns, means and deviations. It is kept in every
-    /// checkpoint. Of a task on tables it is [`table_task`](Self::table_task).
+    /// What users of the trained model need to know: names of classes and columns, means and deviations. It is stored in every checkpoint.
+    /// For a task on tables it is [`table_task`](Self::table_task).
     fn description(&self) -> Option<serde_json::Value> {
         serde_json::to_value(self.table_task()?).ok()
     }
 
-    /// Batches to train on.
+    /// Training batches.
     ///
     /// # Errors
     /// When a batch would be too large, or data cannot be read.
     fn training(&self, batch_size: usize, seed: u64) -> Result<Box<dyn BatchSource>>;
 
-    /// Batches to score: the first `n_batches` drawn for `purpose`, or all of the part of a finite data set that is kept for it.
+    /// Batches to score: the first `n_batches` drawn for `purpose`, or the whole part of a finite data set reserved for it.
     ///
     /// # Errors
     /// When a batch would be too large, or data cannot be read.

@@ -1,4 +1,4 @@
-//! What texts and tables are read from: a file, or something whose end is not known and that is gone once it is read, such as a pipe.
+//! The sources of texts and tables: a file, or something of unknown length that can be read only once, such as a pipe.
 
 use std::fs::{File, metadata};
 use std::io::{self, ErrorKind, Read};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::{Error, Result};
 
-/// Most bytes that are read of a pipe, a terminal or a device, which may go on for ever.
+/// Maximum number of bytes read from a pipe, a terminal or a device, which may never end.
 pub const MAX_PIPE_BYTES: u64 = 1 << 30;
 
 /// Bytes that are read once, from the first to the last.
@@ -51,10 +51,10 @@ impl Read for Source {
     }
 }
 
-/// Refuses data that can be read only once, for those who come back to them. It opens nothing, so it waits for nobody.
+/// Refuses data that can be read only once, for callers that read them again. It opens nothing, so it never blocks.
 ///
 /// # Errors
-/// When there is nothing at `path`, or neither a file nor a folder.
+/// When nothing exists at `path`, or it is neither a file nor a folder.
 pub fn expect_lasting(path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
     let found = metadata(path).map_err(|source| Error::io("read", path, source))?;

@@ -1,4 +1,4 @@
-//! A deployed policy at work.
+//! A deployed policy acting.
 
 use minrnn_stream::{Model, State, Workspace};
 
@@ -7,7 +7,7 @@ use crate::data::offline_rl::{LeftPadding, StepEncoding};
 use crate::rollout::{Actor, Shown};
 use crate::{Error, Result};
 
-/// A policy in the runtime, with the sessions of the episodes that it plays.
+/// A policy in the runtime, with the sessions of its episodes.
 pub struct DeployedPolicy<'a> {
     model: &'a Model,
     encoding: &'a StepEncoding,
@@ -16,10 +16,10 @@ pub struct DeployedPolicy<'a> {
 }
 
 impl<'a> DeployedPolicy<'a> {
-    /// The policy of `deployed`, that has not acted yet.
+    /// The policy of `deployed`, before its first action.
     ///
     /// # Errors
-    /// When it is none.
+    /// When it is not a policy.
     pub fn new(deployed: &'a Deployed) -> Result<Self> {
         let (model, path) = (&deployed.model, &deployed.path);
         match &deployed.policy {

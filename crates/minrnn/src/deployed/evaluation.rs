@@ -1,4 +1,4 @@
-//! The measures of a deployed model on a fixed list of batches.
+//! Scores a deployed model on a fixed list of batches.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,7 +13,8 @@ use crate::memory::{Estimate, Run, running};
 use crate::ops::pinball_sum;
 use crate::train::{Evaluation, is_right, loss_of};
 
-/// The most memory that [`evaluate`] needs with a model of `config`, which is there already, on a table, in batches of `batch_size` sequences, the longest of `longest` steps.
+/// The peak memory that [`evaluate`] needs, beside the model of `config`, for a table, in batches of `batch_size` sequences, the longest of
+/// `longest` steps.
 ///
 /// # Errors
 /// When the configuration is not valid.
@@ -23,11 +24,11 @@ pub fn evaluate_memory(config: &ModelConfig, batch_size: usize, longest: usize) 
     running("evaluation", config, Run { sessions: batch_size, steps: longest, threads, read: steps, predicted: steps })
 }
 
-/// Scores `model` on every batch of `set`, and `comparison` sees everything that is predicted; `None` when `stop` was raised before the end. The threads
-/// of the ambient pool read different sequences.
+/// Scores `model` on every batch of `set` and shows all predictions to `comparison`; `None` if `stop` was raised before the end. The
+/// threads of the ambient pool read different sequences.
 ///
 /// # Errors
-/// When a batch cannot be read, or the model reads something else.
+/// When a batch cannot be read, or the model has other inputs.
 pub fn evaluate(
     model: &Model,
     set: &mut dyn EvaluationSet,

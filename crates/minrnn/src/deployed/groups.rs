@@ -1,4 +1,4 @@
-//! Sessions of a deployed model by name, one for each sequence of rows that arrive between each other.
+//! Sessions of a deployed model by name, one for each sequence of interleaved rows.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,8 +16,7 @@ const FEW: usize = 16;
 /// No session.
 const NONE: usize = usize::MAX;
 
-/// As many sessions as are wanted at most: where there is no room for one more, the one that has been silent for the longest time is
-/// forgotten.
+/// Sessions by name, up to a maximum number: when there is no room for another, the one unused for the longest time is dropped.
 pub struct Groups<'m> {
     model: &'m Model,
     task: &'m TableTask,
@@ -37,7 +36,7 @@ struct Place {
 }
 
 impl<'m> Groups<'m> {
-    /// No session yet, of at most `max`, of a model that was trained for `task`.
+    /// An empty set of up to `max` sessions of a model trained for `task`.
     ///
     /// # Errors
     /// When `max` is 0, or memory cannot hold a few sessions.
@@ -57,31 +56,31 @@ impl<'m> Groups<'m> {
         })
     }
 
-    /// How many sessions there are.
+    /// Number of sessions.
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no sessions.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// Whether there is a session of the sequence `name`.
+    /// Whether there is a session for the sequence `name`.
     pub fn knows(&self, name: &str) -> bool {
         self.rows.contains_key(name)
     }
 
-    /// The names of all sequences, in no order.
+    /// The names of all sequences, in no particular order.
     pub fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.places.iter().map(|place| &*place.name)
     }
 
-    /// Reads the next row `[columns]` of the sequence `name`, in the units of the table, and replaces `numbers` by what is predicted after it
-    /// ([`TableTask::predict_into`]). The name that was forgotten for it, if any.
+    /// Reads the next row `[columns]` of the sequence `name`, in the units of the table, and replaces `numbers` by the predictions after it
+    /// ([`TableTask::predict_into`]). Returns the name of the session dropped to make room, if any.
     ///
     /// # Errors
-    /// When a number cannot be read ([`TableTask::expect_readable`]), or memory cannot hold one session more; the sequence then has read
+    /// When a number cannot be read ([`TableTask::expect_readable`]), or memory cannot hold another session; the sequence has then read
     /// nothing.
     pub fn step(&mut self, name: &str, values: &[f64], numbers: &mut Vec<f64>) -> Result<Option<Arc<str>>> {
         self.task.expect_readable(values)?;
@@ -140,7 +139,7 @@ impl<'m> Groups<'m> {
         std::iter::successors(known(self.oldest), |&row| known(self.places[row].newer)).collect()
     }
 
-    /// Writes all sessions to `path`, whole or not at all. `identity` is that of the model.
+    /// Writes all sessions to `path`, atomically. `identity` is that of the model.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -152,7 +151,7 @@ impl<'m> Groups<'m> {
         write(path, self.model, identity, &SavedSessions { names, logits: Vec::new(), histories, state: sessions.state().clone() })
     }
 
-    /// The sessions that were saved to `path`, at most `max` of them: those that spoke last.
+    /// Loads the sessions saved to `path`, at most `max` of them: the most recently used.
     ///
     /// # Errors
     /// When the file cannot be read, is damaged, or was saved with another model, or as [`new`](Self::new).

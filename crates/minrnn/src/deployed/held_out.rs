@@ -1,4 +1,4 @@
-//! The text that a run held out, as far as it takes to know what is usual.
+//! The text that a run held out, as much as is needed to know what is usual.
 
 use std::path::PathBuf;
 
@@ -13,18 +13,18 @@ use super::Deployed;
 /// Most tokens.
 const ENOUGH: u64 = 1 << 17;
 
-/// What is known of the text that a model did not learn from.
+/// What is known of the held-out text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeldOut {
-    /// The beginning of it.
+    /// Its beginning.
     Text(Vec<u8>),
-    /// This file of the run, without which it cannot be read, is not there.
+    /// It cannot be read, because this file of the run is missing.
     Gone(PathBuf),
-    /// Nothing: the model is packed, lies outside its run, or learned no text.
+    /// Nothing: the model is packed, is outside its run, or was not trained on text.
     Unknown,
 }
 
-/// The beginning of the part of its text that the run of `deployed` did not learn from.
+/// The beginning of the held-out part of the text of the run of `deployed`.
 ///
 /// # Errors
 /// When the run's vocabulary or tokens are damaged or cannot be read.

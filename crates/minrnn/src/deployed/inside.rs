@@ -1,4 +1,4 @@
-//! What a deployed model has inside, written to files while it reads: outputs, hidden states, embeddings.
+//! A deployed model's internal activations, written to files while it reads: outputs, hidden states, embeddings.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,21 +15,21 @@ use crate::{Error, Result, expect_output};
 const CHUNK_LEN: usize = 512;
 const CHUNK_OUTPUTS: usize = 1 << 20;
 
-/// Which files are wanted; their endings say their formats ([`ArrayFile`]).
+/// Which files are wanted; their extensions determine their formats ([`ArrayFile`]).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InsideFiles {
-    /// What the model gives at every step, before softmax or units: `[steps, outputs]`.
+    /// The model's outputs at every step, before softmax or conversion to units: `[steps, outputs]`.
     pub logits: Option<PathBuf>,
-    /// What a block, the first being 0, hands on at every step: `[steps, D]`.
+    /// A block, counted from 0, and the file for its output at every step: `[steps, D]`.
     pub hidden: Option<(usize, PathBuf)>,
-    /// What the head reads at the last step of every sequence: `[sequences, D]`.
+    /// The head's input at the last step of every sequence: `[sequences, D]`.
     pub embeddings: Option<PathBuf>,
 }
 
-/// What is read.
+/// The inputs to read.
 #[derive(Debug, Clone, Copy)]
 pub enum InsideInputs<'a> {
-    /// A text, which is one sequence.
+    /// A text, as a single sequence.
     Text(&'a [u32]),
     /// The sequences of a table.
     Table(&'a TableTask, &'a [Series]),
@@ -41,10 +41,10 @@ impl InsideFiles {
         [self.logits.as_deref(), self.hidden.as_ref().map(|(_, path)| path.as_path()), self.embeddings.as_deref()].into_iter().flatten()
     }
 
-    /// Checks what can be checked before anything is read.
+    /// Checks everything that can be checked before reading.
     ///
     /// # Errors
-    /// When an ending is unknown, a file is wanted twice, or the model has no such block.
+    /// When an extension is unknown, a file is named twice, or the model has no such block.
     pub fn expect_fit(&self, config: &ModelConfig) -> Result<()> {
         self.paths().try_for_each(ArrayFile::expect_known)?;
         let paths: Vec<&Path> = self.paths().collect();
@@ -99,10 +99,10 @@ fn numbered(n: usize) -> Vec<String> {
     (0..n).map(|at| at.to_string()).collect()
 }
 
-/// Reads `inputs` with `model` and writes the wanted `files`, each whole or not at all; false when `stop` was raised before the end.
+/// Reads `inputs` with `model` and writes the wanted `files`, atomically; false if `stop` was raised before the end.
 ///
 /// # Errors
-/// As [`InsideFiles::expect_fit`]; when the model does not read such inputs, gives a number that is none, or a file cannot be written.
+/// As [`InsideFiles::expect_fit`]; when the model has other inputs, gives a number that is not finite, or a file cannot be written.
 pub fn write_inside(model: &Model, inputs: InsideInputs<'_>, files: &InsideFiles, stop: &AtomicBool) -> Result<bool> {
     files.expect_fit(model.config())?;
     let (d, width) = (model.config().d_model, model.outputs());

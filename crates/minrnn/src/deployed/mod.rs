@@ -1,8 +1,8 @@
 //! A model for inference: from a run, a checkpoint, or a packed file.
 //!
-//! [`Deployed::load`] reads any of them; [`score`] gives the loss on a text, [`predict`] what is predicted for the sequences of a table,
-//! [`evaluate`] the measures of batches, [`score_rows`] and [`Surprise`] how surprising rows and texts are, and [`write_inside`] what the model has
-//! inside, all by the runtime.
+//! [`Deployed::load`] loads any of them. With the runtime, [`score`] computes the loss on a text, [`predict`] predictions for the sequences
+//! of a table, [`evaluate`] scores on batches, [`score_rows`] and [`Surprise`] how surprising rows and texts are, and [`write_inside`]
+//! writes the model's internal activations.
 
 mod acting;
 mod evaluation;
@@ -24,7 +24,7 @@ pub use held_out::{HeldOut, held_out_text};
 pub use inside::{InsideFiles, InsideInputs, write_inside};
 pub use packing::{Packed, pack};
 pub use predictions::{predict, prediction_memory};
-pub use row_surprise::score_rows;
+pub use row_surprise::{calibrate_rows, score_rows};
 pub use score::{Score, score, score_memory};
 pub use surprise::{Listener, Surprise};
 pub use text_rows::{RowUnit, TextRow, TextRows};
@@ -45,15 +45,15 @@ use crate::{Error, Result};
 pub struct Deployed {
     /// The model in the runtime.
     pub model: Model,
-    /// The vocabulary, where the model reads text.
+    /// The vocabulary, if the model reads text.
     pub tokenizer: Option<Tokenizer>,
-    /// The task on tables, where the model was trained on one.
+    /// The task on tables, if the model was trained on one.
     pub table: Option<TableTask>,
-    /// How a step becomes numbers, where the model is a policy.
+    /// How a step becomes numbers, if the model is a policy.
     pub policy: Option<StepEncoding>,
-    /// How surprising rows were that it did not learn from, where that is known.
+    /// How surprising held-out rows were, if known.
     pub surprise: Option<Calibration>,
-    /// The checkpoint directory or the packed file; empty where the model came as bytes.
+    /// The checkpoint directory or the packed file; empty if the model was loaded from bytes.
     pub path: PathBuf,
     /// The tensors of a packed file.
     pub tensors: Vec<TensorEntry>,
@@ -62,7 +62,7 @@ pub struct Deployed {
 }
 
 impl Deployed {
-    /// Reads the best checkpoint of a run, a checkpoint, or a packed file.
+    /// Loads the best checkpoint of a run, a checkpoint, or a packed file.
     ///
     /// # Errors
     /// When it is none of them, damaged, or its tokenizer has more tokens than the model.
@@ -75,7 +75,7 @@ impl Deployed {
         Ok(Self { path: path.to_owned(), ..deployed })
     }
 
-    /// The packed model whose file has these bytes.
+    /// Loads a packed model from the bytes of its file.
     ///
     /// # Errors
     /// When they are damaged or not those of a packed model, or its tokenizer has more tokens than the model.
@@ -111,7 +111,7 @@ impl Deployed {
         self.packed.is_some()
     }
 
-    /// What a saved session must have been made with.
+    /// The identity that a saved session must match.
     ///
     /// # Errors
     /// When the files of its checkpoint cannot be read.

@@ -1,4 +1,4 @@
-//! A trained model in one file for the inference runtime.
+//! Packs a trained model into one file for the inference runtime.
 
 use std::path::{Path, PathBuf};
 
@@ -12,26 +12,26 @@ use crate::output::{expect_harmless, expect_replaceable};
 use crate::train::find_checkpoint;
 use crate::{Error, Result};
 
-/// What was packed.
+/// The result of packing.
 pub struct Packed {
-    /// The checkpoint or packed model it was made of.
+    /// The checkpoint or packed model it was made from.
     pub from: PathBuf,
-    /// The model's mixers, with commas between.
+    /// The model's mixers, separated by commas.
     pub mixers: String,
     /// The tensors in the file.
     pub tensors: Vec<TensorEntry>,
     /// Bytes of the file.
     pub bytes: u64,
-    /// The model as it is read from the file.
+    /// The model as loaded from the file.
     pub deployed: Deployed,
 }
 
-/// Writes the model of `run`, a run directory, whose best checkpoint it is, or a checkpoint, to the file `output`, its matrices stored as `format`; those of
-/// a packed model are rounded further.
+/// Writes the model of `run`, a run directory (its best checkpoint) or a checkpoint, to the file `output`, with its matrices stored in
+/// `format`; those of a packed model are rounded further.
 ///
 /// # Errors
-/// When the model cannot be read or something in it is damaged, when a matrix was rounded before to what does not become `format`, when `output` is where
-/// something would be lost, or cannot be written, or when more memory is needed than there is or `memory_limit` allows.
+/// When the model cannot be read or is damaged, when a matrix was already rounded to something that cannot be converted to `format`, when
+/// `output` would overwrite something or cannot be written, or when more memory is needed than there is or `memory_limit` allows.
 pub fn pack(run: &Path, output: &Path, format: WeightFormat, memory_limit: Option<Size>) -> Result<Packed> {
     expect_harmless(output, [run])?;
     expect_replaceable(output, "a packed model", |start| start.starts_with(&PackedModel::MAGIC))?;

@@ -20,7 +20,7 @@ const ENOUGH_STEPS: usize = 512;
 /// Most sequences of a bunch that has fewer steps.
 const MOST: usize = 32;
 
-/// What [`predict`] needs for `series` with a model of `config`, which is there already.
+/// The memory that [`predict`] needs for `series`, beside the model of `config`.
 ///
 /// # Errors
 /// When the configuration is not valid.
@@ -36,11 +36,11 @@ pub fn prediction_memory(config: &ModelConfig, series: &[Series]) -> Result<Esti
     )
 }
 
-/// What `model` says at the last step of each of `series`, each read from its first step on; `None` when `stop` was raised before the end. The threads of
-/// the ambient pool read different sequences.
+/// The predictions of `model` at the last step of each of `series`, read from its first step; `None` if `stop` was raised before the end.
+/// The threads of the ambient pool read different sequences.
 ///
 /// # Errors
-/// When the model does not read the columns of `task`, or what is predicted for a sequence is no number: for the first of those where this is so.
+/// When the model does not read the columns of `task`, or a prediction is not finite: the error names the first such sequence.
 pub fn predict(model: &Model, task: &TableTask, series: &[Series], stop: &AtomicBool) -> Result<Option<Vec<Prediction>>> {
     let (bunches, threads) = (bunches(series), ambient_threads());
     let read = |workspace: &mut Workspace, bunch: &[Series]| of_bunch(model, task, bunch, workspace, stop);

@@ -1,7 +1,8 @@
-//! How likely a forecaster held every row of a table.
+//! How likely every row of a table was according to a forecaster.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use minrnn_model::Calibration;
 use minrnn_stream::{Model, Workspace};
 
 use crate::data::table::{ForecastRow, ForecastRows};
@@ -10,11 +11,11 @@ use crate::{Result, expect_output};
 /// Steps between two looks at `stop`.
 const CHUNK_LEN: usize = 512;
 
-/// Hands every row of `rows` to `see`, with its sequence and its step, beside what `model` forecast for it one step before; false when `stop` was
+/// Calls `see` with every row of `rows`, its sequence and its step, and what `model` forecast for it one step before; false if `stop` was
 /// raised before the end.
 ///
 /// # Errors
-/// When the model does not read such rows, a surprise is no number, or what `see` gives.
+/// When the model has other inputs, a surprise is not finite, or any error of `see`.
 pub fn score_rows(
     model: &Model,
     rows: &ForecastRows,
@@ -45,4 +46,17 @@ pub fn score_rows(
         }
     }
     Ok(true)
+}
+
+/// How surprising the rows of `rows` are to `model`, as a basis for comparison with others; `None` if `stop` was raised before the end.
+///
+/// # Errors
+/// When the model has other inputs, or a surprise is not finite.
+pub fn calibrate_rows(model: &Model, rows: &ForecastRows, stop: &AtomicBool) -> Result<Option<Calibration>> {
+    let mut surprises = Vec::new();
+    let is_whole = score_rows(model, rows, stop, |_, _, row| {
+        surprises.extend(row.surprise);
+        Ok(())
+    })?;
+    Ok(is_whole.then(|| Calibration::of(surprises)))
 }

@@ -1,4 +1,4 @@
-//! A model run by the inference runtime, scored on a text: its loss, and how often it agrees with another.
+//! Scores a model in the inference runtime on a text: its loss, and how often it agrees with another.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,16 +12,16 @@ use crate::train::{Evaluation, is_right, loss_of};
 /// Tokens between two looks at `stop`.
 const PASS: usize = 2048;
 
-/// What one pass over a text gives.
+/// The result of one pass over a text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Score {
     /// Loss and accuracy.
     pub evaluation: Evaluation,
-    /// Share of positions at which both models hold the same token for the likeliest.
+    /// Share of positions at which both models have the same most likely token.
     pub agreement: Option<f64>,
 }
 
-/// The most memory that [`score`] needs with a model of `config`, which is there already, on `n_tokens` tokens.
+/// The peak memory that [`score`] needs, beside the model of `config`, for `n_tokens` tokens.
 ///
 /// # Errors
 /// When the configuration is not valid.
@@ -30,10 +30,10 @@ pub fn score_memory(config: &ModelConfig, n_tokens: usize) -> Result<Estimate> {
     running("evaluation", config, Run { sessions: 1, steps: n_tokens, threads: 1, read, predicted: read })
 }
 
-/// Predicts every token of `tokens` but the first from all before it; `None` when `stop` was raised.
+/// Predicts every token of `tokens` but the first from all tokens before it; `None` if `stop` was raised.
 ///
 /// # Errors
-/// When a token is not known to a model.
+/// When a model does not know a token.
 ///
 /// # Panics
 /// When there are no tokens.

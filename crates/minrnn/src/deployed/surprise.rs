@@ -1,4 +1,4 @@
-//! How likely a model of text holds every token of a text that arrives piece by piece.
+//! How likely every token of an arriving text is according to a text model.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::{Error, Result};
 /// Logits of one pass.
 const OUTPUTS: usize = 1 << 18;
 
-/// A text that is read as it arrives.
+/// A text read as it arrives.
 pub struct Surprise<'m> {
     model: &'m Model,
     tokenizer: &'m Tokenizer,
@@ -28,31 +28,31 @@ pub struct Surprise<'m> {
     line: u64,
 }
 
-/// Where tokens and flaws go.
+/// Receives tokens and errors.
 pub trait Listener {
-    /// A token of line `line` as text, and the logarithm of the probability that the model gave it; none for the very first.
+    /// A token of line `line` as text, and its log-probability under the model; `None` for the very first.
     ///
     /// # Errors
-    /// What ends the reading.
+    /// Any error ends the reading.
     fn token(&mut self, line: u64, text: &[u8], log_probability: Option<f64>) -> Result<()>;
 
-    /// Something in line `line` that the model cannot read, which is passed over.
+    /// Something in line `line` that the model cannot read, and which is skipped.
     ///
     /// # Errors
-    /// What ends the reading.
+    /// Any error ends the reading.
     fn flaw(&mut self, line: u64, flaw: Error) -> Result<()>;
 
-    /// A byte in line `line` of what should be text and is none there, which is passed over; a [`flaw`](Self::flaw) unless it is told apart.
+    /// A byte in line `line` that is not valid text and is skipped; by default a [`flaw`](Self::flaw).
     ///
     /// # Errors
-    /// What ends the reading.
+    /// Any error ends the reading.
     fn not_text(&mut self, line: u64, flaw: Error) -> Result<()> {
         self.flaw(line, flaw)
     }
 }
 
 impl<'m> Surprise<'m> {
-    /// A text of which nothing has been read.
+    /// A new text.
     ///
     /// # Errors
     /// When memory cannot hold its state.
@@ -61,12 +61,12 @@ impl<'m> Surprise<'m> {
         Ok(Self { model, tokenizer, state, workspace, logits: Vec::new(), outputs: Vec::new(), input: TextInput::new(), line: 1 })
     }
 
-    /// Reads `bytes`, the next ones of the text.
+    /// Reads the next `bytes` of the text.
     ///
-    /// What cannot be encoded yet waits, as [`TextInput`] says. A vocabulary of bytes takes any, and none of them waits.
+    /// What cannot be encoded yet waits, as described for [`TextInput`]. A byte vocabulary accepts any bytes, and none of them wait.
     ///
     /// # Errors
-    /// What `listener` gives, or when the model has no place for more.
+    /// Any error of `listener`, or when the model has no room for more.
     pub fn push(&mut self, bytes: &[u8], listener: &mut dyn Listener) -> Result<()> {
         if matches!(self.tokenizer, Tokenizer::Byte) {
             return self.read_bytes(bytes, listener);
@@ -75,12 +75,12 @@ impl<'m> Surprise<'m> {
         self.read(&ready, listener)
     }
 
-    /// What waits: the beginning of a character or a line, which [`save`](Self::save) leaves out.
+    /// The bytes that wait: the beginning of a character or a line, which [`save`](Self::save) leaves out.
     pub fn waiting(&self) -> &[u8] {
         self.input.pending()
     }
 
-    /// Reads what waits, since nothing follows.
+    /// Reads the bytes that wait, at the end of the text.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -154,7 +154,7 @@ impl<'m> Surprise<'m> {
         Ok(())
     }
 
-    /// Writes the state to `path`, whole or not at all. `identity` is that of the model.
+    /// Writes the state to `path`, atomically. `identity` is that of the model.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -167,7 +167,7 @@ impl<'m> Surprise<'m> {
         )
     }
 
-    /// Goes on from the state that was saved to `path`.
+    /// Continues from the state saved to `path`.
     ///
     /// # Errors
     /// When the file cannot be read, is damaged, or was saved with another model.

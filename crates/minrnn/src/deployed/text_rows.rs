@@ -1,4 +1,4 @@
-//! The lines or tokens of a text as rows, each with how surprising it is.
+//! The lines or tokens of a text as rows, each with its surprise.
 
 use super::surprise::Listener;
 use crate::{Error, Result};
@@ -6,10 +6,10 @@ use crate::{Error, Result};
 /// Bytes of a row's text that are kept.
 const LONGEST_TEXT: usize = 1 << 16;
 
-/// What a row of a text is.
+/// The unit of a text's rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowUnit {
-    /// A line: how surprising its tokens are on average.
+    /// A line: the mean surprise of its tokens.
     Line,
     /// A token.
     Token,
@@ -18,21 +18,21 @@ pub enum RowUnit {
 /// A row of a text.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TextRow {
-    /// The number of its line, from 1 on.
+    /// Line number, from 1.
     pub line: u64,
-    /// What stands in it, without the end of the line; what cannot be read is U+FFFD, and what is very long is cut.
+    /// Its text, without the line break; unreadable bytes are U+FFFD, and very long text is truncated.
     pub text: String,
-    /// Its tokens.
+    /// Number of tokens.
     pub tokens: u64,
-    /// −ln of their probabilities, the mean over tokens in nats; none of the first token of all, which nothing let expect.
+    /// Mean of −ln of the tokens' probabilities, in nats; `None` for the very first token, which nothing predicts.
     pub surprise: Option<f64>,
-    /// Whether there is something in it that the vocabulary does not have, or that is no text.
+    /// Whether it contains something that is not in the vocabulary, or not valid text.
     pub has_unknown: bool,
-    /// Whether there is a byte in it that is no text.
+    /// Whether it contains a byte that is not valid text.
     pub has_no_text: bool,
 }
 
-/// Gathers the tokens of a text into rows, and hands each on as soon as it is whole.
+/// Collects the tokens of a text into rows, and passes each on as soon as it is complete.
 pub struct TextRows<'a> {
     unit: RowUnit,
     see: &'a mut dyn FnMut(TextRow) -> Result<()>,
@@ -44,15 +44,15 @@ pub struct TextRows<'a> {
 }
 
 impl<'a> TextRows<'a> {
-    /// No row yet; `see` gets each.
+    /// A new collector; `see` is called with each row.
     pub fn new(unit: RowUnit, see: &'a mut dyn FnMut(TextRow) -> Result<()>) -> Self {
         Self { unit, see, row: TextRow::default(), text: Vec::new(), sum: 0.0, known: 0 }
     }
 
-    /// Hands on what has begun, since nothing follows.
+    /// Passes on an incomplete row, at the end of the text.
     ///
     /// # Errors
-    /// What `see` gives.
+    /// Any error of `see`.
     pub fn finish(&mut self) -> Result<()> {
         if self.row.line == 0 {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Which model a saved state belongs to.
+//! The model that a saved state belongs to.
 
 use std::path::Path;
 
@@ -11,13 +11,14 @@ use crate::{Error, Result, parameters};
 
 /// A fingerprint of a model: SHA-256 over its configuration and the name, shape and values of every parameter.
 ///
-/// Two checkpoints of one run differ, as a state of one means something else to the other. It reads every weight once.
+/// Two checkpoints of a run have different identities, since a state of one is meaningless to the other. Computing it reads every weight
+/// once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ModelIdentity(String);
 
 impl ModelIdentity {
-    /// The fingerprint of `model`, which `config` describes.
+    /// The fingerprint of `model`, described by `config`.
     pub fn of<M: Module>(config: &ModelConfig, model: &M) -> Self {
         let mut hash = Sha256::new();
         // Debug output names every setting and cannot fail.
@@ -30,7 +31,7 @@ impl ModelIdentity {
         Self::from_hash(hash)
     }
 
-    /// The fingerprint of the model whose file has these bytes.
+    /// The fingerprint of the model with these file bytes.
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Self(hex(Sha256::digest(bytes).as_slice()))
     }

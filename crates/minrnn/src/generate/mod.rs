@@ -1,10 +1,10 @@
-//! Generation: prompts read in parallel over time, then token by token.
+//! Generation: prompts are read in parallel over time, then text is generated token by token.
 //!
 //! Which of these do I want?
-//! * text from a prompt: [`TextGenerator`], which samples, stops at stop strings and gives text as it is completed;
-//! * sequences read by the inference runtime, which is fast and takes compact weights: [`RuntimeSession`];
-//! * the same by the training model, with a mixer of my own: [`Session`] with [`prefill`](Session::prefill) and [`step`](Session::step);
-//! * the state in a file: `save` and `load` of either; [`ModelIdentity`] keeps it with its model.
+//! * text from a prompt: [`TextGenerator`], which samples, stops at stop strings and returns text as it is completed;
+//! * sequences read by the fast inference runtime, with compact weights: [`RuntimeSession`];
+//! * the same by the training model, with my own mixer: [`Session`] with [`prefill`](Session::prefill) and [`step`](Session::step);
+//! * the state in a file: `save` and `load` of either; [`ModelIdentity`] ties it to its model.
 //!
 //! ```
 //! use std::ops::ControlFlow;

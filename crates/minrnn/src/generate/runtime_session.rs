@@ -14,7 +14,7 @@ const STATE: &str = "runtime";
 const PAST: &str = "past.";
 const COUNT: &str = "count.";
 
-/// A batch of sequences and the state a runtime's model carries for each. Cloning forks it; the copies share the weights.
+/// A batch of sequences and the runtime model's state for each. Cloning forks it; the copies share the weights.
 #[derive(Debug, Clone)]
 pub struct RuntimeSession<'m> {
     model: &'m Model,
@@ -23,7 +23,7 @@ pub struct RuntimeSession<'m> {
 }
 
 impl<'m> RuntimeSession<'m> {
-    /// `batch_size` sequences of which nothing has been read.
+    /// `batch_size` new sequences.
     ///
     /// # Errors
     /// When memory cannot hold so many.
@@ -31,22 +31,22 @@ impl<'m> RuntimeSession<'m> {
         Ok(Self { model, state: model.init_state(batch_size)?, workspace: Workspace::new() })
     }
 
-    /// Goes on from a state of `model`, such as one of [`SavedSessions`](minrnn_stream::SavedSessions). One of another model is refused by the
-    /// first step.
+    /// Continues from a state of `model`, such as one of [`SavedSessions`](minrnn_stream::SavedSessions). The state of another model is
+    /// refused by the first step.
     pub fn of(model: &'m Model, state: State) -> Self {
         Self { model, state, workspace: Workspace::new() }
     }
 
-    /// The state carried.
+    /// The current state.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// The state as the training model keeps it: name, shape and values of each tensor, from which [`Session`](super::Session) goes on by
+    /// The state as in the training model: name, shape and values of each tensor, from which [`Session`](super::Session) can continue with
     /// [`restore`](TokenSession::restore).
     ///
     /// # Errors
-    /// When memory cannot hold the training model, which says what its tensors are.
+    /// When memory cannot hold the training model, which defines its tensors.
     pub fn training_tensors(&self) -> Result<Vec<StateTensor>> {
         state_forms::from_runtime(self.model, &self.state)
     }

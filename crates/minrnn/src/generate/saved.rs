@@ -1,4 +1,4 @@
-//! Sessions in files: safetensors with one tensor `state.…` for each part of the state, and json in the header for the rest, behind the
+//! Sessions in files: safetensors with one tensor `state.…` for each part of the state; the rest is JSON in the header, preceded by the
 //! CRC-32C of it and the tensors in eight hexadecimal digits.
 
 use std::borrow::Cow;
@@ -31,7 +31,7 @@ const PREFIX: &str = "state.";
 #[serde(deny_unknown_fields)]
 pub(super) struct SavedText {
     pub sampling: Sampling,
-    /// Of one row each; the model has read everything before its latest token.
+    /// One for each row; the model has read everything before its latest token.
     pub rows: Vec<Continuation>,
 }
 
@@ -47,7 +47,7 @@ struct Saved<'a> {
 }
 
 impl<'m, M: Mixer> Session<'m, M> {
-    /// Writes the state to `path`, whole or not at all. `identity` is that of the model.
+    /// Writes the state to `path`, atomically. `identity` is that of the model.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -55,7 +55,7 @@ impl<'m, M: Mixer> Session<'m, M> {
         write(self, path.as_ref(), identity, None)
     }
 
-    /// The session that was saved to `path`, with or without text. `identity` is that of `model`.
+    /// Loads the session saved to `path`, with or without text. `identity` is that of `model`.
     ///
     /// # Errors
     /// When the file cannot be read, is damaged, or was saved with another model.
@@ -102,10 +102,10 @@ fn checked<'a>(header: &'a str, weights: &Weights) -> Result<(&'a str, bool), St
     if checksum(json, tensors) == expected { Ok((json, true)) } else { Err(damaged()) }
 }
 
-/// Checks that the file of `weights`, where it is a saved session, is as it was written.
+/// Checks that the file of `weights`, if it is a saved session, is undamaged.
 ///
 /// # Errors
-/// When its checksum is another one.
+/// When its checksum differs.
 pub fn expect_undamaged(weights: &Weights) -> Result<()> {
     let Some(header) = weights.metadata().get(KEY) else { return Ok(()) };
     checked(header, weights).map(|_| ()).map_err(|problem| Error::malformed(weights.path(), problem))

@@ -1,4 +1,4 @@
-//! Sequences that a model has read so far, as the state it carries for them.
+//! The state of sequences read so far by a model.
 
 use burn::tensor::{Int, Tensor, TensorData};
 
@@ -11,9 +11,9 @@ use crate::{Error, Result, Segments};
 /// Tokens (rows × steps) of one pass over prompts. Longer prompts take several passes, so that memory does not grow with their length.
 const PASS_TOKENS: usize = 8192;
 
-/// A batch of sequences and the state a model carries for each. Cloning forks it; the copies share the weights.
+/// A batch of sequences and the model's state for each. Cloning forks it; the copies share the weights.
 ///
-/// A model that is being trained is given as `model.valid()`, without the autodiff part.
+/// A model in training must be passed as `model.valid()`, without autodiff.
 #[derive(Debug, Clone)]
 pub struct Session<'m, M: Mixer = AnyMixer> {
     model: &'m SequenceModel<M>,
@@ -22,18 +22,17 @@ pub struct Session<'m, M: Mixer = AnyMixer> {
 }
 
 impl<'m, M: Mixer> Session<'m, M> {
-    /// `batch_size` sequences of which nothing has been read.
+    /// `batch_size` new sequences.
     pub fn new(model: &'m SequenceModel<M>, batch_size: usize) -> Self {
         Self { model, state: model.init_state(batch_size), batch_size }
     }
 
-    /// The state carried.
+    /// The current state.
     pub fn state(&self) -> &BackboneState<M::State> {
         &self.state
     }
 
-    /// Reads more of every sequence, in parallel over time, and gives the logits after each row's last token. The rows may have
-    /// different lengths.
+    /// Reads more of every sequence, in parallel over time, and returns the logits after each row's last token. Rows may differ in length.
     ///
     /// # Errors
     /// When there is not one prompt for each row, a prompt is empty, or a token is not in the vocabulary; nothing is then read.
@@ -46,7 +45,7 @@ impl<'m, M: Mixer> Session<'m, M> {
         Ok(logits)
     }
 
-    /// Reads one token of every sequence and gives the logits after it.
+    /// Reads one token of every sequence and returns the logits after it.
     ///
     /// # Errors
     /// When there is not one token for each row, or a token is not in the vocabulary.

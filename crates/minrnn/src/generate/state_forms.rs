@@ -1,8 +1,8 @@
-//! A state as the training model keeps it, tensor by tensor, and as the runtime does, a row of numbers for each sequence and lists of past tokens:
-//! what one has read, the other goes on from.
+//! Converts a state between the training model's form, tensor by tensor, and the runtime's, a row of numbers for each sequence and lists of
+//! past tokens, so that one can continue from what the other has read.
 //!
-//! Both keep the same numbers in the same order but for a few: the runtime has the states of Mamba's channels side by side, what rounding loses of
-//! RWKV-4's log-weights and of the sums of a mean, and no zeros before the first of past tokens.
+//! Both hold the same numbers in the same order with a few exceptions: the runtime has the states of Mamba's channels side by side, the
+//! rounding errors of RWKV-4's log-weights and of a mean's sums, and no zeros before the first past token.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Text from prompts: a session, a sampler for each row, and what turns tokens into text that can be shown.
+//! Text from prompts: a session, a sampler for each row, and decoding of tokens to text that can be shown.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -11,9 +11,9 @@ use super::token_session::TokenSession;
 use crate::data::Tokenizer;
 use crate::{Error, Result};
 
-/// Continues a batch of texts, one token of each row at a time. Cloning forks it.
+/// Continues a batch of texts, one token per row at a time. Cloning forks it.
 ///
-/// Every row samples by itself, from a generator derived from the seed and the row's number, until it meets a stop string.
+/// Every row samples independently, from a generator derived from the seed and the row's number, until it meets a stop string.
 #[derive(Debug, Clone)]
 pub struct TextGenerator<'t, S: TokenSession> {
     session: S,
@@ -21,24 +21,24 @@ pub struct TextGenerator<'t, S: TokenSession> {
     text: SavedText,
 }
 
-/// Text that one token completed.
+/// Text completed by one token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
     /// The row it belongs to.
     pub row: usize,
-    /// The text; empty while a character is incomplete or a stop string may be under way.
+    /// The text; empty while a character is incomplete or a stop string is possible.
     pub text: String,
-    /// Whether the row met a stop string and generates no more.
+    /// Whether the row met a stop string and has ended.
     pub stopped: bool,
 }
 
 impl<'t, S: TokenSession> TextGenerator<'t, S> {
-    /// Reads the prompts into the rows of `session`, one for each; an empty prompt starts from [`Tokenizer::start_token`]. Rows end before the
-    /// first of `stops`. A vocabulary of bytes takes prompts of any bytes, the others need UTF-8.
+    /// Reads one prompt into each row of `session`; an empty prompt starts from [`Tokenizer::start_token`]. Rows end before the first of
+    /// `stops`. A byte vocabulary accepts prompts of any bytes, the others need UTF-8.
     ///
     /// # Errors
-    /// When the session has not one row for each prompt, a setting is out of range, a stop string is empty, a character of a prompt is
-    /// not in the vocabulary or no UTF-8, or the tokenizer has more tokens than the model.
+    /// When the session does not have one row for each prompt, a setting is out of range, a stop string is empty, a prompt has a character
+    /// outside the vocabulary or is not UTF-8, or the tokenizer has more tokens than the model.
     pub fn new(
         mut session: S,
         tokenizer: &'t Tokenizer,
@@ -73,17 +73,17 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
         self.text.rows.len()
     }
 
-    /// The settings that tokens are chosen by.
+    /// The sampling settings.
     pub fn sampling(&self) -> &Sampling {
         &self.text.sampling
     }
 
-    /// True when every row has met a stop string.
+    /// Whether every row has met a stop string.
     pub fn is_done(&self) -> bool {
         self.text.rows.iter().all(Continuation::is_stopped)
     }
 
-    /// Chooses tokens by `sampling` from now on, with generators that begin anew from its seed.
+    /// Chooses tokens by `sampling` from now on, with generators restarted from its seed.
     ///
     /// # Errors
     /// When a setting is out of range; nothing is then changed.
@@ -96,7 +96,7 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
         Ok(())
     }
 
-    /// Replaces the stop strings; gives the text of each row that the old ones held back.
+    /// Replaces the stop strings; returns the text of each row that the old ones held back.
     ///
     /// # Errors
     /// When a stop string is empty; nothing is then changed.
@@ -105,10 +105,10 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
         Ok(self.text.rows.iter_mut().map(|row| row.replace_stops(stops.clone())).collect())
     }
 
-    /// Lets every row go on with a text of its own, also a row that had stopped; gives the text of each that was held back.
+    /// Continues every row with a text of its own, even a row that had stopped; returns the text of each that was held back.
     ///
     /// # Errors
-    /// When there is not one text for each row, or one has a character outside the vocabulary or bytes that are no UTF-8 where it needs that;
+    /// When there is not one text for each row, or one has a character outside the vocabulary or is not UTF-8 where that is required;
     /// nothing is then changed.
     pub fn prompt(&mut self, texts: &[impl AsRef<[u8]>]) -> Result<Vec<String>> {
         if texts.len() != self.batch_size() {
@@ -131,10 +131,10 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
         Ok(self.finish())
     }
 
-    /// Generates one token of every row that has not stopped; gives what each completed.
+    /// Generates one token for every row that has not stopped; returns what each completed.
     ///
     /// # Errors
-    /// When the model's logits are not numbers.
+    /// When the model's logits are not finite.
     pub fn step(&mut self) -> Result<Vec<Piece>> {
         let active: Vec<usize> = (0..self.batch_size()).filter(|&row| !self.text.rows[row].is_stopped()).collect();
         let tokens: Vec<u32> = active.iter().map(|&row| self.text.rows[row].unread()).collect();
@@ -151,11 +151,11 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
         Ok(pieces)
     }
 
-    /// Generates up to `max_tokens` tokens of every row and hands each piece to `each`, which may end it; gives the number of tokens
+    /// Generates up to `max_tokens` tokens for every row and passes each piece to `each`, which may stop it; returns the number of tokens
     /// generated in all rows together.
     ///
     /// # Errors
-    /// When the model's logits are not numbers.
+    /// When the model's logits are not finite.
     pub fn generate(&mut self, max_tokens: usize, mut each: impl FnMut(Piece) -> ControlFlow<()>) -> Result<usize> {
         let mut generated = 0;
         for _ in 0..max_tokens {
@@ -173,14 +173,14 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
         Ok(generated)
     }
 
-    /// Ends the text: gives what each row held back, as no more is coming. Before a [`save`](TextGenerator::save) it is left out, so
-    /// that the loaded generator still holds it.
+    /// Ends the text: returns what each row held back. Do not call it before [`save`](TextGenerator::save), so that the loaded generator
+    /// still holds it.
     pub fn finish(&mut self) -> Vec<String> {
         self.text.rows.iter_mut().map(Continuation::finish).collect()
     }
 
-    /// A generator of the rows `rows`, in that order; a row may be chosen several times, and its copies go on alike until
-    /// [`resample`](TextGenerator::resample) gives each a generator of its own.
+    /// A generator of the rows `rows`, in that order; a row may be chosen several times, and its copies continue identically until
+    /// [`resample`](TextGenerator::resample) gives each its own generator.
     ///
     /// # Errors
     /// When a row does not exist.
@@ -191,7 +191,7 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
         Ok(Self { session, tokenizer: self.tokenizer, text })
     }
 
-    /// Writes everything that the continuation depends on to `path`, whole or not at all. `identity` is that of the model.
+    /// Writes everything that the continuation depends on to `path`, atomically. `identity` is that of the model.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -199,7 +199,7 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
         write(&self.session, path.as_ref(), identity, Some(&self.text))
     }
 
-    /// The generator that was saved to `path`, on the model of `like`; it goes on exactly as that one would have.
+    /// Loads the generator saved to `path`, on the model of `like`; it continues exactly as the saved one would have.
     ///
     /// # Errors
     /// When the file cannot be read, is damaged, holds no text, or was saved with another model.

@@ -1,4 +1,4 @@
-//! What text generation needs of a model: sequences read so far, and the logits after one more token.
+//! What text generation needs from a model: sequences read so far, and the logits after one more token.
 
 use crate::{Error, Result};
 
@@ -23,7 +23,7 @@ impl Logits {
         &self.values[row * self.vocab_size..][..self.vocab_size]
     }
 
-    /// The same, to be changed: masks and penalties are written into it.
+    /// The same for modification: masks and penalties are written into it.
     ///
     /// # Panics
     /// When there is no such row.
@@ -32,7 +32,7 @@ impl Logits {
     }
 }
 
-/// Name, shape and values of a part of a state; its first dimension is the batch.
+/// Name, shape and values of a part of a state, whose first dimension is the batch.
 pub type StateTensor = (String, Vec<usize>, Vec<f32>);
 
 /// Refuses numbers that no state of a working model holds, in parts with their names.
@@ -46,7 +46,7 @@ pub(super) fn expect_finite<'a>(parts: impl IntoIterator<Item = (&'a str, &'a [f
     })
 }
 
-/// A batch of sequences and the state a model carries for each. Cloning forks it.
+/// A batch of sequences and the model's state for each. Cloning forks it.
 pub trait TokenSession: Clone {
     /// Number of sequences.
     fn batch_size(&self) -> usize;
@@ -54,16 +54,16 @@ pub trait TokenSession: Clone {
     /// Number of tokens the model knows.
     fn vocab_size(&self) -> usize;
 
-    /// Reads more of every sequence, in parallel over time; a row may be empty and then stays as it is.
+    /// Reads more of every sequence, in parallel over time; an empty row stays as it is.
     ///
     /// # Errors
     /// When there is not one prompt for each row, or a token is not in the vocabulary; nothing is then read.
     fn advance<P: AsRef<[u32]>>(&mut self, prompts: &[P]) -> Result<()>;
 
-    /// Reads one token of each of the sequences `rows`, ascending, and gives their logits in that order; the others stay as they are.
+    /// Reads one token for each of the sequences `rows`, ascending, and returns their logits in that order; the others stay as they are.
     ///
     /// # Errors
-    /// When there is not one token for each of the rows, they do not ascend or do not exist, or a token is not in the vocabulary.
+    /// When there is not one token for each of the rows, they are not ascending or do not exist, or a token is not in the vocabulary.
     fn step_rows(&mut self, rows: &[usize], tokens: &[u32]) -> Result<Logits>;
 
     /// A session of the rows `rows`, in that order; a row may be chosen several times.
@@ -72,13 +72,13 @@ pub trait TokenSession: Clone {
     /// When a row does not exist.
     fn select(&self, rows: &[usize]) -> Result<Self>;
 
-    /// Number of f32 values that the state of one sequence of which nothing has been read takes.
+    /// Number of f32 values in the state of one new sequence.
     fn values_per_row(&self) -> usize;
 
     /// Every part of the state.
     fn tensors(&self) -> Vec<StateTensor>;
 
-    /// A session of the same model with `batch_size` rows and the state that [`tensors`](TokenSession::tensors) gave.
+    /// A session of the same model with `batch_size` rows and the state returned by [`tensors`](TokenSession::tensors).
     ///
     /// # Errors
     /// When a part is missing, has another shape, or holds a number that is not finite.

@@ -1,4 +1,4 @@
-//! Whole folders that another library opens: the tensors, what the model is, its vocabulary, and a page that tells how to use it.
+//! Whole folders for other libraries: the tensors, the configuration, the vocabulary, and a page that explains how to use it.
 
 use std::path::{Path, PathBuf};
 
@@ -35,22 +35,22 @@ pub(super) struct Folder {
     pub(super) loading: &'static str,
 }
 
-/// A model of another library: its tensors, and what lies beside them.
+/// A model of another library: its tensors and the files beside them.
 #[derive(Debug)]
 pub struct ForeignModel {
     /// The tensors.
     pub weights: Weights,
-    /// `tokenizer.json` of a folder that has one.
+    /// The folder's `tokenizer.json`, if any.
     pub tokenizer: Option<PathBuf>,
     /// `config.json` of a folder that has one.
     config: Option<Said>,
 }
 
 impl ForeignModel {
-    /// Reads a safetensors file, the index of several, or a folder with either; tensors may be of type F32, F16 and BF16.
+    /// Reads a safetensors file, the index of several, or a folder with either; tensors may be F32, F16 or BF16.
     ///
     /// # Errors
-    /// When there is none, one is damaged, or does not fit the index.
+    /// When there is none, one is damaged, or does not match the index.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         if !path.is_dir() {
@@ -82,11 +82,11 @@ impl ForeignModel {
         Ok(Self { weights: Weights::read_foreign(weights)?, tokenizer, config })
     }
 
-    /// The configuration of the model, as [`Format::config`] finds it, with what the folder says beside the tensors.
+    /// The configuration of the model, found by [`Format::config`] from the tensors and the folder's other files.
     ///
     /// # Errors
-    /// As [`Format::config`]; also when the folder is one of another library, describes another model than the tensors are, or says a setting to be
-    /// another than was given.
+    /// As [`Format::config`]; also when the folder belongs to another library, describes a different model from the tensors, or contradicts
+    /// a given setting.
     pub fn config(&self, format: Format, settings: &Settings) -> Result<ModelConfig> {
         let Some((said, folder)) = self.config.as_ref().zip(format.layout().folder) else {
             return format.config(&self.weights, settings);
@@ -114,10 +114,11 @@ impl Format {
     }
 }
 
-/// Makes `directory`, which the library of `format` opens, from `weights`, a minrnn model's; all of them are taken. Returns the number of tensors.
+/// Creates `directory`, for the library of `format`, from `weights`, a minrnn model's; all of them are taken out. Returns the number of
+/// tensors.
 ///
 /// # Errors
-/// As [`export`]; also when there is something of this name, or the format has no folders, or no words for this model.
+/// As [`export`]; also when `directory` exists, the format has no folders, or it cannot describe this model.
 pub fn export_folder(
     directory: impl AsRef<Path>,
     format: Format,

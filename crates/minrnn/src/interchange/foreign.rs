@@ -1,4 +1,4 @@
-//! What a file of another library tells by its names and shapes.
+//! What the names and shapes in another library's file imply.
 
 use std::collections::BTreeSet;
 

@@ -1,18 +1,18 @@
-//! What a file says in a way of its own, where a minrnn model has one way.
+//! Variants of a file's form for which a minrnn model has only one.
 
 use minrnn_model::{CONV_TAPS, Weights};
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 
-/// Choices of another library that change no number a model computes: which zeros it stores. Kept beside an imported model, they let it
-/// be [exported](super::export) as the file it came from. The default is what we write otherwise: all taps and all biases.
+/// Choices of another library that do not affect the model's numbers: which zeros it stores. Stored beside an imported model, they allow it
+/// to be [exported](super::export) as the file it came from. The default is our own form: all taps and all biases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Form {
-    /// Taps of the short convolutions; our older ones are zero.
+    /// Taps of the short convolutions; our additional older ones are zero.
     pub taps: usize,
-    /// Whether Mamba's convolutions have a bias; where they have none, ours is zero.
+    /// Whether Mamba's convolutions have a bias; if not, ours is zero.
     pub conv_bias: bool,
 }
 
@@ -30,7 +30,7 @@ const OUR_FILTERS: [&str; 2] = [".conv1d.weight", ".conv.depthwise.weight"];
 const BIAS: &str = ".mixer.conv1d.bias";
 
 impl Form {
-    /// That of a file of another library.
+    /// The form of another library's file.
     pub fn of(weights: &Weights) -> Self {
         let filters = || weights.names().filter(|name| THEIR_FILTERS.iter().any(|end| name.ends_with(end)));
         let taps = filters().filter_map(|name| weights.get(name)?.shape().get(2).copied()).max();

@@ -1,7 +1,8 @@
 //! `MambaForCausalLM` of Hugging Face transformers (`state-spaces/mamba-130m-hf` and its kin).
 //!
 //! Its layers have our names. Its RMSNorms keep the gain, and have an ε that is not in the file: 1e-5, the library's default, unless
-//! `rms_eps` is set or a `config.json` beside it says so. Filters may be shorter than ours (`conv_kernel`) and lack their bias (`use_conv_bias`). The head shares the embedding's matrix where the file has no `lm_head.weight` or the same numbers there.
+//! `rms_eps` is set or a `config.json` beside it specifies it. Filters may be shorter than ours (`conv_kernel`) and lack the bias
+//! (`use_conv_bias`). The head shares the embedding's matrix if the file has no `lm_head.weight`, or one with the same numbers.
 
 use minrnn_model::{CONV_TAPS, CheckedConfig, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
 

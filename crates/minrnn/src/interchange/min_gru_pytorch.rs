@@ -1,8 +1,8 @@
 //! lucidrains/minGRU-pytorch: `minLM`, and `minGRULM` of versions before 0.1.
 //!
-//! The order of a layer's parts is ours: convolution, norm, cell, norm, feed-forward. The projections of the cell have no bias; where
-//! the expansion is 1 the one back to `d_model` is left out. `minLM` keeps an RMSNorm's gain, `minGRULM` its distance from 1; written is
-//! the former. Filters may be shorter than ours.
+//! The order of a layer's parts is ours: convolution, norm, cell, norm, feed-forward. The projections of the cell have no bias; with
+//! expansion 1 the one back to `d_model` is left out. `minLM` stores an RMSNorm's gain, `minGRULM` its difference from 1; we write the
+//! former. Filters may be shorter than ours.
 
 use minrnn_model::{
     CONV_TAPS, Candidate, CheckedConfig, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind,

@@ -1,7 +1,7 @@
 //! BorealisAI/minRNNs: `Model` over tokens, with `minGRU` or `minLSTM`.
 //!
-//! The block is the one ours was made after, switch by switch. Its second norm is there even without a feed-forward part, and nothing
-//! depends on it then. Whether minLSTM divides its gates by their sum (`use_coeff_norm`) is not in the file.
+//! The block is the one ours was modelled on, switch by switch. Its second norm exists even without a feed-forward part, and then has no
+//! effect. Whether minLSTM divides its gates by their sum (`use_coeff_norm`) is not in the file.
 
 use minrnn_model::{
     CONV_TAPS, Candidate, CheckedConfig, FeedForwardKind, InitialState, MixerKind, ModelConfig, NormKind, Positions, ScanKind,

@@ -1,4 +1,4 @@
-//! Weights under the names of other libraries, read and written.
+//! Reads and writes weights under the names of other libraries.
 //!
 //! | format | library | what a file holds |
 //! |---|---|---|
@@ -9,14 +9,14 @@
 //! | [`NanoGpt`](Format::NanoGpt) | karpathy/nanoGPT, `GPT` | a Transformer |
 //! | [`TorchGru`](Format::TorchGru), [`TorchLstm`](Format::TorchLstm) | `torch.nn.GRU`, `torch.nn.LSTM` | the recurrent layers alone |
 //!
-//! A format is one file: the configuration that the shapes of a file imply, what the format cannot hold, and a table of rules that is
-//! read in both directions. Files are safetensors of f32, f16 or bf16, one or several with an index ([`ForeignModel`]), and written as f32; a
-//! state dictionary becomes one by `save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, path)`. Where a
-//! library has a folder for a model, [`export_folder`] writes it whole.
+//! A format is one file: the configuration implied by a file's shapes, what the format cannot represent, and a table of rules that is read
+//! in both directions. Files are safetensors of f32, f16 or bf16, one or several with an index ([`ForeignModel`]), and written as f32; a
+//! state dictionary is converted by `save_file({name: tensor.contiguous() for name, tensor in model.state_dict().items()}, path)`. If a
+//! library has a folder for a model, [`export_folder`] writes all of it.
 //!
-//! Every number is taken over as it is but for two changes of form: a gain that one side stores as g and the other as g − 1 (rounded to
+//! Every number is kept as it is, except for two differences of form: a gain that one side stores as g and the other as g − 1 (rounded to
 //! 2⁻²⁴; exact for g between ½ and 2 that the library stores), and a tensor that the other library lacks, such as a bias, which is zero
-//! here and must be zero to be written.
+//! here and must be zero to be exported.
 
 mod folder;
 mod foreign;
@@ -111,7 +111,7 @@ impl Format {
         }
     }
 
-    /// Whether a file holds the mixers of a model alone. Its configuration, and all other tensors, then come from elsewhere.
+    /// Whether a file holds only the mixers of a model. Its configuration, and all other tensors, then come from elsewhere.
     pub fn is_part(self) -> bool {
         matches!(self, Self::TorchGru | Self::TorchLstm)
     }
@@ -119,8 +119,8 @@ impl Format {
     /// The configuration of the model in `weights`: what its shapes imply, and `settings` for what they leave open.
     ///
     /// # Errors
-    /// When a tensor that says so is missing or has a shape no such model has, when a setting is needed and not given, or when one
-    /// contradicts the file.
+    /// When a required tensor is missing or has an impossible shape, when a required setting is not given, or when one contradicts the
+    /// file.
     pub fn config(self, weights: &Weights, settings: &Settings) -> Result<ModelConfig> {
         let config = (self.layout().config)(&Foreign::new(weights), settings)?;
         config.validate().map_err(|error| Error::malformed(weights.path(), error.to_string()))?;
@@ -158,11 +158,11 @@ impl FromStr for Format {
     }
 }
 
-/// The tensors of a minrnn model from a file of `format`; all of `weights` is taken. For a [part](Format::is_part) they are those of the
-/// mixers but for the projections back to `d_model`.
+/// The tensors of a minrnn model from a file of `format`; all of `weights` are taken out. For a [part](Format::is_part) they are those of
+/// the mixers, except the projections back to `d_model`.
 ///
 /// # Errors
-/// When the model of `config` is none of this format's, or a tensor is missing, surplus or of the wrong shape.
+/// When the model of `config` is not one of this format, or a tensor is missing, surplus or of the wrong shape.
 pub fn import(format: Format, weights: &mut Weights, config: &ModelConfig) -> Result<Vec<NamedTensor>> {
     let config = &config.checked()?;
     let layout = format.layout();
@@ -173,12 +173,12 @@ pub fn import(format: Format, weights: &mut Weights, config: &ModelConfig) -> Re
     Ok(tensors)
 }
 
-/// The tensors of a file of `format` from `weights`, a minrnn model's; all that the format holds is taken out of `weights`. `form` is that
-/// of the file the model came from, as far as the model still fits it, or the default.
+/// The tensors of a file of `format` from `weights`, a minrnn model's; everything that the format holds is taken out of `weights`. `form`
+/// is that of the file the model came from, as far as the model still fits it, or the default.
 ///
 /// # Errors
-/// When the format cannot hold the model of `config`, or a tensor is missing, surplus or of the wrong shape, or is not what the format
-/// takes for granted.
+/// When the format cannot represent the model of `config`, or a tensor is missing, surplus or of the wrong shape, or does not have the
+/// values the format assumes.
 pub fn export(format: Format, weights: &mut Weights, config: &ModelConfig, form: Form) -> Result<Vec<NamedTensor>> {
     let config = &config.checked()?;
     let layout = format.layout();

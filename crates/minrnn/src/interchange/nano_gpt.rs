@@ -1,7 +1,7 @@
 //! The model of karpathy/nanoGPT, with or without biases.
 //!
-//! Number and order of its parts are those of our block of attention and feed-forward part, `c_attn` and our input projection both having
-//! rows queries, keys, values. The number of heads is not in the file. The head shares the embedding's matrix and is written once more.
+//! Its parts are, in number and order, those of our block of attention and feed-forward part; `c_attn` and our input projection both have
+//! rows for queries, keys, values. The number of heads is not in the file. The head shares the embedding's matrix, which is written twice.
 
 use minrnn_model::{CheckedConfig, FeedForwardKind, MixerKind, ModelConfig, NormKind, Positions, ScanKind};
 

@@ -1,4 +1,4 @@
-//! `config.json` of a folder: what it says must be true of the tensors beside it, and be what our models compute.
+//! A folder's `config.json`: it must match the tensors beside it and describe something that our models compute.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Keys of a model's configuration that a file of another library does not say.
+//! Keys of a model's configuration that another library's file does not determine.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ const SECTION: &str = "model";
 pub struct Settings(Table);
 
 impl Settings {
-    /// From settings of the form `key=value`.
+    /// Parses settings of the form `key=value`.
     ///
     /// # Errors
     /// When a key is unknown or a value has another type.
@@ -40,10 +40,10 @@ impl Settings {
         self.over(&ModelConfig::default())
     }
 
-    /// The configuration `config` with these keys in place of its own.
+    /// `config` with these keys replaced.
     ///
     /// # Errors
-    /// When a value is none that its key can have. The configuration is not checked as a whole.
+    /// When a value is not valid for its key. The configuration is not checked as a whole.
     pub fn over(&self, config: &ModelConfig) -> Result<ModelConfig> {
         let mut keys = table(config)?;
         keys.extend(self.0.clone());

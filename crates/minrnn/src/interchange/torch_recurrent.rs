@@ -1,8 +1,8 @@
 //! `torch.nn.GRU` and `torch.nn.LSTM`: the recurrent layers of a model.
 //!
-//! A stack, `nn.GRU(D, D, num_layers)`, names its layers `weight_ih_l0`, `weight_ih_l1` and so on; layers whose input is as wide as
-//! their output is all that it can hold. Otherwise a file is a list of single layers, `nn.ModuleList` of `nn.GRU(D, E)`, with names
-//! such as `0.weight_ih_l0`. Order of the gates and both biases are ours; without biases they are zero.
+//! A stack, `nn.GRU(D, D, num_layers)`, names its layers `weight_ih_l0`, `weight_ih_l1` and so on; it can only hold layers whose input and
+//! output widths are equal. Otherwise a file is a list of single layers, `nn.ModuleList` of `nn.GRU(D, E)`, with names such as
+//! `0.weight_ih_l0`. The order of the gates and both biases are ours; without biases they are zero.
 
 use minrnn_model::{CheckedConfig, GruForm, InitialState, MixerKind, ModelConfig};
 

@@ -1,8 +1,8 @@
 //! NX-AI's xlstm: `xLSTMLMModel`, any order of mLSTM and sLSTM blocks.
 //!
-//! The layers have our names but for the gates of sLSTM: what the library calls `fgate` feeds its input gate, and `igate` its forget
-//! gate. Its LayerNorms keep the distance of the gain from 1 and have no bias. Recurrent weights and biases of sLSTM lie in another order
-//! where they were trained by the library's CUDA kernels; either order is read, that of the vanilla back end is written.
+//! The layers have our names except for sLSTM's gates: what the library calls `fgate` feeds its input gate, and `igate` its forget gate.
+//! Its LayerNorms store the difference of the gain from 1 and have no bias. The recurrent weights and biases of sLSTM are in another order
+//! if they were trained with the library's CUDA kernels; either order is read, that of the vanilla back end is written.
 
 use std::collections::BTreeSet;
 

@@ -1,19 +1,19 @@
-//! The list of what a part of a model keeps for the backward pass, and holds for a moment, told from its configuration alone.
+//! Lists what each part of a model keeps for the backward pass and holds temporarily, from its configuration alone.
 //!
-//! Letters: n = B · T steps of a batch; D `d_model`, E `d_inner`, H heads, N `d_state`, M the feed-forward width, V what is predicted. What
-//! an operation keeps is what its `FusedOp::keeps` says (`ops/`). What a layer keeps is said in its file (`activations` in `nn/` and
-//! `model/`), that of operations of Burn where they are used.
+//! Letters: n = B · T steps of a batch; D `d_model`, E `d_inner`, H heads, N `d_state`, M the feed-forward width, V the outputs. What an
+//! operation keeps is defined by its `FusedOp::keeps` (`ops/`), what a layer keeps in its file (`activations` in `nn/` and `model/`);
+//! Burn's operations are counted where they are used.
 
 use super::tape::{Operation, Tape};
 
-/// A batch that goes through a model.
+/// The size of a batch passing through a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// Sequences B.
+    /// Number of sequences, B.
     pub batch_size: usize,
-    /// Steps of each, T.
+    /// Number of steps of each, T.
     pub seq_len: usize,
-    /// Steps whose prediction is scored, of all B · T.
+    /// Number of scored steps among all B · T.
     pub scored: u128,
     /// Threads of the pool.
     pub threads: usize,
@@ -29,15 +29,15 @@ impl Sizes {
 /// An operation, numbers of one step.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Op<'a> {
-    /// Each of the tensors it keeps.
+    /// The sizes of the tensors it keeps.
     pub keeps: &'a [u128],
-    /// Of its inputs.
+    /// Size of its inputs.
     pub reads: u128,
-    /// Of its outputs.
+    /// Size of its outputs.
     pub gives: u128,
-    /// Of tensors that wait for another operation.
+    /// Size of the tensors waiting for another operation.
     pub aside: u128,
-    /// Numbers of its workspaces in all.
+    /// Total size of its workspaces.
     pub works: u128,
 }
 
@@ -45,9 +45,9 @@ pub(crate) struct Op<'a> {
 pub(crate) struct Activations {
     sizes: Sizes,
     tape: Tape,
-    /// Numbers of a step that wait beside the operations to come.
+    /// Numbers per step that wait beside the coming operations.
     pub aside: u128,
-    /// Of each layer x W + b so far how wide it is before and behind, and whether there is a bias b.
+    /// For each layer x W + b so far its input and output widths, and whether there is a bias b.
     #[cfg(test)]
     pub layers: Vec<(u128, u128, bool)>,
 }
@@ -63,13 +63,13 @@ impl Activations {
         }
     }
 
-    /// The operations so far, of a part without states.
+    /// The operations so far, for a part without states.
     pub fn tape(self) -> Tape {
         self.tape
     }
 
-    /// The operations so far, of a part that carries `before` numbers of each sequence before the first step and `after` the last, some of
-    /// them in tensors of `long` numbers. A backward pass has the gradient of one of the two.
+    /// The operations so far, for a part that carries `before` numbers for each sequence before the first step and `after` after the last,
+    /// some of them in tensors of `long` numbers. A backward pass has the gradient of one of the two.
     pub fn with_states(self, before: u128, after: u128, long: &[u128]) -> Tape {
         let batch = self.batch();
         let mut tape = self.tape;
@@ -99,12 +99,12 @@ impl Activations {
         self.sizes.threads as u128
     }
 
-    /// Steps whose prediction is scored, of all n.
+    /// Number of scored steps among all n.
     pub fn scored(&self) -> u128 {
         self.sizes.scored
     }
 
-    /// A tensor of `numbers` in all that the next operation keeps beside those of a step.
+    /// A tensor of `numbers` in total that the next operation keeps beside those per step.
     pub fn keep(&mut self, numbers: u128) {
         self.tape.keep(numbers);
     }
@@ -117,7 +117,7 @@ impl Activations {
         self.tape.push(Operation { reads: n * reads, gives: n * gives, aside: n * (aside + self.aside), works });
     }
 
-    /// An operation on whole tensors, whatever their steps.
+    /// An operation on whole tensors, regardless of their steps.
     pub fn whole(&mut self, reads: u128, gives: u128) {
         self.tape.push(Operation { reads, gives, ..Operation::default() });
     }
@@ -127,7 +127,7 @@ impl Activations {
         self.op(Op { reads: width, gives: width, aside: width, ..Op::default() });
     }
 
-    /// x W + b of a kept x.
+    /// x W + b for an x that is kept.
     pub fn biased(&mut self, from: u128, to: u128, bias: bool) {
         #[cfg(test)]
         self.layers.push((from, to, bias));
@@ -137,7 +137,7 @@ impl Activations {
         }
     }
 
-    /// x W + b of an x that an operation before it keeps.
+    /// x W + b for an x that the previous operation keeps.
     pub fn out(&mut self, from: u128, to: u128, bias: bool) {
         #[cfg(test)]
         self.layers.push((from, to, bias));
@@ -147,7 +147,7 @@ impl Activations {
         }
     }
 
-    /// A recurrence of E channels from the `inputs` that x W gives.
+    /// A recurrence of E channels from the `inputs` given by x W.
     pub fn recurrence(&mut self, d: u128, e: u128, inputs: u128, keeps: &[u128]) {
         self.op(Op { keeps: &[d], reads: d, gives: inputs, ..Op::default() });
         self.op(Op { keeps, reads: inputs, gives: e, ..Op::default() });

@@ -1,9 +1,10 @@
-//! How much memory something will need, told from its configuration alone, and how much there is.
+//! How much memory something will need, from its configuration alone, and how much there is.
 //!
-//! * [`Estimate`]: the parts of what is needed at the most, with what to lower where that is too much.
-//! * [`Room`]: what the machine has left, and the limits this process runs under.
-//! * [`inference`]: what evaluating or generating needs; [`packing`]: what packing a model needs; what training needs says [`crate::train::training_memory`].
-//! * [`Size`]: a number of bytes as people write it.
+//! * [`Estimate`]: the peak memory by parts, with what to reduce if that is too much.
+//! * [`Room`]: the machine's free memory, and the limits of this process.
+//! * [`inference`]: what evaluation or generation needs; [`packing`]: what packing a model needs; for training see
+//!   [`crate::train::training_memory`].
+//! * [`Size`]: a number of bytes in readable form.
 
 pub(crate) mod activations;
 mod room;
@@ -24,33 +25,33 @@ use crate::{Error, Result};
 /// Bytes of a number.
 pub(crate) const F32: u128 = size_of::<f32>() as u128;
 
-/// What the program itself takes: its code as far as it runs, threads, tables of libraries, buffers of products. Measured.
+/// Memory of the program itself: the code it runs, threads, tables of libraries, buffers of products. Measured.
 pub const PROGRAM: u128 = 60 << 20;
 /// Tensors come and go, and an allocator that gives nothing back is left with gaps between those that stay: this part of them. Measured.
 const GAPS: u128 = 4;
 /// What long tensors leave of their last pieces serves nothing else, and most of it was touched by other tensors before: percent. Measured.
 const TOUCHED: u128 = 60;
 
-/// A part of what is needed.
+/// A part of the memory needed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// What it is, in a word or two.
+    /// Its name, in a word or two.
     pub name: &'static str,
     /// Bytes.
     pub bytes: u128,
-    /// What to do where it is too much, as ends of a sentence.
+    /// What to do if it is too much, as ends of a sentence.
     pub remedies: &'static [&'static str],
 }
 
 /// Name, bytes and remedies of a part to be.
 pub(crate) type NewPart = (&'static str, u128, &'static [&'static str]);
 
-/// The most memory that something needs at one time, by parts.
+/// The peak memory that something needs, by parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Estimate {
     /// What needs it, such as "training".
     pub purpose: &'static str,
-    /// The parts; together they are what is needed.
+    /// The parts, whose sum is what is needed.
     pub parts: Vec<Part>,
 }
 
@@ -67,12 +68,12 @@ impl Estimate {
         self
     }
 
-    /// Bytes in all.
+    /// Total bytes.
     pub fn total(&self) -> u128 {
         self.parts.iter().fold(0, |sum: u128, part| sum.saturating_add(part.bytes))
     }
 
-    /// The largest parts, at most `count`, without those below a twentieth of the whole.
+    /// The largest parts, at most `count`, excluding those below a twentieth of the total.
     pub fn largest(&self, count: usize) -> Vec<&Part> {
         let mut parts: Vec<&Part> = self.parts.iter().filter(|part| part.bytes.saturating_mul(20) >= self.total()).collect();
         parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
@@ -80,24 +81,24 @@ impl Estimate {
         parts
     }
 
-    /// The largest parts as words: "activations 3.10 GiB, moments 412 MiB".
+    /// The largest parts in words: "activations 3.10 GiB, moments 412 MiB".
     pub fn largest_in_words(&self, count: usize) -> String {
         let parts = self.largest(count);
         parts.iter().map(|part| format!("{} {}", part.name, rounded(part.bytes))).collect::<Vec<_>>().join(", ")
     }
 
-    /// Whether it fits into what is left, with `limit` as a further limit.
+    /// Checks that it fits into the memory that is left, with `limit` as a further limit.
     ///
     /// # Errors
-    /// [`Error::Memory`] with the largest parts and what to lower where it does not.
+    /// [`Error::Memory`] with the largest parts and what to reduce, if it does not.
     pub fn expect_room(&self, limit: Option<Size>) -> Result<()> {
         Room::left(limit).map_or(Ok(()), |room| self.expect_within(&room))
     }
 
-    /// Whether it fits into `room`.
+    /// Checks that it fits into `room`.
     ///
     /// # Errors
-    /// [`Error::Memory`] where it does not.
+    /// [`Error::Memory`] if it does not.
     pub fn expect_within(&self, room: &Room) -> Result<()> {
         if self.total() <= room.bytes.into() {
             return Ok(());
@@ -124,8 +125,8 @@ pub(crate) fn gaps(moving: u128, largest: u128, long: Long) -> u128 {
     (moving / GAPS).max(largest.min(moving)) + F32 * long.left * TOUCHED / 100
 }
 
-/// What `purpose`, a pass of `config` over a batch of `sizes` without gradients, needs. First the weights are read, which takes them three
-/// times: as the bytes of a file, as its numbers, and in their places; then they are there once.
+/// The memory that `purpose`, a pass of `config` over a batch of `sizes` without gradients, needs. While the weights are read they take
+/// three times their size: as the bytes of the file, as its numbers, and in their final place; afterwards only once.
 ///
 /// # Errors
 /// When the configuration is not valid.
@@ -145,15 +146,15 @@ pub fn inference(purpose: &'static str, config: &ModelConfig, sizes: Sizes) -> R
 
 /// What the runtime does with a model that it has read.
 pub(crate) struct Run {
-    /// Sequences whose states it holds at a time.
+    /// Number of sequences whose states it holds at a time.
     pub sessions: usize,
-    /// Steps of the longest.
+    /// Number of steps of the longest.
     pub steps: usize,
-    /// Threads that read sequences of their own.
+    /// Number of threads that read different sequences.
     pub threads: usize,
-    /// Steps that stand ready to be read.
+    /// Number of steps ready to be read.
     pub read: usize,
-    /// Steps whose predictions are held.
+    /// Number of steps whose predictions are held.
     pub predicted: usize,
 }
 
@@ -173,8 +174,9 @@ pub(crate) fn running(purpose: &'static str, config: &ModelConfig, run: Run) -> 
     Ok(Estimate::new(purpose, [("states", states, ROWS), ("activations", moving, ROWS), ("program", PROGRAM, NOTHING)]))
 }
 
-/// What packing weights from a file of `bytes` bytes as `format` needs: they are there as the bytes of the file and as numbers, and as f32
-/// the parts and the whole of the packed file are longer than what has gone by then. Measured within a tenth for 24 million weights.
+/// The memory needed to pack weights from a file of `bytes` bytes as `format`: they are held as the bytes of the file and as numbers, and
+/// for f32 the parts and the whole of the packed file take more than has been freed by then. Within a tenth of measurements for 24 million
+/// weights.
 pub fn packing(bytes: u64, format: WeightFormat) -> Estimate {
     let weights = u128::from(bytes);
     let packed = if format == WeightFormat::F32 { weights } else { 0 };

@@ -1,25 +1,25 @@
-//! How large this process may become: what the machine has left, and the limits it runs under.
+//! How large this process may become: the machine's free memory, and the limits of the process.
 //!
-//! All of them are files on Linux; elsewhere only a limit that is asked for counts.
+//! On Linux all of them are read from files; elsewhere only a requested limit counts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::size::{Size, rounded};
 
-/// What a process may use.
+/// The memory a process may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Room {
-    /// Bytes in all, those it uses already included.
+    /// Total bytes, including those already used.
     pub bytes: u64,
-    /// What says so.
+    /// The source of the limit.
     pub source: Source,
 }
 
 /// Where a limit comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// What is free in the machine, or can be freed.
+    /// The machine's free or reclaimable memory.
     Machine,
     /// The control group of that name.
     ControlGroup(String),
@@ -45,7 +45,7 @@ impl std::fmt::Display for Room {
 }
 
 impl Room {
-    /// The least of what the machine has and of all limits, `limit` among them; `None` where nothing is known of any.
+    /// The smallest of the machine's memory and all limits, including `limit`; `None` if nothing is known.
     pub fn left(limit: Option<Size>) -> Option<Self> {
         let setting = limit.map(|Size(bytes)| Self { bytes, source: Source::Setting });
         found(Path::new("/")).into_iter().chain(setting).min_by_key(|room| room.bytes)

@@ -1,4 +1,4 @@
-//! Numbers of bytes, as people write and read them.
+//! Numbers of bytes in readable form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -73,7 +73,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// A number of bytes, however large, rounded to about three digits: `14.2 MiB`.
+/// A number of bytes of any size, rounded to about three digits: `14.2 MiB`.
 pub fn rounded(bytes: u128) -> String {
     if bytes > u64::MAX.into() {
         return "more than 16 EiB".to_owned();
@@ -92,7 +92,7 @@ pub fn rounded(bytes: u128) -> String {
     format!("{value:.digits$} {}", units[unit])
 }
 
-/// The bytes of a file, in decimal units: `812 bytes`, `14.2 kB`, `26.90 MB`.
+/// The size of a file, in decimal units: `812 bytes`, `14.2 kB`, `26.90 MB`.
 pub fn of_file(bytes: u64) -> String {
     match bytes {
         ..1000 => format!("{bytes} bytes"),

@@ -1,27 +1,28 @@
-//! What the operations of a model hold in memory, one after the other, counted as numbers of 4 bytes.
+//! The memory held by a model's operations, one after another, in numbers of 4 bytes.
 //!
-//! Going forward below autodiff an operation holds its input and its output. With autodiff it also leaves behind what its backward pass
-//! reads; that stays until this pass, which goes the other way and holds the gradients of output and input while it computes. So the
-//! most is held somewhere on the way back:
+//! In a forward pass without autodiff an operation holds its input and its output. With autodiff it also leaves behind what its backward
+//! pass reads; that remains until the backward pass, which runs in reverse order and holds the gradients of output and input while it
+//! computes. So the peak is somewhere in the backward pass:
 //!
 //! ```text
 //! kept by this operation and those before it + gradient of its output + gradient of its input + what waits aside + its workspace
 //! ```
 //!
-//! Aside waits what another branch of the computation will read, such as the residual stream, and going back that branch's gradient.
+//! What waits aside is what another branch of the computation will read, such as the residual stream, and in the backward pass that
+//! branch's gradient.
 
 use super::F32;
 
 /// One operation; numbers of a whole batch.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Operation {
-    /// Of its inputs.
+    /// Size of its inputs.
     pub reads: u128,
-    /// Of its outputs.
+    /// Size of its outputs.
     pub gives: u128,
-    /// Of tensors that wait for another operation.
+    /// Size of the tensors waiting for another operation.
     pub aside: u128,
-    /// Of workspaces of its backward pass.
+    /// Size of the workspaces of its backward pass.
     pub works: u128,
 }
 
@@ -30,22 +31,22 @@ pub(super) struct Operation {
 pub struct Tape {
     /// Kept between the two passes.
     pub kept: u128,
-    /// Most that is held at once when nothing is kept.
+    /// The peak when nothing is kept.
     pub forward: u128,
-    /// Most that is held at once in both passes, what is kept included.
+    /// The peak of both passes, including what is kept.
     pub backward: u128,
     /// Held through both passes beside all of this: states.
     pub held: u128,
-    /// Of what is kept and held, the long tensors.
+    /// The long tensors among what is kept and held.
     pub long: Long,
-    /// Of what else is held where most is held in both passes.
+    /// The long tensors among what else is held at the peak of both passes.
     pub passing: Long,
 }
 
 /// Tensors longer than a piece of the allocator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Long {
-    /// Numbers for which there is room in what they leave of their last pieces.
+    /// Numbers that would fit into the unused ends of their last pieces.
     pub left: u128,
 }
 

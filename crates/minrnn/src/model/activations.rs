@@ -1,4 +1,4 @@
-//! What a batch holds in memory on its way through a model.
+//! Memory held by a batch as it passes through a model.
 
 use minrnn_model::CheckedConfig;
 
@@ -13,9 +13,9 @@ pub(crate) struct Pass {
     pub embedding: Tape,
     pub blocks: Vec<Tape>,
     pub head: Tape,
-    /// States and caches of all blocks, before the batch and after it.
+    /// States and caches of all blocks, before and after the batch.
     pub states: u128,
-    /// Most that a pass without gradients holds, states left out.
+    /// The peak of a pass without gradients, excluding states.
     pub forward: u128,
 }
 

@@ -1,4 +1,4 @@
-//! Whatever a configuration describes.
+//! Any model that a configuration can describe.
 
 use burn::module::Module;
 use burn::tensor::Device;
@@ -8,18 +8,18 @@ use super::decision::Decision;
 use super::sequence_model::SequenceModel;
 use crate::{Error, Result};
 
-/// A model of sequences, or a policy.
+/// A sequence model or a policy.
 #[derive(Module, Debug)]
 #[allow(clippy::large_enum_variant, reason = "there is one of it")]
 pub enum AnyModel {
-    /// Of sequences.
+    /// A sequence model.
     Sequence(SequenceModel),
     /// A policy.
     Policy(Decision),
 }
 
 impl AnyModel {
-    /// The model `config` asks for, with weights drawn from `seed`.
+    /// The model described by `config`, with weights drawn from `seed`.
     ///
     /// # Errors
     /// When the configuration is not valid.
@@ -30,7 +30,7 @@ impl AnyModel {
         })
     }
 
-    /// Where the weights live.
+    /// The device of the weights.
     pub fn device(&self) -> Device {
         match self {
             Self::Sequence(model) => model.device(),
@@ -38,7 +38,7 @@ impl AnyModel {
         }
     }
 
-    /// The model of sequences.
+    /// The sequence model.
     ///
     /// # Errors
     /// When it is a policy.

@@ -11,8 +11,8 @@ use super::pooling::RunningMean;
 use crate::nn::{AnyMixer, Block, BlockState, Initializer, Mixer, Mode, Norm, State, StateZip, zip_if_any};
 use crate::ops::StepCodes;
 
-/// `n_layers` blocks and a final norm around mixers of one kind; [`AnyMixer`] lets the configuration choose, a type of your own needs
-/// only [`Mixer`].
+/// `n_layers` blocks and a final norm around mixers of one kind; with [`AnyMixer`] the configuration chooses, a type of your own only needs
+/// [`Mixer`].
 #[derive(Module, Debug)]
 pub struct Backbone<M: Module> {
     /// The blocks, first to last.
@@ -21,16 +21,16 @@ pub struct Backbone<M: Module> {
     pub final_norm: Norm,
 }
 
-/// What a [`Backbone`] carries: one state for each block, and what the model around it needs.
+/// The state of a [`Backbone`]: one for each block, and what the model around it needs.
 #[derive(Debug, Clone)]
 pub struct BackboneState<S> {
     /// The states of the blocks, first to last.
     pub blocks: Vec<BlockState<S>>,
-    /// Tokens since the last reset `[B, 1]`, of a language model with learned positions.
+    /// Tokens since the last reset `[B, 1]`, for a language model with learned positions.
     pub position: Option<Tensor<2>>,
-    /// What the model's pooling carries, if it has one.
+    /// The state of the model's pooling, if it has one.
     pub pooling: Option<RunningMean>,
-    /// What the model compares with, if it is one of pairs.
+    /// The state of the comparison, for a model of pairs.
     pub pair: Option<PairMemory>,
 }
 
@@ -51,7 +51,7 @@ impl<S: State> State for BackboneState<S> {
 }
 
 impl Backbone<AnyMixer> {
-    /// The stack `config` asks for.
+    /// The stack described by `config`.
     pub fn new(config: &CheckedConfig, init: &mut Initializer) -> Self {
         let Ok(stack) = Self::with_mixers(config, init, |layer, init| Ok::<_, Infallible>(AnyMixer::new(config, layer, init)));
         stack
@@ -59,7 +59,7 @@ impl Backbone<AnyMixer> {
 }
 
 impl<M: Mixer> Backbone<M> {
-    /// The stack `config` asks for, around mixers that `mixer` makes for each block; `config.mixer` plays no part.
+    /// The stack described by `config`, with the mixer that `mixer` returns for each block; `config.mixer` is ignored.
     ///
     /// # Errors
     /// Those of `mixer`.
@@ -73,7 +73,7 @@ impl<M: Mixer> Backbone<M> {
         Ok(Self { blocks, final_norm: Norm::for_model(config, init) })
     }
 
-    /// The state before the first step.
+    /// The initial state.
     pub fn init_state(&self, batch_size: usize) -> BackboneState<M::State> {
         let blocks = self.blocks.iter().map(|block| block.init_state(batch_size)).collect();
         BackboneState { blocks, position: None, pooling: None, pair: None }
@@ -100,7 +100,7 @@ impl<M: Mixer> Backbone<M> {
         (self.final_norm.forward(x, steps, mode), BackboneState { blocks, ..state })
     }
 
-    /// One step `x` `[B, D]` → `[B, D]`, normalised, in evaluation, and the state after it.
+    /// One step `x` `[B, D]` → `[B, D]`, normalised, in evaluation mode, and the state after it.
     ///
     /// # Panics
     /// When the shapes of input and state do not fit.

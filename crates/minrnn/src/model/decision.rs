@@ -1,5 +1,5 @@
-//! The Decision Transformer's wiring around any mixer: a step is three tokens, and the action is read where the observation stands
-//! (Chen et al. 2021, arXiv:2106.01345, §3).
+//! The Decision Transformer's wiring around any mixer: a step is three tokens, and the action is read at the observation (Chen et al. 2021,
+//! arXiv:2106.01345, §3).
 //!
 //! ```text
 //! tokens   R₁ s₁ a₁ R₂ s₂ a₂ … R_K s_K
@@ -9,12 +9,12 @@
 //!
 //! where:
 //!
-//! * R: what is still to be earned, scaled; s: the observation, normalised; a: the action
-//! * t: the number of the step in its episode; e: a table of 1000 vectors, of which later steps take the last one
+//! * R: the return still to be earned, scaled; s: the observation, normalised; a: the action
+//! * t: the number of the step in its episode; e: a table of 1000 vectors; later steps use the last one
 //!
-//! The model reads the rows of [`StepEncoding`](crate::data::offline_rl::StepEncoding), `[R | s | action before | t]`. A row therefore
-//! stands for the tokens a_{t−1}, R_t, s_t: whatever a carried state has not seen yet when the action at t is asked for. At the
-//! beginning of a sequence there is no action before, and its token is left out.
+//! The model reads the rows of [`StepEncoding`](crate::data::offline_rl::StepEncoding), `[R | s | previous action | t]`. A row therefore
+//! stands for the tokens a_{t−1}, R_t, s_t: those that a carried state has not seen yet when the action at t is asked for. At the beginning
+//! of a sequence there is no previous action, and its token is left out.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ use crate::memory::tape::Tape;
 use crate::nn::{AnyMixer, Initializer, Mixer, Mode, Norm, linear};
 use crate::ops::{Dropout, StepCodes, bias_dropout_residual, embedding};
 
-/// A policy: from returns, observations and actions so far to the next action, in (−1, 1).
+/// A policy: maps the returns, observations and actions so far to the next action, in (−1, 1).
 #[derive(Module, Debug)]
 pub struct Decision<M: Module = AnyMixer> {
     /// 1 → D.
@@ -55,7 +55,7 @@ pub struct Decision<M: Module = AnyMixer> {
 }
 
 impl Decision<AnyMixer> {
-    /// The model `config` asks for, with weights drawn from `seed`: `input_width` numbers in a row, `n_outputs` in an action.
+    /// The model described by `config`, with weights drawn from `seed`: `input_width` numbers in a row, `n_outputs` in an action.
     ///
     /// # Errors
     /// When the configuration is not valid or not that of a policy.
@@ -91,7 +91,7 @@ impl Decision<AnyMixer> {
 }
 
 impl<M: Mixer> Decision<M> {
-    /// The same around mixers made by `mixer`; `config.mixer` plays no part.
+    /// As [`new`](Self::new), with mixers made by `mixer`; `config.mixer` is ignored.
     ///
     /// # Errors
     /// When the configuration is not valid or not that of a policy, or `mixer` fails.
@@ -115,24 +115,24 @@ impl<M: Mixer> Decision<M> {
         Ok(Self { to_go, observation, action, times, norm, backbone, head, dropout })
     }
 
-    /// Numbers in a row, S + A + 2.
+    /// Width of a row, S + A + 2.
     pub fn input_width(&self) -> usize {
         let inputs = |linear: &Linear| linear.weight.dims()[0];
         inputs(&self.to_go) + inputs(&self.observation) + inputs(&self.action) + 1
     }
 
-    /// Numbers in an action, A.
+    /// Width of an action, A.
     pub fn action_width(&self) -> usize {
         self.head.weight.dims()[1]
     }
 
-    /// Where the weights live.
+    /// The device of the weights.
     pub fn device(&self) -> Device {
         self.head.weight.device()
     }
 
-    /// The action at every step, and the state after the last observation. Without a `state` the rows begin a sequence, and what they
-    /// say of the action before the first step is not read; with the state of the rows before, nothing else of these is needed.
+    /// The action at every step, and the state after the last observation. Without a `state` the rows begin a sequence, and the previous
+    /// action in the first row is ignored; the state of earlier rows is all that is needed of them.
     ///
     /// # Shapes
     /// * `inputs` `[B, K, S + A + 2]`, K at least 1 → `[B, K, A]`
@@ -178,7 +178,7 @@ impl<M: Mixer> Decision<M> {
         linear::apply(&self.head, x).tanh()
     }
 
-    /// The mean squared error of the actions of windows that begin anew, over the scored steps.
+    /// The mean squared error of the actions over the scored steps, for windows that start from the initial state.
     ///
     /// # Shapes
     /// * `inputs` `[B, K, S + A + 2]`, `targets` B·K·A numbers, `mask` B·K weights (absent: all 1)

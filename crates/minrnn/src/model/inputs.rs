@@ -1,4 +1,4 @@
-//! What goes into a model and what should come out, as tensors.
+//! A model's inputs and targets, as tensors.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use burn::tensor::{Device, Int, Tensor};
 
 use crate::ops::expect_count;
 
-/// What a model reads.
+/// The inputs of a model.
 #[derive(Debug, Clone)]
 pub enum Inputs {
     /// Token ids `[B, T]`.
@@ -27,7 +27,7 @@ impl Inputs {
         }
     }
 
-    /// Where they live.
+    /// Their device.
     pub fn device(&self) -> Device {
         match self {
             Self::Tokens(tokens) => tokens.device(),
@@ -48,16 +48,16 @@ impl From<Tensor<3>> for Inputs {
     }
 }
 
-/// What a model should predict; shared, since a loss keeps it for its gradient.
+/// The targets of a model; shared, since a loss keeps them for its gradient.
 #[derive(Debug, Clone)]
 pub enum Targets {
     /// B·T classes.
     Classes(Arc<[i32]>),
-    /// B·T·F numbers; NaN where one is missing.
+    /// B·T·F numbers; NaN where missing.
     Values(Arc<[f32]>),
-    /// The same, of each of which Q quantiles are predicted.
+    /// Numbers as in `Values`, with Q quantiles predicted for each.
     Quantiles {
-        /// B·T·F numbers; NaN where one is missing.
+        /// B·T·F numbers; NaN where missing.
         values: Arc<[f32]>,
         /// Q levels between 0 and 1.
         levels: Arc<[f32]>,

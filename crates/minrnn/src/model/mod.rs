@@ -1,4 +1,4 @@
-//! Models: a stack of blocks, and what stands before and after it.
+//! Models: a stack of blocks with its first and last layers.
 
 mod activations;
 mod any_model;

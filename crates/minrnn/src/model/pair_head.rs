@@ -1,12 +1,12 @@
-//! Comparing a sequence with the one before it, for labels of pairs.
+//! Compares a sequence with the previous one, for labels of pairs.
 //!
 //! ```text
-//! a_t = x_{r−1}     r the last step up to t before which the model was reset; 0 where it never was
+//! a_t = x_{r−1}     r the last step up to t before which the model was reset; 0 if it never was
 //! y_t = GELU(W [a_t, x_t, a_t − x_t, a_t ⊙ x_t] + b)
 //! ```
 //!
-//! Two sequences in a row with a reset between them go through one model as through two towers with the same weights; at the last step,
-//! and with the mean of each as x, y compares the two.
+//! Two consecutive sequences with a reset between them pass through one model as through two towers with shared weights; y compares the two
+//! at the last step, with the mean of each as x.
 
 use burn::module::Module;
 use burn::nn::Linear;
@@ -17,19 +17,19 @@ use crate::memory::activations::{Activations, Op};
 use crate::nn::{Initializer, State, StateZip, expect_rows, linear};
 use crate::ops::{Start, StepCodes, bias_gelu, linear_scan};
 
-/// The comparison; the head stands behind it.
+/// The comparison, followed by the head.
 #[derive(Module, Debug)]
 pub struct PairHead {
     /// 4D → D.
     pub linear: Linear,
 }
 
-/// What a [`PairHead`] carries.
+/// The state of a [`PairHead`].
 #[derive(Debug, Clone)]
 pub struct PairMemory {
-    /// What stood before the last reset `[B, D]`.
+    /// x before the last reset `[B, D]`.
     pub previous: Tensor<2>,
-    /// What stood at the last step `[B, D]`.
+    /// x at the last step `[B, D]`.
     pub last: Tensor<2>,
 }
 

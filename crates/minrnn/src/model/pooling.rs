@@ -4,8 +4,8 @@
 //! s_t = s_{t−1} + x_t        n_t = n_{t−1} + 1        y_t = s_t / n_t
 //! ```
 //!
-//! At the last step of a row it is the mean over the row's real length, whatever padding follows; sum and count carry over from one
-//! piece of a sequence to the next like the state of any layer.
+//! At the last step of a row it is the mean over the row's real length, whatever padding follows; sum and count carry over between pieces
+//! of a sequence like the state of any layer.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use minrnn_kernels::segments::{PADDING, RESET};
@@ -14,7 +14,7 @@ use crate::memory::activations::{Activations, Op};
 use crate::nn::{State, StateZip, expect_rows};
 use crate::ops::{Start, StepCodes, StepPositions, linear_scan};
 
-/// What a running mean carries.
+/// The state of a running mean.
 #[derive(Debug, Clone)]
 pub struct RunningMean {
     /// The sum since the last reset `[B, D]`.

@@ -1,4 +1,4 @@
-//! Predictions at the positions that a loss looks at.
+//! Predictions at the positions scored by a loss.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use crate::memory::activations::Activations;
 use crate::nn::linear;
 use crate::ops::{cross_entropy, pinball, squared_error};
 
-/// What a model predicts at N positions beside what it should.
+/// A model's predictions at N positions, with their targets.
 #[derive(Debug)]
 pub struct Scored {
     /// Logits or values `[N, V]`.
     pub predicted: Tensor<2>,
-    /// N classes or N·V values, or N·V / Q values of which Q quantiles are predicted.
+    /// N classes or N·V values, or N·V / Q values with Q predicted quantiles each.
     pub targets: Targets,
-    /// N weights; absent, all are 1. A weight of 0 leaves a position out.
+    /// N weights; if absent, all are 1. Weight 0 leaves a position out.
     pub mask: Option<Arc<[f32]>>,
 }
 

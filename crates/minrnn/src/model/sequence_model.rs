@@ -1,10 +1,10 @@
 //! Tokens or values in, logits or values out: embedding or linear map, backbone, head.
 //!
-//! The usual model reads tokens and predicts the next one. Another reads `input_width` numbers per step, predicts `n_outputs` classes or
-//! numbers, or does both; with pooling its head sees the mean of all steps so far, which a label of the whole sequence is read from.
+//! The usual model reads tokens and predicts the next one. It may instead read `input_width` numbers per step, predict `n_outputs` classes
+//! or numbers, or both; with pooling its head sees the mean of all steps so far, for labels of whole sequences.
 //!
-//! With learned positions the embedding adds a vector for the place of the token since the last reset; beyond the last of the
-//! `max_seq_len` places every token has that of the last one.
+//! With learned positions the embedding adds a vector for the token's position since the last reset; positions beyond `max_seq_len` use the
+//! last vector.
 
 use std::sync::Arc;
 
@@ -27,17 +27,17 @@ use crate::{Error, Result};
 /// A sequence model; by default one that predicts the next of V tokens.
 #[derive(Module, Debug)]
 pub struct SequenceModel<M: Module = AnyMixer> {
-    /// V → D, of a model that reads tokens.
+    /// V → D, for a model that reads tokens.
     pub embedding: Option<Embedding>,
-    /// F → D, of a model that reads values.
+    /// F → D, for a model that reads values.
     pub input: Option<Linear>,
-    /// Place → D, when positions are learned.
+    /// Position → D, if positions are learned.
     pub positions: Option<Embedding>,
     /// The stack of blocks.
     pub backbone: Backbone<M>,
-    /// The comparison with the sequence before, of a model of pairs.
+    /// The comparison with the previous sequence, for a model of pairs.
     pub pair_head: Option<PairHead>,
-    /// D → V without bias, or D → `n_outputs`; absent when it shares the embedding's matrix.
+    /// D → V without bias, or D → `n_outputs`; absent if it shares the embedding's matrix.
     pub head: Option<Linear>,
     #[module(skip)]
     pools: bool,
@@ -45,7 +45,7 @@ pub struct SequenceModel<M: Module = AnyMixer> {
     embedding_dropout: f64,
 }
 
-/// What a [`SequenceModel`] of the library's mixers carries.
+/// The state of a [`SequenceModel`] with the library's mixers.
 pub type SequenceModelState = BackboneState<AnyState>;
 
 /// Standard deviation of a new embedding (PyTorch's default of 1; 0.02 in Mamba's and nanoGPT's code).
@@ -59,7 +59,7 @@ fn embedding_deviation(config: &ModelConfig) -> f32 {
 }
 
 impl SequenceModel<AnyMixer> {
-    /// The model `config` asks for, with weights drawn from `seed`.
+    /// The model described by `config`, with weights drawn from `seed`.
     ///
     /// # Errors
     /// When the configuration is not valid.
@@ -103,7 +103,7 @@ impl SequenceModel<AnyMixer> {
 }
 
 impl<M: Mixer> SequenceModel<M> {
-    /// The same around mixers made by `mixer`; `config.mixer` plays no part.
+    /// As [`new`](Self::new), with mixers made by `mixer`; `config.mixer` is ignored.
     ///
     /// # Errors
     /// When the configuration is not valid or `mixer` fails.
@@ -131,7 +131,7 @@ impl<M: Mixer> SequenceModel<M> {
         Ok(Self { embedding, input, positions, backbone, pair_head, head, pools, embedding_dropout })
     }
 
-    /// Where the weights live.
+    /// The device of the weights.
     pub fn device(&self) -> Device {
         self.input_weight().device()
     }
@@ -156,7 +156,7 @@ impl<M: Mixer> SequenceModel<M> {
         weight.map(Param::val).expect("a model reads tokens or values")
     }
 
-    /// The state before the first token.
+    /// The initial state.
     pub fn init_state(&self, batch_size: usize) -> BackboneState<M::State> {
         let position = self.positions.as_ref().map(|_| Tensor::zeros([batch_size, 1], &self.device()));
         let pooling = self.pools.then(|| RunningMean::init(batch_size, self.d_model(), &self.device()));
@@ -169,7 +169,7 @@ impl<M: Mixer> SequenceModel<M> {
         self.input_weight().dims()[1]
     }
 
-    /// Logits of the next token, or whatever is predicted, at every position, and the state after the last.
+    /// Logits of the next token, or other predictions, at every position, and the state after the last.
     ///
     /// # Shapes
     /// * `inputs` `[B, T]` tokens or `[B, T, F]` values → `[B, T, V]`
@@ -187,14 +187,14 @@ impl<M: Mixer> SequenceModel<M> {
         (self.logits(x), state)
     }
 
-    /// Logits of the next token after each row's last, and the state there: what a prompt pass needs.
+    /// Logits of the next token after each row's last, and the state there, as needed for a prompt.
     ///
     /// # Shapes
     /// * `tokens` `[B, T]` with T ≥ 1, `lengths` the real steps of each row, at least 1 → `[B, V]`
     ///
     /// # Panics
-    /// When the shapes of tokens, state and steps do not fit, a length is 0 or more than T, or the lengths are not those of `steps`, which are
-    /// all T where these are dense.
+    /// When the shapes of tokens, state and steps do not fit, a length is 0 or more than T, or the lengths are not those of `steps` (all T
+    /// if these are dense).
     pub fn prefill(
         &self,
         tokens: Tensor<2, Int>,
@@ -220,7 +220,7 @@ impl<M: Mixer> SequenceModel<M> {
         (self.logits(x).squeeze_dim(1), state)
     }
 
-    /// Logits of the next token after one token of each row, in evaluation, and the state after it.
+    /// Logits of the next token after one token for each row, in evaluation mode, and the state after it.
     ///
     /// # Shapes
     /// * `tokens` `[B]` → `[B, V]`
@@ -232,14 +232,15 @@ impl<M: Mixer> SequenceModel<M> {
         (logits.squeeze_dim(1), state)
     }
 
-    /// Mean loss over the scored positions, cross-entropy in nats of classes or the squared error of values, and the state after the
-    /// last step.
+    /// Mean loss over the scored positions, cross-entropy in nats for classes or squared error for values, and the state after the last
+    /// step.
     ///
     /// # Shapes
-    /// * `inputs` `[B, T]` tokens or `[B, T, F]` values, `targets` B·T numbers below V or B·T·V values, `mask` B·T weights (absent: all 1)
+    /// * `inputs` `[B, T]` tokens or `[B, T, F]` values, `targets` B·T numbers below V or B·T·V values, `mask` B·T weights (if absent: all
+    ///   1)
     ///
     /// # Panics
-    /// When the shapes do not fit, also where few positions are scored, or a scored target is not below V.
+    /// When the shapes do not fit, even if few positions are scored, or a scored target is not below V.
     pub fn loss(
         &self,
         inputs: impl Into<Inputs>,

@@ -1,5 +1,5 @@
-//! Aaren, attention as a recurrent network (Feng et al. 2024, arXiv:2405.13956): softmax attention whose query is learned and not a
-//! function of the token.
+//! Aaren, attention as a recurrent network (Feng et al. 2024, arXiv:2405.13956): softmax attention whose query is learned instead of
+//! computed from the token.
 //!
 //! ```text
 //! s_t = q · (W_k x_t) / √e             v_t = W_v x_t
@@ -7,9 +7,9 @@
 //! y_t = W_o o_t
 //! ```
 //! where, for each of the H heads of e = E / H channels: x input (D); q learned query; s score; v value; o attention. There are no biases:
-//! one on the keys would move all scores of a head alike, which the softmax does not see.
+//! one on the keys would shift all scores of a head equally, which the softmax ignores.
 //!
-//! The keys themselves are never made: a score is the product of x with the one vector W_kᵀ q / √e of its head.
+//! The keys are never computed: a score is the product of x with the single vector W_kᵀ q / √e of its head.
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;
@@ -38,7 +38,7 @@ pub struct Aaren {
     n_heads: usize,
 }
 
-/// What an [`Aaren`] carries.
+/// The state of an [`Aaren`].
 #[derive(Debug, Clone)]
 pub struct AarenState {
     /// The mean of the values read, and the logarithm of their weight.
@@ -54,7 +54,7 @@ impl State for AarenState {
 }
 
 impl Aaren {
-    /// The layer that `config` asks for: standard normal queries, the matrices uniform as linear layers are.
+    /// The layer described by `config`: standard normal queries, the matrices uniform like linear layers.
     pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
         let (d, e) = (config.d_model, config.d_inner());
         Self {

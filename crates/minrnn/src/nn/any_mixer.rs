@@ -1,4 +1,4 @@
-//! The list of mixers that configurations can name.
+//! The list of mixers that a configuration can name.
 
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -30,7 +30,7 @@ macro_rules! mixers {
         }
 
         impl AnyMixer {
-            /// A new mixer for block `layer`, counted from 0, as `config` asks for, of the width that its wiring leaves.
+            /// A new mixer for block `layer`, counted from 0, as described by `config`, with the width inside its wiring.
             ///
             /// # Panics
             /// When `config` has no such block.

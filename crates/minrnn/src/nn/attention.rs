@@ -4,12 +4,12 @@
 //! ```text
 //! [q | k | v] = W x + b      y = W_o concat_heads(softmax(q kᵀ / √dₕ) v) + b_o
 //! ```
-//! where: x input (D); dₕ = D / heads; a token sees the last `window` tokens of its segment, itself included. With rotary positions q
-//! and k turn with the place of their token since the last reset (nothing else than the distance of two tokens then matters).
+//! where: x input (D); dₕ = D / heads; a token sees the last `window` tokens of its segment, including itself. With rotary positions q and
+//! k are rotated by the position of their token since the last reset (so only the distance between two tokens matters).
 //!
-//! The cache holds the last `window` tokens at most. Without a window it grows up to `max_seq_len` tokens, and then the oldest leave it:
-//! a token never sees further back than that, also within one call. Rows that have had fewer tokens have zeros before theirs, which the
-//! counter hides. Dropout on the attention weights is left out.
+//! The cache holds at most the last `window` tokens. Without a window it grows up to `max_seq_len` tokens and then drops the oldest: a
+//! token never sees further back than that, even within one call. Rows with fewer tokens have zeros before theirs, masked by the counter.
+//! There is no dropout on the attention weights.
 
 use burn::module::Module;
 use burn::nn::Linear;
@@ -43,12 +43,12 @@ pub struct Attention {
     rotary: bool,
 }
 
-/// What an [`Attention`] carries.
+/// The state of an [`Attention`].
 #[derive(Debug, Clone)]
 pub struct AttentionState {
     /// Keys and values of past tokens `[B, P, 2D]`, the latest last.
     pub cache: Tensor<3>,
-    /// Tokens since the last reset `[B, 1]`; the last so many of the cache are there.
+    /// Tokens since the last reset `[B, 1]`; that many of the last cache entries are valid.
     pub position: Tensor<2>,
 }
 
@@ -72,7 +72,7 @@ fn lengthened(cache: Tensor<3>, length: usize) -> Tensor<3> {
 }
 
 impl Attention {
-    /// The projections that `config` asks for.
+    /// The projections described by `config`.
     pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
         let d = config.d_model;
         Self {

@@ -1,4 +1,4 @@
-//! Two mixers over the same sequence, one of them in reverse: an encoder, not a mixer, since it carries no state.
+//! Two mixers over the same sequence, one of them in reverse: an encoder rather than a mixer, since it carries no state.
 
 use burn::module::Module;
 use burn::tensor::{Int, Tensor, TensorData};
@@ -7,7 +7,7 @@ use super::linear::{rows, sequences};
 use super::mixer::Mixer;
 use crate::{Result, Segments};
 
-/// Sums a forward and a reversed pass; the reversal stays inside each segment of each row.
+/// Sums a forward and a reversed pass; the reversal stays within each segment of each row.
 #[derive(Module, Debug)]
 pub struct Bidirectional<M: Module> {
     /// Reads from the past.

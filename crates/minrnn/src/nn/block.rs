@@ -6,7 +6,7 @@
 //! x ← x + dropout(FF(norm(x)))   when there is a feed-forward part
 //! ```
 //!
-//! Between a norm or convolution and the sum that ends a line, activations may have 16 bits; x itself, the residual stream, is f32.
+//! Between a norm or convolution and the sum at the end of a line, activations may be 16-bit; the residual stream x itself is f32.
 
 use burn::module::Module;
 use burn::tensor::{FloatDType, Tensor};
@@ -31,17 +31,17 @@ use crate::ops::{StepCodes, activation_format, bias_dropout_residual};
 /// Convolution, mixer and feed-forward part with their norms and residual connections.
 #[derive(Module, Debug)]
 pub struct Block<M: Module> {
-    /// The convolution, when the block has one.
+    /// The convolution, if the block has one.
     pub conv: Option<CausalConv>,
     /// Norm before the mixer.
     pub mixer_norm: Norm,
-    /// What is around the mixer, when there is something.
+    /// The wiring around the mixer, if any.
     pub wiring: Option<Wiring>,
     /// The time-mixing layer.
     pub mixer: M,
     /// Norm before the feed-forward part.
     pub ff_norm: Option<Norm>,
-    /// The feed-forward part, when the block has one.
+    /// The feed-forward part, if the block has one.
     pub ff: Option<FeedForwardPart>,
     #[module(skip)]
     mixer_dropout: f64,
@@ -53,14 +53,14 @@ pub struct Block<M: Module> {
 #[derive(Module, Debug)]
 #[allow(clippy::large_enum_variant, reason = "a model holds a handful")]
 pub enum FeedForwardPart {
-    /// Of each step alone.
+    /// Acts on each step alone.
     Pointwise(FeedForward),
-    /// Of each step and the one before it.
+    /// Acts on each step and the previous one.
     ChannelMix(ChannelMix),
 }
 
 impl FeedForwardPart {
-    /// The part that `config` asks for in block `layer`, counted from 0, if any.
+    /// The part described by `config` in block `layer`, counted from 0, if any.
     ///
     /// # Panics
     /// When `config` has no such block.
@@ -87,7 +87,7 @@ impl FeedForwardPart {
     }
 }
 
-/// What a [`Block`] carries.
+/// The state of a [`Block`].
 #[derive(Debug, Clone)]
 pub struct BlockState<S> {
     /// The convolution's window.
@@ -146,7 +146,7 @@ impl Block<AnyMixer> {
 }
 
 impl<M: Mixer> Block<M> {
-    /// Block `layer`, counted from 0, as `config` asks for, around what `mixer` makes. In a wiring the mixer's width is that of
+    /// Block `layer`, counted from 0, as described by `config`, around the mixer made by `mixer`. In a wiring the mixer's width is that of
     /// [`CheckedConfig::inside_wiring`].
     ///
     /// # Errors
@@ -172,7 +172,7 @@ impl<M: Mixer> Block<M> {
         Ok(Self { conv, mixer_norm, wiring, mixer, ff_norm, ff, mixer_dropout, ff_dropout })
     }
 
-    /// The state before the first step.
+    /// The initial state.
     pub fn init_state(&self, batch_size: usize) -> BlockState<M::State> {
         let ff = match &self.ff {
             Some(FeedForwardPart::ChannelMix(ff)) => Some(ff.init_state(batch_size)),
@@ -238,7 +238,7 @@ impl<M: Mixer> Block<M> {
         (x, BlockState { conv, wiring, mixer, ff: carried })
     }
 
-    /// One step `x` `[B, D]` → `[B, D]` in evaluation, and the state after it.
+    /// One step `x` `[B, D]` → `[B, D]` in evaluation mode, and the state after it.
     ///
     /// # Panics
     /// When the shapes of input and state do not fit.

@@ -1,4 +1,4 @@
-//! RWKV-4's channel mixing (Peng et al. 2023, arXiv:2305.13048): a feed-forward part that sees the previous step's input too.
+//! RWKV-4's channel mixing (Peng et al. 2023, arXiv:2305.13048): a feed-forward part that also sees the previous step's input.
 //!
 //! ```text
 //! k = relu(W_k Mix(μ_k))²       FF(x) = σ(W_r Mix(μ_r)) ⊙ (W_v k)       Mix(μ)_t = μ ⊙ x_t + (1 − μ) ⊙ x_{t−1}
@@ -35,7 +35,7 @@ pub struct ChannelMix {
 }
 
 impl ChannelMix {
-    /// For block `layer`, counted from 0, with the authors' initial values for its place.
+    /// The part of block `layer`, counted from 0, with the authors' initial values for that layer.
     ///
     /// # Panics
     /// When `config` has no such block.
@@ -70,7 +70,7 @@ impl ChannelMix {
         init_window(batch_size, weight.dims()[0], &weight.device())
     }
 
-    /// `residual` + dropout(FF(`x`)), and the input to carry.
+    /// `residual` + dropout(FF(`x`)), and the input to carry over.
     ///
     /// # Shapes
     /// * `x`, `residual` `[B, T, D]` → `[B, T, D]`

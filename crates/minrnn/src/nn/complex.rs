@@ -1,4 +1,4 @@
-//! Pairs of tensors that stand for complex numbers.
+//! Pairs of tensors that represent complex numbers.
 
 use burn::tensor::Tensor;
 
@@ -24,7 +24,7 @@ impl Complex {
         Self::new(self.re, -self.im)
     }
 
-    /// Times real numbers `[D, 1]` or `[D, N]`.
+    /// Multiplies by real numbers `[D, 1]` or `[D, N]`.
     pub fn scale(self, factor: Tensor<2>) -> Self {
         Self::new(self.re * factor.clone(), self.im * factor)
     }
@@ -51,7 +51,7 @@ impl Complex {
         self.conj().scale(square.recip())
     }
 
-    /// e^z − 1, exact also where z is small: e^x − 1 = 2 tanh(x/2) / (1 − tanh(x/2)) and 1 − cos y = 2 sin²(y/2).
+    /// e^z − 1, accurate even for small z: e^x − 1 = 2 tanh(x/2) / (1 − tanh(x/2)) and 1 − cos y = 2 sin²(y/2).
     pub fn exp_minus_one(self) -> Self {
         let half = (self.re * 0.5).tanh();
         let grown = half.clone() * 2.0 / (-half + 1.0);

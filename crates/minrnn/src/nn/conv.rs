@@ -1,5 +1,5 @@
-//! The convolution at the head of a block, x + PW(DW4(x)), and the one inside a mixer, SiLU(DW4(x)); windows are carried as state
-//! (the blocks of Feng et al. 2024, arXiv:2410.01201, and of Beck et al. 2024, arXiv:2405.04517).
+//! The convolution at the start of a block, x + PW(DW4(x)), and the one inside a mixer, SiLU(DW4(x)); windows are carried as state (the
+//! blocks of Feng et al. 2024, arXiv:2410.01201, and of Beck et al. 2024, arXiv:2405.04517).
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;
@@ -24,7 +24,7 @@ pub struct CausalConv {
 /// Filters and biases of a depthwise convolution.
 #[derive(Module, Debug)]
 pub struct Depthwise {
-    /// `[D, 1, K]`, PyTorch's layout: the last tap meets the current step.
+    /// `[D, 1, K]`, PyTorch's layout: the last tap applies to the current step.
     pub weight: Param<Tensor<3>>,
     /// `[D]`.
     pub bias: Param<Tensor<1>>,
@@ -95,7 +95,7 @@ impl CausalConv {
         list.residual(d);
     }
 
-    /// x + PW(DW(x)), with numbers of `format` between the two convolutions.
+    /// x + PW(DW(x)), with values in `format` between the two convolutions.
     ///
     /// # Shapes
     /// * `x` `[B, T, D]` → `[B, T, D]`

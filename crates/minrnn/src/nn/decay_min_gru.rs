@@ -1,4 +1,4 @@
-//! minGRU for irregular time steps, a variant of our own, beyond the paper: what is remembered also fades with the time that passes.
+//! minGRU for irregular time steps, our own variant beyond the paper: the state also fades as time passes.
 //!
 //! ```text
 //! k_t = W_z x_t + b_z          v_t = W_h x_t + b_h          λ = softplus(θ)
@@ -6,11 +6,11 @@
 //! h_t = (1 − z_t) ⊙ e^{−λ Δt_t} ⊙ h_{t−1} + z_t ⊙ h̃_t
 //! y_t = W_o h_t + b_o
 //! ```
-//! where: Δt_t the time since the step before, in any unit; λ the rate of a channel per unit of time, at first spread evenly in its
-//! logarithm from 1e-3 to 1; everything else as in minGRU.
+//! where: Δt_t is the time since the previous step, in any unit; λ the rate of a channel per unit of time, initially spread evenly on a log
+//! scale from 1e-3 to 1; everything else as in minGRU.
 //!
-//! [`DecayMinGru::forward_timed`] takes the times; [`Mixer::forward`] and the runtime of `minrnn-stream` have Δt = 1. What times in the
-//! recurrence buy over times among the inputs is measured by
+//! [`DecayMinGru::forward_timed`] takes the times; [`Mixer::forward`] and the runtime of `minrnn-stream` use Δt = 1. The benefit of times
+//! in the recurrence over times as inputs is measured by
 //!
 //! ```text
 //! cargo build --release --workspace --examples && target/release/examples/irregular
@@ -40,14 +40,14 @@ pub struct DecayMinGru {
     pub out_proj: Linear,
     /// θ `[E]` of the rates.
     pub decay: Param<Tensor<1>>,
-    /// θ, when the initial state is learned.
+    /// θ, if the initial state is learned.
     pub initial_state: Option<Param<Tensor<1>>>,
     #[module(skip)]
     candidate: Candidate,
 }
 
 impl DecayMinGru {
-    /// The cell that `config` asks for.
+    /// The cell described by `config`.
     pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
         let (d, e) = (config.d_model, config.d_inner());
         let [least, greatest] = RATES;
@@ -71,7 +71,7 @@ impl DecayMinGru {
     /// The whole sequence `x` at irregular times, and the state after it.
     ///
     /// # Shapes
-    /// * `x` `[B, T, D]`, `delta_t` `[B, T]`, the time since the step before, not negative → `[B, T, D]`
+    /// * `x` `[B, T, D]`, `delta_t` `[B, T]`, the non-negative time since the previous step → `[B, T, D]`
     ///
     /// # Panics
     /// When the shapes of input, times, state and steps do not fit.

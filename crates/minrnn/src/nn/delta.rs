@@ -1,5 +1,5 @@
-//! An associative memory head that is corrected by the delta rule, beyond the paper (fast weights: Schlag et al.
-//! 2021, arXiv:2102.11174; DeltaNet: Yang et al. 2024, arXiv:2406.06484).
+//! An associative memory updated by the delta rule, beyond the paper (fast weights: Schlag et al. 2021, arXiv:2102.11174; DeltaNet: Yang et
+//! al. 2024, arXiv:2406.06484).
 //!
 //! ```text
 //! q_t, k_t, v_t = W x_t + b, each H heads of n = E / H          β_t = σ(W_β x_t + b_β), one per head
@@ -7,10 +7,11 @@
 //! S_t = S_{t−1} + β_t (v_t − S_{t−1} k̂_t) k̂_tᵀ
 //! y_t = W_o [S_t q_t of every head] + b_o
 //! ```
-//! where: S the memory of a head (n × n, empty at first); q query, k key, v value; β how much of the error under the key is corrected.
+//! where: S is the memory of a head (n × n, initially empty); q query, k key, v value; β the share of the error at the key that is
+//! corrected.
 //!
-//! A minGRU of the same width E remembers E numbers and cannot choose where to; this one remembers E · n, addressed by keys, and a new
-//! value under an old key replaces the old one. What that buys is measured by
+//! A minGRU of the same width E stores E numbers and cannot choose where; this stores E · n, addressed by keys, and a new value for an old
+//! key replaces the old one. The benefit is measured by
 //!
 //! ```text
 //! cargo build --release --workspace --examples && target/release/examples/recall
@@ -40,10 +41,10 @@ pub struct Delta {
     n_heads: usize,
 }
 
-/// What a [`Delta`] carries.
+/// The state of a [`Delta`].
 #[derive(Debug, Clone)]
 pub struct DeltaState {
-    /// Sᵀ of every head, `[B, H, n, n]`: row j is what coordinate j of a key leads to.
+    /// Sᵀ of every head, `[B, H, n, n]`: row j is the value for coordinate j of a key.
     pub memory: Tensor<4>,
 }
 
@@ -54,7 +55,7 @@ impl State for DeltaState {
 }
 
 impl Delta {
-    /// The heads that `config` asks for.
+    /// The heads described by `config`.
     pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
         let (d, e, n_heads) = (config.d_model, config.d_inner(), config.n_heads);
         Self { in_proj: init.linear(d, 3 * e + n_heads), out_proj: init.linear(e, d), n_heads }

@@ -30,7 +30,7 @@ pub struct FeedForward {
 }
 
 impl FeedForward {
-    /// The layer of the part `kind`; without one for `none`, and for `channel-mix`, which is [`ChannelMix`](super::ChannelMix).
+    /// The layer for `kind`; `None` for `none`, and for `channel-mix`, which is [`ChannelMix`](super::ChannelMix).
     pub fn new(config: &CheckedConfig, kind: FeedForwardKind, init: &mut Initializer) -> Option<Self> {
         let (d, halves, bias) = match kind {
             FeedForwardKind::None | FeedForwardKind::ChannelMix => return None,
@@ -68,7 +68,7 @@ impl FeedForward {
         }
     }
 
-    /// Whether `x` may have 16 bits on GPUs, as for a [`Mixer`](super::Mixer::takes_bf16).
+    /// Whether `x` may be 16-bit on GPUs, as for a [`Mixer`](super::Mixer::takes_bf16).
     pub fn takes_bf16(&self) -> bool {
         matches!(self.kind, FeedForwardKind::Mlp | FeedForwardKind::Gated) && self.up.bias.is_some()
     }

@@ -8,9 +8,9 @@
 //! where: x input (D); h hidden state (E); g forget gate; i impulse.
 //!
 //! This is exactly a [`MinGru`](super::MinGru) with the candidate tanh v and the update gate z = 1 − g = σ(−(U x + b)): its gate rows hold
-//! −U and −b, which the symmetric initialisation draws alike. So a GILR is that cell under its own name.
+//! −U and −b, which have the same distribution under the symmetric initialisation. So a GILR is that cell under its own name.
 
-/// A GILR with its down-projection; rows of `in_proj` are impulse, then the negated forget gate. [`new`](super::MinGru::new) makes one where
+/// A GILR with its down-projection; rows of `in_proj` are impulse, then the negated forget gate. [`new`](super::MinGru::new) makes one if
 /// the configuration's mixer is `gilr`.
 pub type Gilr = super::MinGru;
 

@@ -1,4 +1,4 @@
-//! The traditional GRU (Cho et al. 2014, arXiv:1406.1078, §2.3), as Feng et al. 2024 compare it.
+//! The traditional GRU (Cho et al. 2014, arXiv:1406.1078, §2.3), as compared by Feng et al. 2024.
 //!
 //! ```text
 //! z = σ(W_z x + U_z h + b_z)     r = σ(W_r x + U_r h + b_r)
@@ -30,14 +30,14 @@ pub struct Gru {
     pub recurrent: Recurrent,
     /// E → D.
     pub out_proj: Linear,
-    /// θ, when the initial state is learned.
+    /// θ, if the initial state is learned.
     pub initial_state: Option<Param<Tensor<1>>>,
     #[module(skip)]
     form: GruForm,
 }
 
 impl Gru {
-    /// The cell that `config` asks for; input side and recurrent side are uniform in ±1/√E.
+    /// The cell described by `config`; input side and recurrent side are uniform in ±1/√E.
     pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
         let (d, e, form) = (config.d_model, config.d_inner(), config.gru_form);
         Self {

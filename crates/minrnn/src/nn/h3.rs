@@ -3,8 +3,8 @@
 //! ```text
 //! q, k, v = W x + b      k̄_t = Σ_{l<N} K_l ⊙ k_{t−l} + D_k ⊙ k_t      m_ab = k̄_a v_b      y_b = Σ_a q_a S4D(m_ab)      out = W_o y + b_o
 //! ```
-//! where: a, b channels of one head, e of each; all e² products of a head go through its one state space (its skip is S4D's D); head h
-//! holds the channels h·e …, and for e = 1 the products are element by element.
+//! where: a, b are channels of one head, which has e of each; all e² products of a head go through its one state space (its skip is S4D's
+//! D); head h has the channels h·e …, and for e = 1 the products are element-wise.
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;
@@ -25,7 +25,7 @@ use crate::ops::{StepCodes, causal_conv};
 pub struct H3 {
     /// D → 3D, rows query, key, value.
     pub in_proj: Linear,
-    /// What keys go through.
+    /// The state space applied to keys.
     pub shift_ssm: Shift,
     /// The state spaces of the heads.
     pub ssm: StateSpace,
@@ -33,16 +33,16 @@ pub struct H3 {
     pub out_proj: Linear,
 }
 
-/// The state space that remembers the last N inputs; without weight decay.
+/// The state space that stores the last N inputs; without weight decay.
 #[derive(Module, Debug)]
 pub struct Shift {
-    /// `[D, 1, N]`; the last tap meets the current step.
+    /// `[D, 1, N]`; the last tap applies to the current step.
     pub taps: Param<Tensor<3>>,
     /// D_k `[D]`.
     pub skip: Param<Tensor<1>>,
 }
 
-/// What an [`H3`] carries.
+/// The state of an [`H3`].
 #[derive(Debug, Clone)]
 pub struct H3State {
     /// The last keys `[B, N − 1, D]`.
@@ -58,7 +58,7 @@ impl State for H3State {
 }
 
 impl Shift {
-    /// A new one of `d_state` taps.
+    /// A new shift of `d_state` taps.
     pub fn new(d_model: usize, d_state: usize, init: &mut Initializer) -> Self {
         Self { taps: init.uniform([d_model, 1, d_state], d_state), skip: init.normal([d_model], 1.0) }
     }
@@ -83,7 +83,7 @@ impl Shift {
 }
 
 impl H3 {
-    /// The layer that `config` asks for.
+    /// The layer described by `config`.
     pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
         let (d, n) = (config.d_model, config.d_state);
         Self {

@@ -1,4 +1,4 @@
-//! The state of cells whose memory is one vector, and the initial state they may learn.
+//! The state of cells whose memory is one vector, with an optionally learned initial state.
 
 use burn::module::Param;
 use burn::tensor::{Device, Tensor};

@@ -1,13 +1,13 @@
-//! The way out of minGRU and minLSTM: a down-projection, or with `highway` a learned mixture of it and the layer's input, beyond the
-//! paper and of our own.
+//! The output of minGRU and minLSTM: a down-projection, or with `highway` a learned mixture of it and the layer's input, our own extension
+//! beyond the paper.
 //!
 //! ```text
 //! y_t = s_t ⊙ (W_o h_t + b_o) + (1 − s_t) ⊙ x_t          s_t = σ(W_s x_t + b_s)
 //! ```
-//! where: x the layer's input (D); h the hidden state (E); s the share of what the layer says (D).
+//! where: x is the layer's input (D); h the hidden state (E); s the share of the layer's output (D).
 //!
-//! A block adds x to y anyway, but the plain layer cannot say less where it has nothing to say; s can close. What that buys is measured
-//! by
+//! A block adds x to y anyway, but a plain layer cannot reduce its output when it has nothing to contribute; s can close. The benefit is
+//! measured by
 //!
 //! ```text
 //! cargo build --release --workspace --examples && target/release/examples/highway_and_floor

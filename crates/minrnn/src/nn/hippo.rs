@@ -1,4 +1,4 @@
-//! Where the states of S4 and S4D begin: the HiPPO-LegS matrix in the basis of its own modes, and two shorter formulas (Gu et al. 2022,
+//! Initial states of S4 and S4D: the HiPPO-LegS matrix in the basis of its own modes, and two shorter formulas (Gu et al. 2022,
 //! arXiv:2111.00396, §3; Gu et al. 2022, arXiv:2206.11893, §4).
 //!
 //! ```text
@@ -6,8 +6,8 @@
 //! A + P Pᵀ = −½ I + S,  S skew,  so  A = V (Λ − P̂ P̂*) V*  with  Λ = −½ + iω,  P̂ = V* P,  B̂ = V* B
 //! ```
 //!
-//! where: the columns of V are the eigenvectors of S with eigenvalues ±iω; one of each pair of conjugates is kept, that with ω > 0.
-//! In f64: the numbers are parameters afterwards.
+//! where: the columns of V are the eigenvectors of S with eigenvalues ±iω; of each conjugate pair the one with ω > 0 is kept. Computed in
+//! f64: the numbers then become parameters.
 
 use minrnn_model::S4Init;
 

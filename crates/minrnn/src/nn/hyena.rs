@@ -5,7 +5,7 @@
 //! ```
 //! where: * convolves causally over L = `max_seq_len` lags; h and b as in [`Filter`].
 //!
-//! The state is the last L − 1 gated inputs, zeros before the first, so that rows of different lengths lie side by side.
+//! The state is the last L − 1 gated inputs, with zeros before the first, so that rows of different lengths fit in one tensor.
 
 use burn::module::Module;
 use burn::nn::Linear;
@@ -34,7 +34,7 @@ pub struct Hyena {
     pub out_proj: Linear,
 }
 
-/// What a [`Hyena`] carries.
+/// The state of a [`Hyena`].
 #[derive(Debug, Clone)]
 pub struct HyenaState {
     /// Inputs that the short convolution still needs `[B, 2, 3D]`.
@@ -50,7 +50,7 @@ impl State for HyenaState {
 }
 
 impl Hyena {
-    /// The layer that `config` asks for.
+    /// The layer described by `config`.
     pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
         let d = config.d_model;
         Self {

@@ -1,18 +1,17 @@
-//! The long filter of Hyena, an implicit function of the lag, and the layer that is this filter alone (Poli et al. 2023, arXiv:2302.10866,
-//! §3).
+//! Hyena's long filter, an implicit function of the lag, and the layer that is this filter alone (Poli et al. 2023, arXiv:2302.10866, §3).
 //!
 //! ```text
 //! y = h * u + b ⊙ u
 //! h_l = F(z_l) ⊙ e^{−|δ| τ},  τ = l / (L − 1),  z_l = [τ, cos(β 2πl/L), −sin(β 2πl/L)],  F: linear, then sin(w ⊙ ·) and linear, 3 times
 //! alone in its block: out = value ⊙ σ(gate),  [value, gate] = W GELU(y);      inside a wiring: out = y
 //! ```
-//! where: * convolves causally over L = `max_seq_len` lags, beyond which nothing is seen; β one band, 10⁻⁴; z is trained too; δ is fixed
+//! where: * convolves causally over L = `max_seq_len` lags, beyond which nothing is seen; β is one band, 10⁻⁴; z is trained too; δ is fixed
 //! for each channel, from ln(0.01)/1.5 to ln(0.01)/0.3.
 //!
-//! [`Hyena`](super::Hyena) is a block around this filter with gates and a short convolution of its own. In the block of another
-//! architecture the filter takes the place of that one's sequence map, as it does in the comparisons of the literature.
+//! [`Hyena`](super::Hyena) is a block around this filter with its own gates and short convolution. In another architecture's block the
+//! filter replaces that block's sequence map, as in the comparisons of the literature.
 //!
-//! The state is the last L − 1 inputs, zeros before the first, so that rows of different lengths lie side by side.
+//! The state is the last L − 1 inputs, with zeros before the first, so that rows of different lengths fit in one tensor.
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;
@@ -43,7 +42,7 @@ pub struct Filter {
     pub skip: Param<Tensor<1>>,
 }
 
-/// A layer that is the filter of a Hyena.
+/// A layer consisting of Hyena's filter.
 #[derive(Module, Debug)]
 pub struct HyenaFilter {
     /// h and b.
@@ -117,7 +116,7 @@ fn decay(lags: usize, d_model: usize) -> Vec<f32> {
 }
 
 impl HyenaFilter {
-    /// The layer that `config` asks for.
+    /// The layer described by `config`.
     pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
         let filter = Filter::new(config.d_model, config.max_seq_len, init);
         Self { filter, out_proj: output_mixing(config, init) }

@@ -1,8 +1,8 @@
-//! Initial values of parameters, from a seeded generator of our own.
+//! Initial values of parameters, from our own seeded generator.
 //!
-//! Linear and convolution weights and biases are uniform in ±1/√fan_in, embeddings and learned initial states standard normal
-//! (PyTorch's defaults), or all of them GPT-2's (Radford et al. 2019, as in nanoGPT's code). The values depend on the seed and the order in
-//! which a model is built, on nothing else.
+//! Linear and convolution weights and biases are uniform in ±1/√fan_in, embeddings and learned initial states standard normal (PyTorch's
+//! defaults), or all of them as in GPT-2 (Radford et al. 2019, as in nanoGPT's code). The values depend only on the seed and the order in
+//! which a model is built.
 
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ pub(super) fn xlstm_output_deviation(d_model: usize, n_layers: usize) -> f32 {
 /// Deviation of GPT-2's weights.
 const GPT_DEVIATION: f32 = 0.02;
 
-/// Makes parameters on a device.
+/// Creates parameters on a device.
 pub struct Initializer {
     rng: ChaCha8Rng,
     device: Device,
@@ -42,12 +42,12 @@ impl Initializer {
         Self { rng, device: device.clone(), kind: Initialization::Default, residual_deviation: GPT_DEVIATION }
     }
 
-    /// With the initialisation that `config` asks for.
+    /// Uses the initialisation described by `config`.
     pub fn for_model(self, config: &CheckedConfig) -> Self {
         Self { kind: config.init, residual_deviation: GPT_DEVIATION / (2.0 * config.n_layers as f32).sqrt(), ..self }
     }
 
-    /// Where the parameters live.
+    /// The device of the parameters.
     pub fn device(&self) -> &Device {
         &self.device
     }
@@ -58,12 +58,12 @@ impl Initializer {
         self.fill(shape, |init| (2.0 * init.unit() - 1.0) * bound)
     }
 
-    /// Standard normal times `deviation`.
+    /// Standard normal, scaled by `deviation`.
     pub fn normal<const D: usize>(&mut self, shape: [usize; D], deviation: f32) -> Param<Tensor<D>> {
         self.fill(shape, |init| init.gauss() * deviation)
     }
 
-    /// `map` of numbers uniform in [0, 1).
+    /// `map` applied to numbers uniform in [0, 1).
     pub fn map_uniform<const D: usize>(&mut self, shape: [usize; D], map: impl Fn(f32) -> f32) -> Param<Tensor<D>> {
         self.fill(shape, |init| map(init.unit()))
     }
@@ -73,7 +73,7 @@ impl Initializer {
         self.fill(shape, |init| (low + (high - low) * f64::from(init.unit())) as f32)
     }
 
-    /// All elements `value`.
+    /// All elements equal to `value`.
     pub fn constant<const D: usize>(&mut self, shape: [usize; D], value: f32) -> Param<Tensor<D>> {
         self.fill(shape, |_| value)
     }
@@ -89,7 +89,7 @@ impl Initializer {
         self.values([len], (0..len).map(|i| value(i) as f32).collect())
     }
 
-    /// A matrix whose rows or columns, whichever are fewer, are orthogonal and `gain` long.
+    /// A matrix whose rows or columns, whichever are fewer, are orthogonal with length `gain`.
     pub fn orthogonal(&mut self, [rows, columns]: [usize; 2], gain: f64) -> Param<Tensor<2>> {
         let (vectors, len) = (rows.min(columns), rows.max(columns));
         let mut basis: Vec<Vec<f64>> = Vec::with_capacity(vectors);
@@ -120,7 +120,7 @@ impl Initializer {
         self.linear_of(d_input, d_output, bias, GPT_DEVIATION)
     }
 
-    /// The linear layer that ends a residual branch.
+    /// The linear layer at the end of a residual branch.
     pub fn residual_linear(&mut self, d_input: usize, d_output: usize, bias: bool) -> Linear {
         self.linear_of(d_input, d_output, bias, self.residual_deviation)
     }
@@ -141,7 +141,7 @@ impl Initializer {
     /// Adds `shift` to the biases of the outputs `range`.
     ///
     /// # Panics
-    /// When the layer has no bias or not these outputs.
+    /// When the layer has no bias or lacks these outputs.
     pub fn shift_bias(&self, mut linear: Linear, range: Range<usize>, shift: f64) -> Linear {
         let bias = linear.bias.as_ref().expect("the layer has a bias").val();
         let mut values: Vec<f32> = bias.into_data().try_to_vec().expect("biases are f32");
@@ -153,7 +153,7 @@ impl Initializer {
     /// The given elements.
     ///
     /// # Panics
-    /// When there are not as many as the shape has.
+    /// When their number does not match the shape.
     pub fn values<const D: usize>(&self, shape: [usize; D], values: Vec<f32>) -> Param<Tensor<D>> {
         Param::from_tensor(Tensor::from_data(TensorData::new(values, shape), &self.device))
     }

@@ -1,4 +1,4 @@
-//! The place of a block in a model.
+//! The position of a block in a model.
 
 use minrnn_model::CheckedConfig;
 

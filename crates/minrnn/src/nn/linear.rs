@@ -1,4 +1,4 @@
-//! Linear layers whose bias a fused operation adds.
+//! Linear layers whose bias is added by a fused operation.
 
 use burn::module::Param;
 use burn::nn::Linear;

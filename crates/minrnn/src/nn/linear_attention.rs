@@ -1,4 +1,4 @@
-//! Linear attention (Katharopoulos et al. 2020, arXiv:2006.16236): attention whose softmax is replaced by the product of features.
+//! Linear attention (Katharopoulos et al. 2020, arXiv:2006.16236): attention with the softmax replaced by a product of features.
 //!
 //! ```text
 //! q, k, v = W_q x, W_k x, W_v x           φ(x) = elu(x) + 1
@@ -6,8 +6,8 @@
 //! o_t = φ(q_t)ᵀ S_t / (φ(q_t) · n_t + 1e−6)
 //! y_t = W_o o_t
 //! ```
-//! where, for each of the H heads of e = E / H channels: x input (D); S sum of outer products `[e, e]`; n normaliser, which is kept as one
-//! more column of S. There are no biases.
+//! where, for each of the H heads of e = E / H channels: x input (D); S sum of outer products `[e, e]`; n normaliser, which is stored as an
+//! additional column of S. There are no biases.
 
 use burn::module::Module;
 use burn::nn::Linear;
@@ -37,7 +37,7 @@ pub struct LinearAttention {
     n_heads: usize,
 }
 
-/// What a [`LinearAttention`] carries.
+/// The state of a [`LinearAttention`].
 #[derive(Debug, Clone)]
 pub struct LinearAttentionState {
     /// S and n `[B, H, e, e + 1]`.
@@ -51,7 +51,7 @@ impl State for LinearAttentionState {
 }
 
 impl LinearAttention {
-    /// The layer that `config` asks for.
+    /// The layer described by `config`.
     pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
         let (d, e) = (config.d_model, config.d_inner());
         Self {

@@ -1,5 +1,5 @@
 //! The traditional LSTM (Hochreiter and Schmidhuber 1997, Neural Computation 9(8), with the forget gate of Gers et al. 2000, Neural
-//! Computation 12(10)), as Feng et al. 2024 compare it.
+//! Computation 12(10)), as compared by Feng et al. 2024.
 //!
 //! ```text
 //! i, f, o = σ(W x + U h + b)      g = tanh(W_g x + U_g h + b_g)
@@ -31,13 +31,13 @@ pub struct Lstm {
     pub recurrent: Recurrent,
     /// E → D.
     pub out_proj: Linear,
-    /// θ of the hidden state, when it is learned.
+    /// θ of the hidden state, if it is learned.
     pub initial_state: Option<Param<Tensor<1>>>,
-    /// θ of the cell state, when it is learned.
+    /// θ of the cell state, if it is learned.
     pub initial_cell: Option<Param<Tensor<1>>>,
 }
 
-/// What an [`Lstm`] carries.
+/// The state of an [`Lstm`].
 #[derive(Debug, Clone)]
 pub struct LstmState {
     /// Hidden state `[B, E]`.
@@ -53,7 +53,7 @@ impl State for LstmState {
 }
 
 impl Lstm {
-    /// The cell that `config` asks for; input side and recurrent side are uniform in ±1/√E.
+    /// The cell described by `config`; input side and recurrent side are uniform in ±1/√E.
     pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
         let (d, e) = (config.d_model, config.d_inner());
         let in_proj = Linear { weight: init.uniform([d, 4 * e], e), bias: Some(init.uniform([4 * e], e)) };

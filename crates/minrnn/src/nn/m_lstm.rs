@@ -30,7 +30,7 @@ use crate::ops::{EMPTY_M, MLstmMemory, StepCodes, block_diagonal, head_norm, m_l
 pub struct MLstm {
     /// D → 2E without bias, rows u then ζ.
     pub in_proj: Linear,
-    /// Before queries and keys.
+    /// The convolution before queries and keys.
     pub conv1d: Depthwise,
     /// W_q.
     pub q_proj: Headwise,
@@ -50,7 +50,7 @@ pub struct MLstm {
     pub out_proj: Linear,
 }
 
-/// What an [`MLstm`] carries.
+/// The state of an [`MLstm`].
 #[derive(Debug, Clone)]
 pub struct MLstmState {
     /// The convolution's window.
@@ -68,8 +68,8 @@ impl State for MLstmState {
 }
 
 impl MLstm {
-    /// The cell that `config` asks for, initialised as xLSTM's: gates that depend on the input through their biases alone, the forget
-    /// gates' spread from 3 to 6 over the heads.
+    /// The cell described by `config`, initialised like xLSTM's: gates whose initial values depend only on their biases, with those of the
+    /// forget gates spread from 3 to 6 over the heads.
     pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
         let (d, e, heads) = (config.d_model, config.mlstm_inner(), config.n_heads);
         let deviation = xlstm_deviation(d);

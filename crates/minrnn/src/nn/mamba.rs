@@ -7,11 +7,11 @@
 //! h_t = exp(Δ_t A) h_{t−1} + Δ_t B_t u_t      y_t = (C_t · h_t + D u_t) ⊙ SiLU(ζ_t)
 //! out = W_out y
 //! ```
-//! where: x input (D); u, ζ inner branch and gate (E = expansion · D); Δ step size (E), of rank R, ⌈D / 16⌉ by default; B, C
-//! (N = `d_state`) shared by all channels; h state (E × N). `D` of the equations is the skip of a channel, as the parameter's name has it.
+//! where: x input (D); u, ζ inner branch and gate (E = expansion · D); Δ step size (E), of rank R, ⌈D / 16⌉ by default; B, C (N =
+//! `d_state`) shared by all channels; h state (E × N). The `D` in the equations is a channel's skip, like the parameter of this name.
 //!
-//! The block around it has neither convolution nor feed-forward part of its own: `conv = false`, `ff = none`. The state before the first
-//! step is 0; `initial_state` plays no part.
+//! The block around it has no convolution or feed-forward part of its own: `conv = false`, `ff = none`. The initial state is 0;
+//! `initial_state` is ignored.
 
 #![allow(non_snake_case, reason = "parameters have the names they have in checkpoints")]
 
@@ -29,7 +29,7 @@ use super::state::{State, StateZip};
 use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, StepCodes};
 
-/// A Mamba layer; the parameters have the names of `MambaForCausalLM`.
+/// A Mamba layer; the parameters are named as in `MambaForCausalLM`.
 #[derive(Module, Debug)]
 pub struct Mamba {
     /// D → 2E without bias, rows u' then ζ.
@@ -48,7 +48,7 @@ pub struct Mamba {
     pub out_proj: Linear,
 }
 
-/// What a [`Mamba`] carries.
+/// The state of a [`Mamba`].
 #[derive(Debug, Clone)]
 pub struct MambaState {
     /// The inputs that the convolution still needs `[B, 3, E]`, oldest first.
@@ -64,7 +64,7 @@ impl State for MambaState {
 }
 
 impl Mamba {
-    /// The layer that `config` asks for: A = −1 … −N in every channel, D = 1, step sizes between 1e-3 and 0.1.
+    /// The layer described by `config`: A = −1 … −N in every channel, D = 1, step sizes between 1e-3 and 0.1.
     pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
         let (d, e) = (config.d_model, config.d_inner());
         let (in_proj, conv1d) = (init.linear_with_bias(d, 2 * e, false), Depthwise::new(e, init));
@@ -88,7 +88,7 @@ impl Mamba {
         Selective { x_proj: &self.x_proj, dt_proj: &self.dt_proj, A_log: &self.A_log, D: &self.D }
     }
 
-    /// What the output projection takes: y of every step `[B, T, E]`, and the state after the last.
+    /// The input of the output projection: y of every step `[B, T, E]`, and the state after the last.
     ///
     /// # Panics
     /// When the shapes of input, state and steps do not fit.

@@ -6,17 +6,17 @@
 //! h_t = (1 − z_t) ⊙ h_{t−1} + z_t ⊙ h̃_t
 //! y_t = W_o h_t + b_o
 //! ```
-//! where: x input (D); h hidden state (E, the paper's d_h); z update gate; h̃ candidate; g(v) = v + ½ for v ≥ 0, σ(v) below
-//! (`candidate = positive`), or v (`identity`), or tanh v. With `highway` y mixes with x as `highway.rs` says.
+//! where: x input (D); h hidden state (E, the paper's d_h); z update gate; h̃ candidate; g(v) = v + ½ for v ≥ 0, σ(v) below (`candidate =
+//! positive`), or v (`identity`), or tanh v. With `highway` y is mixed with x as described in `highway.rs`.
 //!
 //! With `forget_floor = learned`, beyond the paper, the forget gate of block ℓ of L has a lower bound in every channel:
 //!
 //! ```text
 //! z'_t = (1 − γ) ⊙ z_t         γ = σ(θ) ℓ / L         1 − z'_t ≥ γ
 //! ```
-//! where: θ learned (E), at first such that σ(θ) is spread evenly over (0, 1). Upper blocks may not forget faster than γ and are left the
-//! long memory, lower ones the short. HGRN's bound (Qin et al. 2023, arXiv:2311.04823) is a cumulative softmax over the layers of one
-//! matrix, so that γ rises with ℓ in every channel; here each block has a θ of its own and only the ceiling ℓ / L rises. What it buys is
+//! where: θ is learned (E), initially such that σ(θ) is spread evenly over (0, 1). Upper blocks may not forget faster than γ and take on
+//! long-term memory, lower ones short-term memory. HGRN's bound (Qin et al. 2023, arXiv:2311.04823) is a cumulative softmax over the layers
+//! of one matrix, so that γ rises with ℓ in every channel; here each block has its own θ and only the ceiling ℓ / L rises. The benefit is
 //! measured by
 //!
 //! ```text
@@ -44,11 +44,11 @@ pub struct MinGru {
     pub in_proj: Linear,
     /// E → D.
     pub out_proj: Linear,
-    /// D → D, the share of the projected state in the output, where that is a mixture.
+    /// D → D, the gate of the projected state in the output, if the output is a mixture.
     pub highway: Option<Linear>,
-    /// θ, when the initial state is learned.
+    /// θ, if the initial state is learned.
     pub initial_state: Option<Param<Tensor<1>>>,
-    /// θ `[E]` of the forget gate's lower bound, where there is one.
+    /// θ `[E]` of the forget gate's lower bound, if there is one.
     pub forget_floor: Option<Param<Tensor<1>>>,
     #[module(skip)]
     forget_ceiling: f64,
@@ -59,7 +59,7 @@ pub struct MinGru {
 }
 
 impl MinGru {
-    /// The cell that `config` asks for in block `layer`, counted from 0; where that is a [`Gilr`](super::Gilr), the candidate is tanh.
+    /// The cell described by `config` in block `layer`, counted from 0; for a [`Gilr`](super::Gilr) the candidate is tanh.
     ///
     /// # Panics
     /// When `config` has no such block.

@@ -6,8 +6,8 @@
 //! h_t = f'_t ⊙ h_{t−1} + i'_t ⊙ h̃_t
 //! y_t = W_o h_t + b_o
 //! ```
-//! where: x input (D); h hidden state (E, the paper's d_h); f forget gate; i input gate; h̃ candidate, as in minGRU. Without
-//! normalisation f' = f and i' = i. With `highway` y mixes with x as `highway.rs` says.
+//! where: x input (D); h hidden state (E, the paper's d_h); f forget gate; i input gate; h̃ candidate, as in minGRU. Without normalisation
+//! f' = f and i' = i. With `highway` y is mixed with x as described in `highway.rs`.
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;
@@ -30,9 +30,9 @@ pub struct MinLstm {
     pub in_proj: Linear,
     /// E → D.
     pub out_proj: Linear,
-    /// D → D, the share of the projected state in the output, where that is a mixture.
+    /// D → D, the gate of the projected state in the output, if the output is a mixture.
     pub highway: Option<Linear>,
-    /// θ, when the initial state is learned.
+    /// θ, if the initial state is learned.
     pub initial_state: Option<Param<Tensor<1>>>,
     #[module(skip)]
     candidate: Candidate,
@@ -43,7 +43,7 @@ pub struct MinLstm {
 }
 
 impl MinLstm {
-    /// The cell that `config` asks for.
+    /// The cell described by `config`.
     pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
         let (d, e) = (config.d_model, config.d_inner());
         let in_proj = init.linear(d, 3 * e);

@@ -8,16 +8,16 @@ use crate::ops::StepCodes;
 
 /// A causal layer that mixes over time and carries a state.
 ///
-/// **Law.** Cut a sequence anywhere and carry the state across the cut: outputs, final state and gradients (through the state and
-/// into the first one too) are those of the whole sequence. Padding passes the state unchanged, and its outputs and their gradients
-/// mean nothing. A reset puts a row's state back to [`init_state`](Mixer::init_state) before the step.
+/// **Law.** Cut a sequence anywhere and carry the state across the cut: outputs, final state and gradients (through the state, and with
+/// respect to the initial one) are those of the whole sequence. Padding leaves the state unchanged; outputs there and their gradients are
+/// meaningless. A reset restores a row's state to [`init_state`](Mixer::init_state) before the step.
 ///
-/// Inputs and states hold f32; those of f64 or f16 make the library's mixers panic.
+/// Inputs and states are f32; the library's mixers panic on f64 or f16.
 pub trait Mixer: Module + ModuleDisplay {
     /// Everything carried between calls.
     type State: State;
 
-    /// The state before the first step of `batch_size` sequences.
+    /// The initial state of `batch_size` sequences.
     fn init_state(&self, batch_size: usize) -> Self::State;
 
     /// The whole sequence `x` `[B, T, D]` → `[B, T, D]` and the state after it.
@@ -26,8 +26,8 @@ pub trait Mixer: Module + ModuleDisplay {
     /// When the shapes of input, state and steps do not fit.
     fn forward(&self, x: Tensor<3>, state: Self::State, steps: &StepCodes) -> (Tensor<3>, Self::State);
 
-    /// Whether `x` and y may have 16 bits on GPUs: only where every operation between them has kernels that take such
-    /// activations and compute in f32. States always are f32.
+    /// Whether `x` and y may be 16-bit on GPUs: only if every operation between them has kernels that accept such activations and compute
+    /// in f32. States are always f32.
     fn takes_bf16(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Layers: the contract of mixers, the mixers themselves, and the block around them.
+//! Layers: the mixer contract, the mixers, and the block around them.
 //!
 //! Letters in shapes: `B` batch, `T` time, `D` model width (`d_model`), `E` inner width (`d_inner`, the paper's d_h).
 

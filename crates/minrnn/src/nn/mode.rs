@@ -9,7 +9,7 @@ pub enum Mode {
     Evaluate,
     /// Dropout on, BatchNorm with the batch's statistics.
     Train {
-        /// Chooses the dropout masks; derived from seed, iteration and micro-step.
+        /// Determines the dropout masks; derived from seed, iteration and micro-step.
         dropout_key: u64,
     },
 }
@@ -18,7 +18,7 @@ impl Mode {
     /// The dropout site of embedded inputs; blocks count theirs from 0.
     pub(crate) const EMBEDDING_SITE: u64 = u64::MAX;
 
-    /// True while training.
+    /// Whether the mode is training.
     pub fn is_train(self) -> bool {
         matches!(self, Self::Train { .. })
     }

@@ -1,4 +1,4 @@
-//! The norms a block can use.
+//! The norms available to a block.
 
 use burn::module::{Module, Param, RunningState};
 use burn::tensor::{FloatDType, Tensor};
@@ -18,7 +18,7 @@ const MOMENTUM: f32 = 0.9;
 pub enum Norm {
     /// γ ⊙ (x − mean) / √(variance + 1e−5) + β over channels.
     Layer(LayerNorm),
-    /// (1 + γ) ⊙ x √D / ‖x‖ over channels; weight decay then pulls the gain to 1.
+    /// (1 + γ) ⊙ x √D / ‖x‖ over channels; weight decay then pulls the gain towards 1.
     Rms(RmsNorm),
     /// As LayerNorm, but per channel over batch and time.
     Batch(BatchNorm),
@@ -29,7 +29,7 @@ pub enum Norm {
 pub struct LayerNorm {
     /// γ `[D]`.
     pub weight: Param<Tensor<1>>,
-    /// β `[D]`, when there is one.
+    /// β `[D]`, if there is one.
     pub bias: Option<Param<Tensor<1>>>,
 }
 
@@ -61,8 +61,8 @@ impl RmsNorm {
 
 /// Gain, bias and running statistics of a BatchNorm; padding does not count.
 ///
-/// A clone shares the running statistics: a training pass of one, or weights loaded into it, changes those of both. A model with statistics
-/// of its own is a new one that weights are loaded into.
+/// A clone shares the running statistics: a training pass of one, or loading weights into it, changes those of both. For a model with its
+/// own statistics, build a new one and load the weights into it.
 #[derive(Module, Debug)]
 pub struct BatchNorm {
     /// γ `[D]`.
@@ -76,7 +76,7 @@ pub struct BatchNorm {
 }
 
 impl Norm {
-    /// A new norm as `config` asks for.
+    /// A new norm as described by `config`.
     pub fn for_model(config: &CheckedConfig, init: &mut Initializer) -> Self {
         match Self::new(config.norm, config.d_model, init) {
             Self::Layer(norm) if !config.bias => Self::Layer(LayerNorm { bias: None, ..norm }),
@@ -122,8 +122,8 @@ impl Norm {
         }
     }
 
-    /// The same, and `x` itself for the residual connection around what follows. Where a kernel normalises, the first result has numbers
-    /// of `format`.
+    /// As [`forward`](Self::forward), and also returns `x` itself for the residual connection around what follows. If a kernel normalises,
+    /// the first result is in `format`.
     pub fn forward_and_input(&self, x: Tensor<3>, steps: &StepCodes, mode: Mode, format: FloatDType) -> (Tensor<3>, Tensor<3>) {
         match self {
             Self::Layer(norm) => layer_norm_residual(x, norm.weight.val(), norm.bias(), EPS, format),

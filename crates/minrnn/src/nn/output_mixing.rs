@@ -1,10 +1,10 @@
-//! What mixes the channels behind a sequence map that treats them one by one (as in the released S4 layer, Gu et al. 2022,
-//! arXiv:2111.00396), where it stands alone in its block:
+//! Mixes the channels after a sequence map that treats them one by one (as in the released S4 layer, Gu et al. 2022, arXiv:2111.00396),
+//! when it is alone in its block:
 //!
 //! ```text
 //! out = value ⊙ σ(gate),  [value, gate] = W GELU(y)
 //! ```
-//! where: y the map's output (D). Inside a wiring the block's own projection mixes the channels, and y goes out as it is.
+//! where: y is the map's output (D). Inside a wiring the block's own projection mixes the channels, and y is passed on unchanged.
 
 use burn::nn::Linear;
 use burn::tensor::Tensor;

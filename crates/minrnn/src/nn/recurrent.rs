@@ -5,12 +5,12 @@ use burn::tensor::Tensor;
 
 use super::init::Initializer;
 
-/// U and its bias: what the previous hidden state adds to the pre-activations of the gates.
+/// U and its bias: the contribution of the previous hidden state to the gates' pre-activations.
 #[derive(Module, Debug)]
 pub struct Recurrent {
     /// `[gates · E, E]`, PyTorch's layout.
     pub weight: Param<Tensor<2>>,
-    /// `[gates · E]`, when the cell has recurrent biases.
+    /// `[gates · E]`, if the cell has recurrent biases.
     pub bias: Option<Param<Tensor<1>>>,
 }
 

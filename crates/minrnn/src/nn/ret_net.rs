@@ -5,12 +5,12 @@
 //! S_t = γ_h S_{t−1} + R(t) k_t v_tᵀ / √K        o_t = S_tᵀ R(t) q_t        γ_h = 1 − 2^{−5−h}
 //! y_t = W_o (SiLU(g_t) ⊙ o_t / √(mean o_t² + 1e−6))
 //! ```
-//! where, for each of the H heads h = 0 … H−1 with K = D / H channels of query and key and V = E / H of value: x input (D); S state `[K, V]`;
-//! R(t) turns the neighbouring channels 2j and 2j + 1 by t · 10000^{−j/(K/2−1)}, t being counted from 0; the mean is that of a head. There
-//! are no biases.
+//! where, for each of the H heads h = 0 … H−1 with K = D / H channels of query and key and V = E / H of value: x input (D); S state `[K,
+//! V]`; R(t) rotates the neighbouring channels 2j and 2j + 1 by t · 10000^{−j/(K/2−1)}, with t counted from 0; the mean is over a head.
+//! There are no biases.
 //!
-//! The authors also divide scores by the root of their decays' sum and by their own sum where it is above 1. What is normalised by its
-//! root mean square does not see a factor, so these are left out.
+//! The authors also divide scores by the root of the sum of their decays, and by their own sum if it is above 1. The normalisation by the
+//! root mean square cancels any such factor, so these are left out.
 
 use burn::module::Module;
 use burn::nn::Linear;
@@ -42,7 +42,7 @@ pub struct RetNet {
     n_heads: usize,
 }
 
-/// What a [`RetNet`] carries.
+/// The state of a [`RetNet`].
 #[derive(Debug, Clone)]
 pub struct RetNetState {
     /// S `[B, H, K, V]`, and the position of the next step.
@@ -58,7 +58,7 @@ impl State for RetNetState {
 }
 
 impl RetNet {
-    /// The layer that `config` asks for, Xavier-uniform with the gains 2^−2.5 and, for W_o, 2^−1.
+    /// The layer described by `config`, Xavier-uniform with gains 2^−2.5 and, for W_o, 2^−1.
     pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
         let (d, e) = (config.d_model, config.d_inner());
         let mut linear = |d_input, d_output, gain| Linear { weight: init.xavier([d_input, d_output], gain), bias: None };

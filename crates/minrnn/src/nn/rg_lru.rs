@@ -6,11 +6,11 @@
 //! h_t = a_t ⊙ h_{t−1} + √(1 − a_t²) ⊙ i_t ⊙ u_t                 h_0 = i_0 ⊙ u_0
 //! y_t = W_o h_t + b_o
 //! ```
-//! where: x input (D); u what is remembered (E); r recurrence gate; i input gate; h hidden state (E). W_a and W_x are block-diagonal, a
+//! where: x input (D); u the values stored (E); r recurrence gate; i input gate; h hidden state (E). W_a and W_x are block-diagonal, with a
 //! block for each of the `n_heads` heads. The first step of a sequence, and the first after a reset, enters unscaled.
 //!
-//! Griffin's own block puts a convolution between W_u and the gates and a GELU branch beside them; here the block's convolution, the
-//! `conv` of a configuration, stands before W_u.
+//! Griffin's own block has a convolution between W_u and the gates and a GELU branch beside them; here the block's convolution, `conv` in a
+//! configuration, comes before W_u.
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;
@@ -46,7 +46,7 @@ pub struct RgLru {
     pub out_proj: Linear,
 }
 
-/// What an [`RgLru`] carries.
+/// The state of an [`RgLru`].
 #[derive(Debug, Clone)]
 pub struct RgLruState {
     /// h, and the position of the next step.
@@ -61,7 +61,7 @@ impl State for RgLruState {
 }
 
 impl RgLru {
-    /// The layer that `config` asks for, initialised as Griffin's.
+    /// The layer described by `config`, initialised like Griffin's.
     pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
         let (d, e, heads) = (config.d_model, config.d_inner(), config.n_heads);
         let head = e / heads;

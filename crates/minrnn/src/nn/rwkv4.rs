@@ -9,7 +9,7 @@
 //! ```
 //! where: x input (D); r receptance, k key, v value, P, Q sums and u bonus (E; the authors have E = D: `expansion = 1`).
 //!
-//! The norm after the embedding and the small embedding of the authors' model are not part of a mixer, and this model has neither.
+//! The authors' norm after the embedding and small embedding are not part of a mixer, and this model has neither.
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;
@@ -50,7 +50,7 @@ pub struct Rwkv4 {
     pub bonus: Param<Tensor<1>>,
 }
 
-/// What an [`Rwkv4`] carries.
+/// The state of an [`Rwkv4`].
 #[derive(Debug, Clone)]
 pub struct Rwkv4State {
     /// The previous input.
@@ -88,7 +88,7 @@ pub(super) fn widening(d_input: usize, d_output: usize, init: &mut Initializer) 
 }
 
 impl Rwkv4 {
-    /// The layer of block `layer`, counted from 0, with the authors' initial values for its place.
+    /// The layer of block `layer`, counted from 0, with the authors' initial values for that layer.
     ///
     /// # Panics
     /// When `config` has no such block.

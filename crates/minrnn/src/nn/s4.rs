@@ -1,11 +1,10 @@
-//! S4: a state space whose matrix is a diagonal less a rank-one part, HiPPO-LegS at first (Gu et al. 2022, arXiv:2111.00396).
+//! S4: a state space whose matrix is diagonal minus a rank-one part, initially HiPPO-LegS (Gu et al. 2022, arXiv:2111.00396).
 //!
 //! ```text
 //! x' = (Λ − P P*) x + B u,  bilinear:  x_t = Ā x_{t−1} + B̄ u_t      y = 2 Re C x + D u
 //! alone in its block: out = value ⊙ σ(gate),  [value, gate] = W GELU(y);      inside a wiring: out = y
 //! ```
-//! where: u the layer's input, one channel; x its N/2 complex states in the basis that makes Λ diagonal; Ā and B̄ as in
-//! [`StateSpace`].
+//! where: u is the layer's input, one channel; x its N/2 complex states in the basis in which Λ is diagonal; Ā and B̄ as in [`StateSpace`].
 
 use burn::module::Module;
 use burn::nn::Linear;
@@ -30,7 +29,7 @@ pub struct S4 {
 }
 
 impl S4 {
-    /// The layer that `config` asks for in block `layer`, counted from 0; where that is an [`S4d`](super::S4d), its matrix is diagonal.
+    /// The layer described by `config` in block `layer`, counted from 0; for an [`S4d`](super::S4d) its matrix is diagonal.
     ///
     /// # Panics
     /// When `config` has no such block.

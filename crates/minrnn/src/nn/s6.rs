@@ -5,11 +5,11 @@
 //! h_t = exp(Δ_t A) h_{t−1} + Δ_t B_t u_t      y_t = C_t · h_t + D u_t
 //! alone in its block: out = value ⊙ σ(gate),  [value, gate] = W GELU(y);      inside a wiring: out = y
 //! ```
-//! where: u the layer's input (width E); Δ step size (E), of rank R; B, C (N = `d_state`) shared by all channels; h state (E × N). `D` of
-//! the equations is the skip of a channel, as the parameter's name has it.
+//! where: u is the layer's input (width E); Δ step size (E), of rank R; B, C (N = `d_state`) shared by all channels; h state (E × N). The
+//! `D` in the equations is a channel's skip, like the parameter of this name.
 //!
 //! There is neither convolution nor gate: those are Mamba's wiring, and `wiring = mamba` around this layer is [`Mamba`](super::Mamba).
-//! Without a wiring the channels are mixed as S4 mixes them, so that the two differ by their sequence maps alone.
+//! Without a wiring the channels are mixed as in S4, so that the two differ only in their sequence maps.
 
 #![allow(non_snake_case, reason = "parameters have the names they have in checkpoints")]
 
@@ -45,7 +45,7 @@ pub struct S6 {
     pub out_proj: Option<Linear>,
 }
 
-/// What an [`S6`] carries.
+/// The state of an [`S6`].
 #[derive(Debug, Clone)]
 pub struct S6State {
     /// The state h `[B, E, N]`.
@@ -111,7 +111,7 @@ impl Selective<'_> {
 }
 
 impl S6 {
-    /// The layer that `config` asks for: A = −1 … −N in every channel, D = 1, step sizes between 1e-3 and 0.1.
+    /// The layer described by `config`: A = −1 … −N in every channel, D = 1, step sizes between 1e-3 and 0.1.
     pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
         let inner = Self::inner(config.d_model, config, init);
         Self { out_proj: output_mixing(config, init), ..inner }

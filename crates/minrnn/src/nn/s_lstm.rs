@@ -6,8 +6,8 @@
 //! c⁺ = f* ⊙ c + i* ⊙ tanh z̃                  n⁺ = f* ⊙ n + i*           h⁺ = σ(õ) ⊙ c⁺ / n⁺
 //! y = (1 + w) ⊙ norm(h⁺)                     over the channels of each head
 //! ```
-//! where: x input (D); h hidden state, c cell state, n normaliser, m stabiliser (D each); W and R mix the channels of a head alone; f
-//! is σ(f̃) or e^f̃. Without the convolution c̄ is x.
+//! where: x input (D); h hidden state, c cell state, n normaliser, m stabiliser (D each); W and R mix only the channels of a head; f is
+//! σ(f̃) or e^f̃. Without the convolution c̄ is x.
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
@@ -39,7 +39,7 @@ pub struct HeadNorm {
 /// An sLSTM.
 #[derive(Module, Debug)]
 pub struct SLstm {
-    /// Before the input and forget gates.
+    /// The convolution before the input and forget gates.
     pub conv1d: Option<Depthwise>,
     /// W_i.
     pub igate: Headwise,
@@ -59,7 +59,7 @@ pub struct SLstm {
     forget_gate: ForgetGate,
 }
 
-/// What an [`SLstm`] carries.
+/// The state of an [`SLstm`].
 #[derive(Debug, Clone)]
 pub struct SLstmState {
     /// The convolution's window.
@@ -79,7 +79,7 @@ impl State for SLstmState {
 }
 
 impl SLstm {
-    /// The cell of block `layer`, counted from 0, initialised as xLSTM's.
+    /// The cell of block `layer`, counted from 0, initialised like xLSTM's.
     ///
     /// # Panics
     /// When `config` has no such block.

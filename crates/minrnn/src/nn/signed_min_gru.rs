@@ -1,4 +1,4 @@
-//! Signed minGRU, beyond the paper: a variant of our own.
+//! Signed minGRU, our own variant beyond the paper.
 //!
 //! ```text
 //! k_t = W_z x_t + b_z          v_t = W_h x_t + b_h          s_t = W_s x_t + b_s
@@ -6,11 +6,11 @@
 //! h_t = (1 − z_t) ⊙ tanh(s_t) ⊙ h_{t−1} + z_t ⊙ h̃_t
 //! y_t = W_o h_t + b_o
 //! ```
-//! where: tanh(s) the sign and size of what is kept, everything else as in minGRU.
+//! where: tanh(s) is the sign and size of what is kept, everything else as in minGRU.
 //!
-//! minGRU's coefficients lie in (0, 1), so its state forgets but never turns around; no stack of layers of such a recurrence follows the
-//! parity of a bit string of any length. Coefficients in (−1, 1) do: a 1 multiplies the state by about −1, a 0 by about 1. What that buys
-//! is measured by
+//! minGRU's coefficients lie in (0, 1), so its state decays but never changes sign; no stack of layers of such a recurrence can compute the
+//! parity of bit strings of any length. Coefficients in (−1, 1) can: a 1 multiplies the state by about −1, a 0 by about 1. The benefit is
+//! measured by
 //!
 //! ```text
 //! cargo build --release --workspace --examples && target/release/examples/parity
@@ -35,14 +35,14 @@ pub struct SignedMinGru {
     pub in_proj: Linear,
     /// E → D.
     pub out_proj: Linear,
-    /// θ, when the initial state is learned.
+    /// θ, if the initial state is learned.
     pub initial_state: Option<Param<Tensor<1>>>,
     #[module(skip)]
     candidate: Candidate,
 }
 
 impl SignedMinGru {
-    /// The cell that `config` asks for.
+    /// The cell described by `config`.
     pub fn new(config: &CheckedConfig, _layer: usize, init: &mut Initializer) -> Self {
         let (d, e) = (config.d_model, config.d_inner());
         Self {

@@ -1,4 +1,4 @@
-//! What a mixer carries between calls: a plain value of tensors whose first dimension is the batch.
+//! The state of a mixer: a plain value of tensors whose first dimension is the batch.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use burn::tensor::{Int, Tensor, TensorData};
 
 use crate::{Error, Result};
 
-/// A state is a value: cloning forks it, its tensors are saved by name, and rows of it can be chosen or reset.
+/// A state is a value: cloning forks it, its tensors are saved by name, and its rows can be selected or reset.
 ///
 /// An implementation lists its tensors once, in [`zip`](State::zip); everything else follows from that.
 pub trait State: Clone + std::fmt::Debug + Send {
-    /// Calls `f` with each tensor of `self` and its counterpart in `other`, and puts the answers in their places.
+    /// Calls `f` with each tensor of `self` and its counterpart in `other`, and replaces the tensor by the result.
     ///
     /// Both states have the same structure, and the first dimension of every tensor is the batch.
     ///
@@ -18,7 +18,7 @@ pub trait State: Clone + std::fmt::Debug + Send {
     /// When the structures differ.
     fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self;
 
-    /// Cuts the state off the graph it was computed by.
+    /// Detaches the state from the graph that computed it.
     fn detach(self) -> Self {
         self.clone().zip(self, &mut Detach)
     }
@@ -31,10 +31,10 @@ pub trait State: Clone + std::fmt::Debug + Send {
         self.clone().zip(self, &mut SelectRows(rows))
     }
 
-    /// Puts the rows whose flag is true back to those of `initial`.
+    /// Resets the rows whose flag is true to those of `initial`.
     ///
     /// # Panics
-    /// When the flags are not one for each row.
+    /// When there is not one flag for each row.
     fn reset_rows(self, rows: &[bool], initial: Self) -> Self {
         self.zip(initial, &mut ResetRows(rows))
     }
@@ -46,14 +46,15 @@ pub trait State: Clone + std::fmt::Debug + Send {
         collect.tensors
     }
 
-    /// A state of the structure of `self` with the values of `tensors`, as [`tensors`](State::tensors) gave them.
+    /// A state with the structure of `self` and the values of `tensors`, as returned by [`tensors`](State::tensors).
     ///
     /// # Errors
-    /// When a tensor is missing or has another shape; the batch size is that of `self`, the length of a growing tensor that of the file.
+    /// When a tensor is missing, has another shape, is not f32, or contains NaN or ±∞. The batch size must be that of `self`; the length of a growing
+    /// tensor is that of the file.
     fn load(self, tensors: &BTreeMap<String, TensorData>) -> Result<Self> {
         let mut load = Load { path: Path::default(), tensors, problem: None };
         let state = self.clone().zip(self, &mut load);
-        load.problem.map_or(Ok(state), |problem| Err(Error::Shape(problem)))
+        load.problem.map_or(Ok(state), Err)
     }
 
     /// Bytes of the state's values.
@@ -62,13 +63,13 @@ pub trait State: Clone + std::fmt::Debug + Send {
     }
 }
 
-/// What [`State::zip`] calls for each pair of tensors.
+/// The visitor called by [`State::zip`] for each pair of tensors.
 pub trait StateZip {
-    /// Combines the tensors of this name into the one that takes their place.
+    /// Combines the two tensors of this name into their replacement.
     fn tensor<const D: usize>(&mut self, name: &str, a: Tensor<D>, b: Tensor<D>) -> Tensor<D>;
 
-    /// The same for a tensor whose second dimension grows with the steps read, such as a cache. [`State::zip`] brings both to the same
-    /// length first; a loaded one may have any.
+    /// As `tensor`, for a tensor whose second dimension grows with the steps read, such as a cache. [`State::zip`] first brings both to the
+    /// same length; a loaded one may have any.
     fn growing<const D: usize>(&mut self, name: &str, a: Tensor<D>, b: Tensor<D>) -> Tensor<D> {
         self.tensor(name, a, b)
     }
@@ -204,29 +205,41 @@ impl StateZip for Collect {
 struct Load<'a> {
     path: Path,
     tensors: &'a BTreeMap<String, TensorData>,
-    problem: Option<String>,
+    /// The first.
+    problem: Option<Error>,
 }
 
 impl Load<'_> {
     /// The saved tensor of this name; its dimension `growing` may have any size but 0.
     fn take<const D: usize>(&mut self, name: &str, a: Tensor<D>, growing: Option<usize>) -> Tensor<D> {
-        let name = self.path.join(name);
-        let expected = a.dims();
-        let fits =
-            |found: &[usize]| found.len() == D && (0..D).all(|i| if growing == Some(i) { found[i] > 0 } else { found[i] == expected[i] });
-        match self.tensors.get(&name) {
-            Some(data) if fits(data.shape()) => Tensor::from_data(data.clone(), &a.device()),
-            Some(data) => {
-                let found = data.shape().to_vec();
-                self.problem.get_or_insert(format!(
-                    "state '{name}': expected shape {expected:?}, found {found:?}; the state belongs to another model"
-                ));
+        match self.find(&self.path.join(name), a.dims(), growing) {
+            Ok(data) => Tensor::from_data(data, &a.device()),
+            Err(problem) => {
+                self.problem.get_or_insert(problem);
                 a
             }
-            None => {
-                self.problem.get_or_insert(format!("the state has no '{name}'; it belongs to another model"));
-                a
-            }
+        }
+    }
+
+    fn find<const D: usize>(&self, name: &str, expected: [usize; D], growing: Option<usize>) -> Result<TensorData> {
+        let Some(data) = self.tensors.get(name) else {
+            return Err(Error::Shape(format!("the state has no '{name}'; it belongs to another model")));
+        };
+        let found: &[usize] = data.shape();
+        let fits = found.len() == D && (0..D).all(|i| if growing == Some(i) { found[i] > 0 } else { found[i] == expected[i] });
+        if !fits {
+            let found = found.to_vec();
+            return Err(Error::Shape(format!(
+                "state '{name}': expected shape {expected:?}, found {found:?}; the state belongs to another model"
+            )));
+        }
+        let Ok(values) = data.try_to_vec::<f32>() else {
+            let found = data.dtype();
+            return Err(Error::Data(format!("state '{name}': expected numbers of type F32, found {found:?}; give what was saved")));
+        };
+        match values.iter().find(|value| !value.is_finite()) {
+            None => Ok(data.clone()),
+            Some(value) => Err(Error::Data(format!("state '{name}' holds {value}, expected finite numbers; begin with a new state"))),
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The state spaces inside S4, S4D and H3: parameters in continuous time, made discrete for every call (Gu et al. 2022, arXiv:2111.00396;
-//! Gu et al. 2022, arXiv:2206.11893).
+//! The state spaces inside S4, S4D and H3: parameters in continuous time, discretised in every call (Gu et al. 2022, arXiv:2111.00396; Gu
+//! et al. 2022, arXiv:2206.11893).
 //!
 //! ```text
 //! x' = A x + B u      y = 2 Re C x + D u      one input, one output and N/2 complex states for each channel
@@ -7,15 +7,15 @@
 //! A = Λ − P P*, bilinear:     Ā = (I − ΔA/2)⁻¹ (I + ΔA/2)                   B̄ = (I − ΔA/2)⁻¹ ΔB
 //! ```
 //!
-//! The bilinear Ā is again a diagonal less a rank-one part. With E = (I − ΔΛ/2)⁻¹, v · x = 2 Re Σ v_n x_n over the kept half, and
-//! κ = 1 + (Δ/2) P̄ · E P:
+//! The bilinear Ā is again diagonal minus a rank-one part. With E = (I − ΔΛ/2)⁻¹, v · x = 2 Re Σ v_n x_n over the kept half, and κ = 1 +
+//! (Δ/2) P̄ · E P:
 //!
 //! ```text
 //! a = E (1 + ΔΛ/2)    g = (Δ/2) E P / κ    f = P̄ ⊙ (1 + a)    b = ΔE B − g (P̄ · ΔE B)    x_t = a ⊙ x_{t−1} − g (f · x_{t−1}) + b u_t
 //! ```
 //!
-//! A step is thus linear in N, and so is the impulse response K_l = C Ā^l B̄ that S4 otherwise gets from its generating function: neither
-//! it nor c̃ = C (I − Ā^L) is needed, C is the parameter itself, and nothing depends on a longest length.
+//! A step is thus linear in N, and so is the impulse response K_l = C Ā^l B̄ that S4 otherwise computes from its generating function:
+//! neither that nor c̃ = C (I − Ā^L) is needed, C is the parameter itself, and nothing depends on a maximum length.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
@@ -43,9 +43,9 @@ pub struct StateSpace {
     pub c: Param<Tensor<3>>,
     /// D `[D]`.
     pub skip: Param<Tensor<1>>,
-    /// P `[D, N/2, 2]`; absent where A is diagonal.
+    /// P `[D, N/2, 2]`; absent if A is diagonal.
     pub p: Option<Param<Tensor<3>>>,
-    /// B `[D, N/2, 2]`; absent where A is diagonal.
+    /// B `[D, N/2, 2]`; absent if A is diagonal.
     pub b: Option<Param<Tensor<3>>>,
 }
 
@@ -63,7 +63,7 @@ impl State for StateSpaceState {
 }
 
 impl StateSpace {
-    /// A diagonal A of `channels` channels and `d_state` states, of which half are kept.
+    /// A diagonal A with `channels` channels and `d_state` states, half of which are kept.
     pub fn diagonal(channels: usize, d_state: usize, kind: S4Init, init: &mut Initializer) -> Self {
         Self::new(channels, &hippo::frequencies(kind, d_state), init)
     }

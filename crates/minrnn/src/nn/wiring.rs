@@ -1,15 +1,15 @@
-//! The outer wirings of a block, which any mixer can stand in as the inner layer (as in Table 2 of Feng et al. 2024, arXiv:2410.01201).
+//! The outer wirings of a block, inside which any mixer can be the inner layer (as in Table 2 of Feng et al. 2024, arXiv:2410.01201).
 //!
 //! ```text
 //! mamba:  [u, ζ] = W_in x               y = inner(SiLU(DW4(u)))         out = W_out (y ⊙ SiLU(ζ))
 //! h3:     q, k, v = W_in x + b          y = inner(shift(k) ⊙ v)         out = W_out (q ⊙ y) + b_o
 //! ```
-//! where: x the block's normalised input (D); u, ζ of width E = `expansion` · D, the inner layer's width; q, k, v of width D; DW4 a causal
-//! depthwise convolution, shift a filter of `d_state` taps as in [`H3`](super::H3).
+//! where: x is the block's normalised input (D); u, ζ have width E = `expansion` · D, the inner layer's width; q, k, v have width D; DW4 is
+//! a causal depthwise convolution, shift a filter of `d_state` taps as in [`H3`](super::H3).
 //!
-//! The inner layer is a sequence map. Where a mixer follows its map by something that mixes channels (`s4`, `s4d`, `s6`, `hyena-filter`),
-//! the wiring takes its place, so that around these maps the blocks are those of the literature: `wiring = mamba` with `s6` is
-//! [`Mamba`](super::Mamba), `wiring = h3` with `s4d` is H3 with heads of width 1. All other mixers go in whole. A mixer in Mamba's
+//! The inner layer is a sequence map. If a mixer follows its map by something that mixes channels (`s4`, `s4d`, `s6`, `hyena-filter`), the
+//! wiring replaces it, so that the blocks around these maps are those of the literature: `wiring = mamba` with `s6` is
+//! [`Mamba`](super::Mamba), `wiring = h3` with `s4d` is H3 with heads of width 1. All other mixers are used whole. A mixer in Mamba's
 //! wiring does not expand again: its own `expansion` is 1.
 
 use burn::module::Module;
@@ -52,14 +52,14 @@ pub struct MambaWiring {
 pub struct H3Wiring {
     /// D → 3D, rows query, key, value.
     pub in_proj: Linear,
-    /// What keys go through.
+    /// The shift applied to keys.
     pub shift_ssm: Shift,
     /// D → D.
     pub out_proj: Linear,
 }
 
 impl Wiring {
-    /// The wiring `config` asks for, if any.
+    /// The wiring described by `config`, if any.
     pub fn new(config: &CheckedConfig, init: &mut Initializer) -> Option<Self> {
         let d = config.d_model;
         match config.wiring {
@@ -111,7 +111,7 @@ impl Wiring {
         }
     }
 
-    /// Zeros before the first step: the inputs of the convolution, or the keys.
+    /// Zeros as the initial inputs of the convolution, or keys.
     pub fn init_state(&self, batch_size: usize) -> Window {
         match self {
             Self::Mamba(wiring) => wiring.conv1d.init_state(batch_size),

@@ -23,7 +23,7 @@ pub struct Moments {
     pub second: Tensor<1>,
 }
 
-/// A flat parameter that is to be updated: settings, values, gradient and moments.
+/// A flat parameter to be updated: settings, values, gradient and moments.
 pub type ToUpdate = (AdamW, Tensor<1>, Tensor<1>, Moments);
 
 /// One AdamW update of a flat parameter; see [`AdamW`] for the formula.
@@ -47,7 +47,7 @@ pub fn adamw(settings: AdamW, parameter: Tensor<1>, gradient: Tensor<1>, moments
     composed(settings, parameter, gradient, moments)
 }
 
-/// The same of several parameters on a GPU, in a few launches; none elsewhere, where each is as well updated by itself.
+/// Updates several parameters on a GPU in a few launches; `None` elsewhere, where updating each by itself is as good.
 ///
 /// # Panics
 /// When the lengths of one of them differ.
@@ -59,7 +59,7 @@ pub fn adamw_together(updates: &[ToUpdate]) -> Option<Vec<(Tensor<1>, Moments)>>
     Some(updates.iter().map(|_| updated(&mut outputs)).collect())
 }
 
-/// The same of several parameters on a GPU, in a few launches; none elsewhere, where each is as well updated by itself.
+/// Updates several parameters on a GPU in a few launches; `None` elsewhere, where updating each by itself is as good.
 #[cfg(not(feature = "gpu"))]
 pub fn adamw_together(_: &[ToUpdate]) -> Option<Vec<(Tensor<1>, Moments)>> {
     None
@@ -82,7 +82,7 @@ pub(super) fn composed(settings: AdamW, parameter: Tensor<1>, gradient: Tensor<1
     (updated, Moments { first, second })
 }
 
-/// Σ x² of every tensor, in f64 on the CPU; not finite when an element is not. All lie on one device.
+/// Σ x² of every tensor, in f64 on the CPU; not finite if an element is not. All must be on one device.
 pub fn sums_of_squares(tensors: &[&Tensor<1>]) -> Vec<f64> {
     #[cfg(feature = "gpu")]
     if let Some(on_gpu) = super::gpu::all_on_gpu(tensors) {

@@ -10,16 +10,16 @@ use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 use super::shapes::{expect_count, expect_parts, expect_shape};
 use super::steps::StepCodes;
 
-/// What attention needs beside its tensors.
+/// The parameters of attention beside its tensors.
 #[derive(Debug, Clone)]
 pub struct AttentionPlan {
     /// Number of heads; it divides D.
     pub heads: usize,
-    /// How many of the last steps a step sees, itself included.
+    /// How many of the last steps a step sees, including itself.
     pub window: usize,
-    /// How many steps of the cache each row has, the last ones `[B]`.
+    /// The number of valid steps of each row in the cache, the last ones `[B]`.
     pub lengths: Vec<usize>,
-    /// Steps N of the cache afterwards.
+    /// Number of steps N in the updated cache.
     pub next: usize,
 }
 
@@ -40,7 +40,7 @@ impl AttentionPlan {
     }
 }
 
-/// softmax(q kᵀ / √dₕ) v for every head over the steps each step sees, and the cache afterwards (Vaswani et al. 2017, arXiv:1706.03762,
+/// softmax(q kᵀ / √dₕ) v for every head over the steps each step sees, and the updated cache (Vaswani et al. 2017, arXiv:1706.03762,
 /// §3.2).
 ///
 /// # Shapes

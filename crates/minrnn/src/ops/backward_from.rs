@@ -1,4 +1,4 @@
-//! A backward pass that begins in the middle of a model.
+//! A backward pass that starts in the middle of a model.
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;
@@ -8,8 +8,8 @@ use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
 
-/// A scalar whose gradient with respect to `y` is `d_y`: calling its `backward` goes on from a gradient that is known already. The
-/// scalar's own value means nothing.
+/// A scalar whose gradient with respect to `y` is `d_y`: calling its `backward` continues from a gradient that is already known. The
+/// scalar's own value is meaningless.
 ///
 /// # Shapes
 /// * `y`, `d_y` `[B, T, D]` → `[1]`

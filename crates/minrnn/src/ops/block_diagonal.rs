@@ -8,7 +8,7 @@ use super::flex::{dims, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 use super::shapes::expect_shape;
 
-/// y of each block of channels is W x of the same block.
+/// Multiplies each block of channels by its own matrix W.
 ///
 /// # Shapes
 /// * `x` `[B, T, G·I]`, `weight` `[G, O, I]` → `[B, T, G·O]`

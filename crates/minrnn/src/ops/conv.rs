@@ -1,4 +1,4 @@
-//! Causal depthwise convolution over time, with its window carried.
+//! Causal depthwise convolution over time, with a carried window.
 
 use burn::backend::DispatchTensor;
 use burn::backend::flex::FlexTensor;
@@ -37,10 +37,10 @@ pub fn causal_conv(
 }
 
 /// [`causal_conv`] of x, and x itself for a residual connection: both gradients of x are summed inside the backward pass of the
-/// convolution. The first output has numbers of `format`, which is f32 on processors.
+/// convolution. The first output is in `format`, which is f32 on CPUs.
 ///
 /// # Shapes
-/// As [`causal_conv`]; the last result is x.
+/// As [`causal_conv`]; the last output is x.
 ///
 /// # Panics
 /// When shapes do not fit.

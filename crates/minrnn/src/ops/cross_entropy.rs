@@ -13,10 +13,10 @@ use super::gpu::GpuOp;
 use super::shapes::expect_count;
 use super::weighted_mean::weighted_mean;
 
-/// Σ mask · (−ln softmax(logits)_target) / Σ mask, in nats; 0 where the weights sum to 0. A NaN among them comes through.
+/// Σ mask · (−ln softmax(logits)_target) / Σ mask, in nats; 0 if the weights sum to 0. A NaN weight propagates.
 ///
 /// # Shapes
-/// * `logits` `[N, V]`, `targets` N class numbers, `mask` N weights (absent: all 1) → `[1]`
+/// * `logits` `[N, V]`, `targets` N class numbers, `mask` N weights (if absent: all 1) → `[1]`
 ///
 /// # Panics
 /// When the lengths do not fit or a scored target is not below V.

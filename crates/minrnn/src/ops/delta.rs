@@ -1,4 +1,4 @@
-//! The associative memory with the delta rule as a fused recurrence over ready queries, keys and values.
+//! The associative memory with the delta rule as a fused recurrence over precomputed queries, keys and values.
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{Tensor, activation};

@@ -15,7 +15,7 @@ use super::shapes::expect_shape_if_any;
 pub struct Dropout {
     /// Probability p that an element is dropped, in [0, 1).
     pub probability: f32,
-    /// Chooses the mask.
+    /// Determines the mask.
     pub key: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Tokens looked up in a table.
+//! Looks up tokens in a table.
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{Int, Tensor};
@@ -9,13 +9,13 @@ use super::fused::{FusedOp, Keeps, has_kernels, input, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
 
-/// The rows of `table` that `tokens` name.
+/// The rows of `table` for the given `tokens`.
 ///
 /// # Shapes
 /// * `tokens` `[B, T]`, each below V; `table` `[V, D]` → `[B, T, D]`
 ///
 /// # Panics
-/// When a token is not below V, on a processor.
+/// When a token is not below V, on a CPU.
 pub fn embedding(tokens: Tensor<2, Int>, table: Tensor<2>) -> Tensor<3> {
     let [batch, seq_len] = tokens.dims();
     let [vocab_size, width] = table.dims();

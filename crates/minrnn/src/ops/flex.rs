@@ -1,4 +1,4 @@
-//! Between tensors of the CPU backend and the slices kernels work on.
+//! Conversion between tensors of the CPU backend and the slices that kernels work on.
 
 use std::mem::MaybeUninit;
 

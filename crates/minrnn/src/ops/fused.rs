@@ -1,13 +1,13 @@
-//! How a fused operation with a hand-written backward enters Burn.
+//! How a fused operation with a hand-written backward pass is added to Burn.
 //!
 //! An operation is one value that implements [`FusedOp`]: what it computes on the CPU backend's tensors, what it keeps for the backward
-//! pass, and its gradients; and, where it has GPU kernels, the same on the GPU's tensors. Everything else stands here once: the
+//! pass, and its gradients; and, if it has GPU kernels, the same on the GPU's tensors. Everything else is implemented once here: the
 //! backend extension, the autodiff nodes, and operations with several outputs.
 //!
 //! **Several outputs.** A node of Burn's autodiff graph has one output. An operation with more gets a carrier node (a one-element output
-//! whose parents are the inputs) and one child node per output. Each child's backward puts its gradient into a slot shared with the
-//! carrier; the carrier, which runs after all its children because nodes run by descending depth, reads the slots and treats an empty
-//! one as zero.
+//! whose parents are the inputs) and one child node per output. Each child's backward pass puts its gradient into a slot shared with the
+//! carrier; the carrier, which runs after all its children because nodes run by descending depth, reads the slots and treats an empty one
+//! as zero.
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
@@ -67,7 +67,7 @@ pub(crate) struct Tape<B: Backend> {
     pub op: SharedOp,
     pub inputs: Vec<Option<FloatTensor<B>>>,
     pub outputs: Vec<Option<FloatTensor<B>>>,
-    /// Of all inputs, kept or not.
+    /// The shapes of all inputs, kept or not.
     #[cfg(feature = "fusion")]
     pub inputs_like: Vec<Like>,
 }

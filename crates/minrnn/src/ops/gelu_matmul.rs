@@ -1,7 +1,7 @@
-//! GELU and the product behind it, as the second half of a feed-forward part: y = GELU(x + bias) W.
+//! GELU followed by a matrix product, the second half of a feed-forward part: y = GELU(x + bias) W.
 //!
-//! The activation between the two is as wide as the hidden layer and needed once more, for the gradient of W. It is not kept but computed
-//! again there: a pass at memory speed beside a product of the same size.
+//! The activation between the two is as wide as the hidden layer and needed again for the gradient of W. It is recomputed there instead of
+//! kept: a pass at memory speed beside a product of the same size.
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;

@@ -1,4 +1,4 @@
-//! The traditional GRU as a fused recurrence over a ready input projection.
+//! The traditional GRU as a fused recurrence over a precomputed input projection.
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{Tensor, activation};
@@ -12,7 +12,7 @@ use super::shapes::{expect_shape, expect_shape_if_any};
 use super::steps::StepCodes;
 use super::stepwise::Stepwise;
 
-/// A GRU in its paper's form (Cho et al. 2014, arXiv:1406.1078, §2.3) or in PyTorch's.
+/// A GRU in the paper's form (Cho et al. 2014, arXiv:1406.1078, §2.3) or in PyTorch's.
 ///
 /// # Shapes
 /// * `preact` `[B, T, 3E]` the input side, parts r, z, n; `bias` `[3E]`, added to it; `weight` `[3E, E]` the recurrent side;

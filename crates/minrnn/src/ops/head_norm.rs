@@ -1,4 +1,4 @@
-//! LayerNorm of each head apart.
+//! LayerNorm of each head separately.
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;

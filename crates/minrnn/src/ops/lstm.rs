@@ -1,4 +1,4 @@
-//! The traditional LSTM as a fused recurrence over a ready input projection.
+//! The traditional LSTM as a fused recurrence over a precomputed input projection.
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{FloatDType, Tensor, activation};
@@ -21,7 +21,7 @@ pub type LstmOutputs = (Tensor<3>, Tensor<2>, Tensor<2>);
 ///
 /// # Shapes
 /// * `preact` `[B, T, 4E]` the input side, parts i, f, g, o; `bias` `[4E]`, added to it; `weight` `[4E, E]` the recurrent side;
-///   `recurrent_bias` `[4E]`; `hidden`, `cell` where h and c start → h `[B, T, E]`, last h and last c `[B, E]`
+///   `recurrent_bias` `[4E]`; `hidden`, `cell` the initial h and c → h `[B, T, E]`, last h and last c `[B, E]`
 ///
 /// # Panics
 /// When shapes do not fit.

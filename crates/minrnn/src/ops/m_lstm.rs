@@ -1,4 +1,4 @@
-//! The mLSTM as a fused operation over ready queries, keys, values and gates.
+//! The mLSTM as a fused operation over precomputed queries, keys, values and gates.
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{Device, Tensor, TensorData, activation};
@@ -11,14 +11,14 @@ use super::fused::{FusedOp, Keeps, is_on_cpu, output, run};
 use super::shapes::expect_shape;
 use super::steps::StepCodes;
 
-/// What an mLSTM carries; C and n are divided by e^m.
+/// The state of an mLSTM; C and n are divided by e^m.
 #[derive(Debug, Clone)]
 pub struct MLstmMemory {
-    /// Matrix memory C `[B, NH, e, e]`; rows meet keys.
+    /// Matrix memory C `[B, NH, e, e]`; rows correspond to keys.
     pub c: Tensor<4>,
     /// Normaliser `[B, NH, e]`.
     pub n: Tensor<3>,
-    /// Stabiliser `[B, NH]`: the scale of C and n, a constant for differentiation. [`EMPTY_M`] where nothing has been seen.
+    /// Stabiliser `[B, NH]`: the scale of C and n, a constant for differentiation. [`EMPTY_M`] if nothing has been read.
     pub m: Tensor<2>,
 }
 
@@ -26,7 +26,7 @@ pub struct MLstmMemory {
 ///
 /// # Shapes
 /// * `q`, `k`, `v` `[B, T, D]` with the channels of a head side by side; `gates` `[B, T, 2NH]` the pre-activations of the input gates, then
-///   of the forget gates → h `[B, T, D]` and what is carried on
+///   of the forget gates → h `[B, T, D]` and the state afterwards
 ///
 /// # Panics
 /// When shapes do not fit.

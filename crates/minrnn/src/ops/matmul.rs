@@ -1,6 +1,6 @@
 //! Matrix products of layers.
 //!
-//! The CPU backend's own fills every result with zeros and copies them once before it computes, on one thread: 5 % of a training step.
+//! The CPU backend's own products fill every result with zeros and copy them before computing, on one thread: 5 % of a training step.
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{DType, Tensor};

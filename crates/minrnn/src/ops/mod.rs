@@ -2,15 +2,15 @@
 //!
 //! Letters in shapes: `B` batch, `T` time, `D` model width, `E` inner (recurrent) width, `V` classes, `N` rows (B·T), `M` any width.
 //!
-//! Tensors hold f32; those of f64 or f16 make an operation panic, and bf16 stands only where [`activation_format`] says so. Every operation
-//! panics with a sentence when the shapes of its arguments are not those of its documentation, also where there are as many numbers in
-//! another layout.
+//! Tensors are f32; f64 or f16 make an operation panic, and bf16 is only allowed where [`activation_format`] says so. Every operation
+//! panics with a descriptive message when the shapes of its arguments are not those of its documentation, even if the number of elements
+//! matches.
 //!
 //! | operation | which one do I want? |
 //! |---|---|
 //! | [`min_gru`], [`min_lstm`] | the cells, gates and recurrence in one kernel |
 //! | [`signed_min_gru`], [`decay_min_gru`], [`floored_min_gru`] | variants of minGRU beyond the paper |
-//! | [`delta`] | an associative memory that is corrected, beyond the paper |
+//! | [`delta`] | an associative memory updated by the delta rule, beyond the paper |
 //! | [`highway`] | a learned mixture of a layer's output and its input |
 //! | [`linear_scan`] | h = a h + b with coefficients of your own |
 //! | [`log_space_scan`] | the same from ln a and ln b, as in the paper; for study |
@@ -20,25 +20,25 @@
 //! | [`s_lstm`], [`m_lstm`] | the cells of xLSTM |
 //! | [`rwkv4`] | the time mixing of RWKV-4 |
 //! | [`retention`] | gated linear attention with a constant decay (linear attention, RetNet) |
-//! | [`prefix_softmax`] | attention to everything read, as a recurrence (Aaren) |
+//! | [`prefix_softmax`] | attention to everything read so far, as a recurrence (Aaren) |
 //! | [`state_space`] | a linear recurrence of complex numbers for each channel: S4, S4D, H3 |
 //! | [`causal_conv`] | depthwise convolution with a carried window |
 //! | [`layer_norm`], [`rms_norm`] | norms over the last dimension |
-//! | [`attention`], [`rotary`] | softmax attention with its cache, and the places of its queries and keys |
-//! | [`bias_gelu`], [`bias_gated_gelu`], [`gelu_gate`], [`swi_glu`], [`bias_dropout_residual`] | what stands between two matrix products |
-//! | [`gelu_matmul`], [`gated_gelu_matmul`] | the activation with the product behind it, which keeps less |
-//! | [`silu`], [`silu_shared`], [`split`] | what stands around the convolutions of Mamba and xLSTM |
+//! | [`attention`], [`rotary`] | softmax attention with its cache, and the rotary positions of its queries and keys |
+//! | [`bias_gelu`], [`bias_gated_gelu`], [`gelu_gate`], [`swi_glu`], [`bias_dropout_residual`] | operations between two matrix products |
+//! | [`gelu_matmul`], [`gated_gelu_matmul`] | the activation with the following product, which keeps less in memory |
+//! | [`silu`], [`silu_shared`], [`split`] | operations around the convolutions of Mamba and xLSTM |
 //! | [`block_diagonal`], [`head_norm`], [`skip_gate`] | the other parts of an xLSTM block |
 //! | [`matmul`], [`matmul_transposed`] | the matrix products of layers, in the precision of [`with_precision`] |
-//! | [`activation_format`] | bf16 where a GPU and the precision allow it for what lies between kernels |
-//! | [`layer_norm_residual`], [`rms_norm_residual`], [`causal_conv_residual`] | the same at the head of a residual connection |
-//! | [`embedding`] | tokens looked up in a table |
+//! | [`activation_format`] | bf16 between kernels, if the GPU and the precision allow it |
+//! | [`layer_norm_residual`], [`rms_norm_residual`], [`causal_conv_residual`] | the same at the start of a residual connection |
+//! | [`embedding`] | token lookup in a table |
 //! | [`cross_entropy`], [`squared_error`], [`pinball`] | the masked losses: of classes, of numbers and of their quantiles |
-//! | [`backward_from`] | a backward pass that begins in the middle |
+//! | [`backward_from`] | a backward pass that starts in the middle |
 //! | [`adamw`], [`adamw_together`], [`sums_of_squares`] | the optimiser, below autodiff |
 //!
-//! All recurrences take a [`Start`] (carried state and the state a reset restores) and [`StepCodes`] (padding and resets), give the
-//! last state, and let gradients flow into and out of the states. Only this folder names a backend.
+//! All recurrences take a [`Start`] (carried state and the state a reset restores) and [`StepCodes`] (padding and resets), return the last
+//! state, and let gradients flow into and out of the states. Only this folder refers to backends.
 
 mod adamw;
 mod attention;

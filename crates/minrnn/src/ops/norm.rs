@@ -29,8 +29,8 @@ pub fn layer_norm(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps: f32) -> 
     composed_layer_norm(x, gamma, beta, eps)
 }
 
-/// [`layer_norm`] of x, and x itself for a residual connection: both gradients of x are summed inside the backward pass of the norm.
-/// The first output has numbers of `format`, which is f32 on processors.
+/// [`layer_norm`] of x, and x itself for a residual connection: both gradients of x are summed inside the backward pass of the norm. The
+/// first output is in `format`, which is f32 on CPUs.
 ///
 /// # Shapes
 /// * `x` `[B, T, D]`, `gamma`, `beta` `[D]` → `[B, T, D]` twice
@@ -80,8 +80,7 @@ pub fn rms_norm(x: Tensor<3>, gamma: Tensor<1>) -> Tensor<3> {
     composed_rms_norm(x, gamma)
 }
 
-/// [`rms_norm`] of x, and x itself, as in [`layer_norm_residual`].
-/// The first output has numbers of `format`, which is f32 on processors.
+/// [`rms_norm`] of x, and x itself, as in [`layer_norm_residual`]. The first output is in `format`, which is f32 on CPUs.
 ///
 /// # Shapes
 /// * `x` `[B, T, D]`, `gamma` `[D]` → `[B, T, D]` twice

@@ -1,21 +1,21 @@
-//! The loss of quantiles.
+//! The pinball loss of quantiles.
 
 use burn::tensor::{Tensor, TensorData};
 
 use super::shapes::{expect_count, expect_parts};
 use super::weighted_mean::weighted_mean;
 
-/// Twice the mean pinball loss (Koenker and Bassett 1978) over the numbers that are there: with e = y − ŷ and the level τ,
+/// Twice the mean pinball loss (Koenker and Bassett 1978) over the targets that are present: with e = y − ŷ and the level τ,
 ///
 /// ```text
 /// 2 max(τ e, (τ − 1) e) = |e| + (2 τ − 1) e
 /// ```
 ///
-/// of which that of the median is the absolute error. NaN stands for a target that is missing. 0 where the weights sum to 0; a NaN among
-/// the weights of targets that are there comes through.
+/// which for the median is the absolute error. NaN marks a missing target. 0 if the weights sum to 0; a NaN among the weights of targets
+/// that are present propagates.
 ///
 /// # Shapes
-/// * `predicted` `[N, W · Q]`, `targets` N · W numbers, `levels` Q between 0 and 1, `mask` N weights (absent: all 1) → `[1]`
+/// * `predicted` `[N, W · Q]`, `targets` N · W numbers, `levels` Q between 0 and 1, `mask` N weights (if absent: all 1) → `[1]`
 ///
 /// # Panics
 /// When the lengths do not fit, or there is no level.

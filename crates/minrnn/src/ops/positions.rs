@@ -1,4 +1,4 @@
-//! The place of every token, counted from the last reset.
+//! The position of every token, counted from the last reset.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use super::steps::StepCodes;
 pub(crate) struct StepPositions {
     /// The counters before the first step.
     pub before: Vec<u32>,
-    /// The place of every step, 0 at padding.
+    /// The position of every step, 0 at padding.
     pub of: Arc<[u32]>,
     /// The counters after the last step.
     pub counts: Vec<u32>,
-    /// The same as a part of a state.
+    /// The same as part of a state.
     pub after: Tensor<2>,
 }
 

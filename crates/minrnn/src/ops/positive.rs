@@ -1,4 +1,4 @@
-//! The positive function of the log-space form, of single numbers.
+//! The positive function of the log-space form, element-wise.
 
 #[cfg(feature = "gpu")]
 use burn::backend::flex::FlexTensor;
@@ -9,7 +9,7 @@ use super::fused::{FusedOp, Keeps, input, is_on_gpu, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
 
-/// g(v) = v + ½ from 0 on, σ(v) below (Feng et al. 2024, arXiv:2410.01201, appendix B.3).
+/// g(v) = v + ½ for v ≥ 0, σ(v) below (Feng et al. 2024, arXiv:2410.01201, appendix B.3).
 ///
 /// # Shapes
 /// * `v` `[E]` → `[E]`

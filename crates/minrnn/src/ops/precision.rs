@@ -14,13 +14,13 @@ use super::gpu::works_in_bf16;
 thread_local!(static CURRENT: Cell<Precision> = const { Cell::new(Precision::F32) });
 thread_local!(static ACTIVATIONS: Cell<Option<FloatDType>> = const { Cell::new(None) });
 
-/// Runs `work` with the products it calls on this thread, and their backward passes, in `precision`. Everything else stays f32.
+/// Runs `work` with the matrix products it calls on this thread, and their backward passes, in `precision`. Everything else stays f32.
 pub fn with_precision<R>(precision: Precision, work: impl FnOnce() -> R) -> R {
     scoped(&CURRENT, precision, work)
 }
 
-/// Runs `work` with activations in `format` on GPUs, whatever the precision and whether or not the device has matrix units
-/// for it: f16 shows on devices without bf16 that a model's operations take each other's formats.
+/// Runs `work` with activations in `format` on GPUs, whatever the precision and whether or not the device has matrix units for it: on
+/// devices without bf16, f16 can test that a model's operations accept each other's formats.
 pub fn with_activations<R>(format: FloatDType, work: impl FnOnce() -> R) -> R {
     scoped(&ACTIVATIONS, Some(format), work)
 }
@@ -37,8 +37,8 @@ fn scoped<T: Copy + 'static, R>(setting: &'static LocalKey<Cell<T>>, value: T, w
     work()
 }
 
-/// The format of activations that only operations with kernels see, on `device` in the current precision: bf16 on GPUs
-/// that store and multiply it, and f32 elsewhere.
+/// The format of activations passed only between operations with kernels, on `device` in the current precision: bf16 on GPUs that store and
+/// multiply it, and f32 elsewhere.
 pub fn activation_format(device: &Device) -> FloatDType {
     match ACTIVATIONS.get() {
         _ if !is_on_gpu(device) => FloatDType::F32,

@@ -11,12 +11,12 @@ use super::shapes::{expect_parts, expect_shape};
 use super::steps::StepCodes;
 use super::stepwise::Stepwise;
 
-/// What an attention to a prefix remembers: the mean of the values read and the logarithm of their weight.
+/// The state of attention to a prefix: the mean of the values read and the logarithm of their weight.
 #[derive(Debug, Clone)]
 pub struct PrefixMemory {
     /// `[B, E]`.
     pub mean: Tensor<2>,
-    /// `[B, H]`; [`EMPTY_LOG_WEIGHT`] of nothing.
+    /// `[B, H]`; [`EMPTY_LOG_WEIGHT`] if nothing has been read.
     pub log_weight: Tensor<2>,
 }
 

@@ -1,4 +1,4 @@
-//! What the linear recurrences share: where they start, their way into the kernels, and their composed form.
+//! What the linear recurrences share: their initial states, the calls of kernels, and their composed form.
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;
@@ -10,7 +10,7 @@ use super::fused::{FusedOp, Keeps, output, run};
 use super::shapes::{expect_parts, expect_shape_if_any};
 use super::steps::StepCodes;
 
-/// What a recurrence starts from.
+/// The initial states of a recurrence.
 #[derive(Debug, Clone, Default)]
 pub struct Start {
     /// The carried state `[B, E]`; absent means zero.

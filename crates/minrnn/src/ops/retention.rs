@@ -12,14 +12,14 @@ use super::positions::StepPositions;
 use super::shapes::{expect_parts, expect_shape};
 use super::steps::StepCodes;
 
-/// What kind of attention a [`retention`] is.
+/// The variant of a [`retention`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Retention {
     /// The features of queries and keys.
     pub features: Features,
     /// γ of each of the H heads.
     pub decays: Vec<f64>,
-    /// A factor of the keys.
+    /// A factor applied to the keys.
     pub key_scale: f64,
     /// Whether outputs are divided by those of a value of 1.
     pub normalized: bool,
@@ -52,17 +52,17 @@ impl Retention {
     }
 }
 
-/// What a retention remembers.
+/// The state of a retention.
 #[derive(Debug, Clone)]
 pub struct RetentionState {
-    /// S `[B, H, K, V]`; a normalised one has a column more.
+    /// S `[B, H, K, V]`; a normalised one has an additional column.
     pub state: Tensor<4>,
     /// The position of each row's next step `[B, 1]`, as [`minrnn_kernels::count`] keeps it.
     pub position: Tensor<2>,
 }
 
 /// S_t = γ S_{t−1} + φ(k_t) v_tᵀ, o_t = S_tᵀ φ(q_t) for each head (retention: Sun et al. 2023, arXiv:2307.08621, §2; linear attention:
-/// Katharopoulos et al. 2020, arXiv:2006.16236, §3.4). A reset restores a state and a position of 0.
+/// Katharopoulos et al. 2020, arXiv:2006.16236, §3.4). A reset sets the state and the position to 0.
 ///
 /// # Shapes
 /// * `queries`, `keys` `[B, T, H·K]`, `values` `[B, T, H·V]` → `[B, T, H·V]` and the last state

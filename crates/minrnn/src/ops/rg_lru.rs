@@ -9,7 +9,7 @@ use super::recurrence::{Start, composed, fused};
 use super::shapes::expect_shape;
 use super::steps::StepCodes;
 
-/// What an [`rg_lru`] reads.
+/// The inputs of an [`rg_lru`].
 #[derive(Debug, Clone)]
 pub struct RgLru {
     /// The values x `[B, T, E]`.
@@ -40,7 +40,7 @@ impl RgLru {
     }
 }
 
-/// What an [`rg_lru`] remembers.
+/// The state of an [`rg_lru`].
 #[derive(Debug, Clone)]
 pub struct RgLruMemory {
     /// h `[B, E]`.
@@ -49,11 +49,11 @@ pub struct RgLruMemory {
     pub position: Tensor<2>,
 }
 
-/// h_t = a_t ⊙ h_{t−1} + √(1 − a_t²) ⊙ σ(k_t) ⊙ x_t with a_t = e^{−c σ(r_t)} (De et al. 2024, arXiv:2402.19427, §2.4). At position 0 and after
-/// resets a is 0, so that σ(k) ⊙ x enters whole.
+/// h_t = a_t ⊙ h_{t−1} + √(1 − a_t²) ⊙ σ(k_t) ⊙ x_t with a_t = e^{−c σ(r_t)} (De et al. 2024, arXiv:2402.19427, §2.4). At position 0 and
+/// after resets a is 0, so that σ(k) ⊙ x enters unscaled.
 ///
 /// # Shapes
-/// * as the fields say → h `[B, T, E]` and the memory after the last step
+/// * as described at the fields → h `[B, T, E]` and the state after the last step
 ///
 /// # Panics
 /// When shapes do not fit.

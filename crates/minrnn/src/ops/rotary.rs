@@ -10,13 +10,13 @@ use super::flex::{outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 use super::shapes::expect_count;
 
-/// Turns the heads in the first `turned` channels of every step to its place, and hands the other channels on.
+/// Rotates the heads in the first `turned` channels of every step by its position; the other channels are passed on unchanged.
 ///
 /// # Shapes
 /// * `x` `[B, T, M]`, `places` B·T numbers → `[B, T, M]`
 ///
 /// # Panics
-/// When there are not B·T places, or `turned` channels, at most M, are not heads of an even `head_width`.
+/// When there are not B·T positions, or `turned` channels, at most M, are not heads of an even `head_width`.
 pub fn rotary(x: Tensor<3>, places: Arc<[u32]>, head_width: usize, turned: usize) -> Tensor<3> {
     let [batch, seq_len, width] = x.dims();
     assert!(

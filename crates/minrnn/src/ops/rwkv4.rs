@@ -10,19 +10,19 @@ use super::shapes::expect_shape;
 use super::steps::StepCodes;
 use super::stepwise::Stepwise;
 
-/// ln Q of a memory that has read nothing.
+/// ln Q of an empty memory.
 pub const EMPTY_LOG_WEIGHT: f32 = kernel::EMPTY;
 
-/// What the time mixing of RWKV-4 remembers: the mean of the values read and the logarithm of their weight.
+/// The state of RWKV-4's time mixing: the mean of the values read and the logarithm of their weight.
 #[derive(Debug, Clone)]
 pub struct Rwkv4Memory {
     /// P / Q `[B, E]`.
     pub mean: Tensor<2>,
-    /// ln Q `[B, E]`; [`EMPTY_LOG_WEIGHT`] of nothing.
+    /// ln Q `[B, E]`; [`EMPTY_LOG_WEIGHT`] if nothing has been read.
     pub log_weight: Tensor<2>,
 }
 
-/// σ(r) ⊙ the mean of the values read, weighted by e^key, the past fading by e^−e^decay a step, the present favoured by e^bonus
+/// σ(r) ⊙ the mean of the values read, weighted by e^key; the past decays by e^−e^decay per step, the current step is weighted by e^bonus
 /// (Peng et al. 2023, arXiv:2305.13048). A reset empties the memory.
 ///
 /// # Shapes

@@ -1,4 +1,4 @@
-//! The sLSTM as a fused recurrence over a ready input side.
+//! The sLSTM as a fused recurrence over a precomputed input side.
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{Tensor, activation};
@@ -16,7 +16,7 @@ use super::stepwise::Stepwise;
 
 pub use minrnn_kernels::s_lstm::{EMPTY_M, ForgetGate};
 
-/// What an sLSTM carries, each `[B, E]`; c and n are divided by e^m.
+/// The state of an sLSTM, each `[B, E]`; c and n are divided by e^m.
 #[derive(Debug, Clone)]
 pub struct SLstmMemory {
     /// Hidden state.
@@ -25,7 +25,7 @@ pub struct SLstmMemory {
     pub c: Tensor<2>,
     /// Normaliser.
     pub n: Tensor<2>,
-    /// Stabiliser: the scale of c and n, a constant for differentiation. [`EMPTY_M`] where nothing has been seen.
+    /// Stabiliser: the scale of c and n, a constant for differentiation. [`EMPTY_M`] if nothing has been read.
     pub m: Tensor<2>,
 }
 
@@ -33,7 +33,7 @@ pub struct SLstmMemory {
 ///
 /// # Shapes
 /// * `preact` `[B, T, 4E]` the input side, parts i, f, z, o; `weight` `[NH, 4H, H]` the recurrent side of each head, H = E / NH; `bias`
-///   `[4E]` → h `[B, T, E]` and what is carried on
+///   `[4E]` → h `[B, T, E]` and the state afterwards
 ///
 /// # Panics
 /// When shapes do not fit.

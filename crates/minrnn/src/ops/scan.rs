@@ -25,9 +25,9 @@ pub fn linear_scan(coeffs: Tensor<3>, values: Tensor<3>, start: Start, steps: &S
     }
 }
 
-/// The same recurrence from ln a and ln b by the running log-sum-exp of the paper (appendix B); h0, init and b are not negative.
+/// The same recurrence from ln a and ln b by the running log-sum-exp of the paper (appendix B); h0, init and b must not be negative.
 ///
-/// Less exact and slower than [`linear_scan`]; for fidelity and study.
+/// Less accurate and slower than [`linear_scan`]; for fidelity and study.
 ///
 /// # Shapes
 /// * `log_coeffs`, `log_values` `[B, T, E]` → h `[B, T, E]` and the last state `[B, E]`

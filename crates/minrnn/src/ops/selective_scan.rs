@@ -26,7 +26,7 @@ pub struct SelectiveScan {
     pub a: Tensor<2>,
     /// B, then C `[B, T, 2N]`.
     pub bc: Tensor<3>,
-    /// D `[E]`, the share of u that passes by.
+    /// D `[E]`, the skip of u.
     pub skip: Tensor<1>,
     /// z `[B, T, E]`; without it the output has no gate.
     pub z: Option<Tensor<3>>,

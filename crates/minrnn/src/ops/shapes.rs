@@ -1,6 +1,6 @@
-//! What operations say of arguments whose shapes do not fit.
+//! Error messages for arguments whose shapes do not fit.
 //!
-//! Kernels compare numbers of elements; the same number in another layout would give numbers of something else.
+//! Kernels only check numbers of elements; the same number in another layout would silently give wrong results.
 
 use burn::tensor::Tensor;
 

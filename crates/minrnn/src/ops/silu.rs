@@ -18,7 +18,7 @@ pub fn silu(x: Tensor<3>) -> Tensor<3> {
     composed(x)
 }
 
-/// x σ(x), twice: for two readers, whose gradients are summed inside the backward pass.
+/// x σ(x), twice: for two readers, with their gradients summed inside the backward pass.
 ///
 /// # Shapes
 /// * `x` `[B, T, D]` → twice `[B, T, D]`

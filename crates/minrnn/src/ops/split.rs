@@ -1,4 +1,4 @@
-//! The last dimension cut in two.
+//! Splits the last dimension in two.
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;

@@ -5,11 +5,11 @@ use burn::tensor::{Tensor, TensorData};
 use super::shapes::expect_count;
 use super::weighted_mean::weighted_mean;
 
-/// Σ mask · (predicted − target)² / (F · Σ mask); 0 where the weights sum to 0. NaN stands for a target that is missing, which has no weight; a NaN among
-/// the weights of others comes through.
+/// Σ mask · (predicted − target)² / (F · Σ mask); 0 if the weights sum to 0. NaN marks a missing target, which has no weight; a NaN among
+/// the weights of others propagates.
 ///
 /// # Shapes
-/// * `predicted` `[N, F]`, `targets` N·F numbers, `mask` N weights (absent: all 1) → `[1]`
+/// * `predicted` `[N, F]`, `targets` N·F numbers, `mask` N weights (if absent: all 1) → `[1]`
 ///
 /// # Panics
 /// When the lengths do not fit.

@@ -12,7 +12,7 @@ use super::shapes::expect_shape;
 use super::steps::StepCodes;
 
 /// x_t = a ⊙ x_{t−1} − g (f · x_{t−1}) + b u_t and y_t = c · x_t + skip u_t, where v · x = 2 Re Σ_n v_n x_n: x is half of a state whose
-/// other half are the conjugates. A reset restores x = 0.
+/// other half is its conjugate. A reset sets x to 0.
 ///
 /// # Shapes
 /// * `u` `[B, T, D]`; `parameters` `[P, N, D]`, real and imaginary parts of a, b, c (P = 6) and, with a rank-one part, of g, f (P = 10);

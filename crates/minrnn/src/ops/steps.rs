@@ -1,4 +1,4 @@
-//! Segments of a batch as the operations take them: one code per step, made once per batch.
+//! Segments of a batch for the operations: one code per step, computed once per batch.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use minrnn_kernels::segments::{self, PADDING, RESET};
 
 /// One code per step of a batch `[B, T]` (continues, reset before it, padding), or dense. Cheap to clone.
 ///
-/// Made by [`Segments::steps`](crate::Segments::steps).
+/// Created by [`Segments::steps`](crate::Segments::steps).
 #[derive(Debug, Clone, Default)]
 pub struct StepCodes {
     codes: Option<Arc<[i32]>>,
@@ -32,7 +32,7 @@ impl StepCodes {
         }
     }
 
-    /// True when there is nothing to honour.
+    /// Whether there are no resets and no padding.
     pub fn is_dense(&self) -> bool {
         self.codes.is_none()
     }

@@ -1,4 +1,4 @@
-//! A recurrence by tensor operations, one step after the other, honouring resets and padding.
+//! A recurrence by tensor operations, step by step, with resets and padding.
 
 use burn::tensor::Tensor;
 

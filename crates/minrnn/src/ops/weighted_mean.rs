@@ -1,4 +1,4 @@
-//! The mean of the losses.
+//! The weighted mean of losses.
 
 use burn::tensor::Tensor;
 

@@ -1,4 +1,5 @@
-//! Groups of rows with a dot for each value: ours with its confidence, a published value as a hollow diamond, and what takes no model as a bar.
+//! Groups of rows with a dot for each value: ours with its confidence interval, a published value as a hollow diamond, and a baseline
+//! without a model as a bar.
 
 use std::path::Path;
 
@@ -30,13 +31,13 @@ const LETTER: f64 = 7.5;
 /// A row of a group.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Dot {
-    /// What was measured.
+    /// The label of the measurement.
     pub label: String,
-    /// Mean and, with several measurements, how far their confidence reaches.
+    /// Mean and, with several measurements, half the width of its confidence interval.
     pub ours: Option<(f64, Option<f64>)>,
-    /// What others published, with their deviation.
+    /// The published value, with its deviation.
     pub published: Option<(f64, Option<f64>)>,
-    /// What takes no model comes to.
+    /// The value of a baseline without a model.
     pub without_model: Option<f64>,
 }
 
@@ -50,15 +51,15 @@ impl Dot {
 /// Rows under one title.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DotGroup {
-    /// What they have in common; empty where there is one group.
+    /// What they have in common; empty if there is only one group.
     pub title: String,
-    /// The rows; groups side by side have rows of the same labels in the same order.
+    /// The rows; groups side by side have rows with the same labels in the same order.
     pub dots: Vec<Dot>,
 }
 
-/// Draws `groups` to `name.svg` and `name.png` in `directory`, on one axis that reaches to all of `limits` and not beyond where there are
-/// any: an interval that goes on has an arrow head there; false, and nothing is drawn, where none has a value. A row that has no value in any group
-/// is left out.
+/// Draws `groups` to `name.svg` and `name.png` in `directory`, on one axis that covers all of `limits` and, if there are any, nothing
+/// beyond: an interval that continues ends in an arrow head. Returns false, without drawing, if there are no values. A row without a value
+/// in any group is left out.
 ///
 /// # Errors
 /// When a file cannot be written.

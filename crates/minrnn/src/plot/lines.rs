@@ -23,65 +23,66 @@ const TITLE_HEIGHT: i32 = 40;
 /// More panels go into further rows.
 const PANELS_IN_A_ROW: usize = 2;
 
-/// How an axis is divided.
+/// The scale of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Axis {
-    /// Evenly.
+    /// Linear.
     #[default]
     Linear,
-    /// By powers of two; values must be positive.
+    /// Powers of two; values must be positive.
     Log2,
-    /// By powers of ten; values must be positive.
+    /// Powers of ten; values must be positive.
     Log10,
 }
 
-/// A line with a name.
+/// A named line.
 #[derive(Debug, Clone, Default)]
 pub struct Series {
     /// Its name in the legend.
     pub label: String,
-    /// x and y, by x.
+    /// x and y, in order of x.
     pub points: Vec<(f64, f64)>,
-    /// x, and the least and the greatest of what the line is the mean of.
+    /// x, and the minimum and maximum of the values whose mean is the line.
     pub spread: Vec<(f64, f64, f64)>,
-    /// Values of others, drawn as hollow diamonds in the colour of the line.
+    /// Published values, drawn as hollow diamonds in the colour of the line.
     pub published: Vec<(f64, f64)>,
-    /// Whether the others are compared with it, as with a [`Level`]: it is dotted, has no marks and takes no colour from them.
+    /// Whether it is a reference for the others, like a [`Level`]: it is dotted, has no marks and does not use up a colour.
     pub is_reference: bool,
 }
 
-/// A height that lines are compared with.
+/// A height for comparison.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Level {
-    /// What it is.
+    /// Its label.
     pub label: String,
-    /// Where it is.
+    /// Its y.
     pub y: f64,
 }
 
-/// One pair of axes. Several panels have one legend together, under the title, in which a name is one line whatever panel it is in; a panel alone has its own
-/// in the corner where it covers least, and so have several with more names than there are colours, unless all show the same.
+/// One pair of axes. Several panels share one legend below the title, in which a name is the same line in every panel. A single panel has
+/// its legend in the corner where it covers least, and so do several panels with more names than there are colours, unless all show the
+/// same names.
 #[derive(Debug, Clone, Default)]
 pub struct Panel {
-    /// What x is, with its unit.
+    /// The label of x, with its unit.
     pub x_label: String,
-    /// What y is, with its unit.
+    /// The label of y, with its unit.
     pub y_label: String,
-    /// How x is divided.
+    /// The scale of x.
     pub x_axis: Axis,
-    /// How y is divided.
+    /// The scale of y.
     pub y_axis: Axis,
-    /// Values of y that the axis reaches to, whatever the points are.
+    /// Values of y that the axis must include.
     pub y_reach: Vec<f64>,
-    /// Heights to compare with, as dotted lines with their names.
+    /// Heights for comparison, as labelled dotted lines.
     pub levels: Vec<Level>,
-    /// A stretch of x with a name, such as the lengths that were trained on; shaded.
+    /// A shaded range of x with a label, such as the lengths that were trained on.
     pub shaded: Option<(f64, f64, String)>,
-    /// The lines; at most ten have colours of their own, each with another dash and mark than its neighbours.
+    /// The lines; up to ten have their own colours, each with a different dash and mark from its neighbours.
     pub series: Vec<Series>,
 }
 
-/// Draws `panels` to `name.svg` and `name.png` in `directory`; false, and nothing is drawn, where they have no point.
+/// Draws `panels` to `name.svg` and `name.png` in `directory`. Returns false, without drawing, if they have no points.
 ///
 /// # Errors
 /// When a file cannot be written.
@@ -91,7 +92,7 @@ pub fn draw_lines(title: &str, panels: &[Panel], directory: impl AsRef<Path>, na
     Ok(true)
 }
 
-/// Draws `panels`; none where they have no point.
+/// Draws `panels`; `None` if they have no points.
 ///
 /// # Errors
 /// When they cannot be drawn.
@@ -225,8 +226,8 @@ impl Picture for Lines {
 }
 
 impl Panel {
-    /// Takes away the losses of the first iterations, next to which those that are compared would look equal: more than half above the
-    /// least. A panel of few others stays as it is.
+    /// Removes the losses of the first iterations, beside which those to be compared would look equal: those more than half above the
+    /// minimum. A panel with few others is left as it is.
     pub fn leave_out_the_fall(&mut self) {
         let all = || self.series.iter().flat_map(|series| &series.points);
         let least = all().map(|point| point.1).fold(f64::INFINITY, f64::min);

@@ -1,8 +1,8 @@
-//! Pictures as SVG and PNG, drawn with a font of our own: no system fonts are needed.
+//! Pictures as SVG and PNG, drawn with a built-in font: no system fonts are needed.
 //!
-//! * [`draw_lines`]: panels of lines side by side, such as a loss over the iterations or a time over the length; [`line_picture`] draws the same and leaves
-//!   it to the caller where it is written.
-//! * [`draw_dots`]: one row for each value, with its confidence, and a published value and what takes no model beside it.
+//! * [`draw_lines`]: panels of lines side by side, such as a loss over iterations or a time over length; [`line_picture`] draws the same
+//!   without writing it.
+//! * [`draw_dots`]: one row for each value, with its confidence interval, beside a published value and a baseline without a model.
 
 mod dots;
 mod lines;
@@ -56,12 +56,12 @@ pub(crate) trait Picture {
     fn draw<'a, B: DrawingBackend + 'a>(&self, area: DrawingArea<B, Shift>, scale: i32) -> DrawResult<B>;
 }
 
-/// A picture that is drawn and not written yet.
+/// A picture that has been drawn but not written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drawn {
     /// As SVG.
     pub svg: String,
-    /// The file of the same as PNG.
+    /// The same as the bytes of a PNG file.
     pub png: Vec<u8>,
 }
 
@@ -85,7 +85,7 @@ impl Drawn {
     /// Writes both files, replacing older ones.
     ///
     /// # Errors
-    /// When one of them cannot be written; the other is then as it was before, as far as the disk allows.
+    /// When one of them cannot be written; the other is then unchanged, as far as the disk allows.
     pub fn write(&self, svg: impl AsRef<Path>, png: impl AsRef<Path>) -> Result<()> {
         let svg = svg.as_ref();
         let before = std::fs::read(svg);

@@ -1,4 +1,4 @@
-//! Pictures as PNG: eight bits for each of red, green and blue, without filters, which lines on white do not need.
+//! PNG files: eight bits each for red, green and blue, without filters, which lines on white do not need.
 
 use std::io::Write;
 

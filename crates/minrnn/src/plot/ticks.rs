@@ -1,4 +1,4 @@
-//! Where an axis has its labels: at round numbers.
+//! The labels of an axis, at round numbers.
 
 use std::ops::Range;
 

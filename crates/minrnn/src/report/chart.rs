@@ -1,4 +1,4 @@
-//! Lines in a frame with round numbers at its sides, as SVG that takes its colours from the page.
+//! Line charts with round axis labels, as SVG in the colours of the page.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -24,7 +24,7 @@ const TOP: f64 = 8.0;
 const BOTTOM: f64 = 34.0;
 
 impl Chart {
-    /// An empty frame of `width` by `height` pixels around `x` and `y`; a range without an inside is made wider.
+    /// An empty chart of `width` by `height` pixels around `x` and `y`; an empty range is widened.
     pub fn new([width, height]: [f64; 2], x: Range<f64>, y: Range<f64>) -> Self {
         let wider = |range: Range<f64>| {
             let room = if range.end > range.start { 0.0 } else { 0.5 * range.start.abs().max(1.0) };
@@ -54,14 +54,14 @@ impl Chart {
         path
     }
 
-    /// A line through `points`, of every n-th where they are many; one that is not finite cuts it.
+    /// A line through `points`, every n-th if there are many, interrupted at points that are not finite.
     pub fn line(&mut self, class: &str, points: &[(f64, f64)]) {
         let every = points.len().div_ceil(MOST_POINTS).max(1);
         let path = self.path(points.iter().copied().step_by(every));
         let _ = writeln!(self.content, "<path class=\"{class}\" d=\"{path}\"/>");
     }
 
-    /// What lies between two lines over the same places: `(x, low, high)`.
+    /// The area between two lines over the same positions: `(x, low, high)`.
     pub fn band(&mut self, points: &[(f64, f64, f64)]) {
         let there = points.iter().map(|&(x, low, _)| (x, low));
         let back = points.iter().rev().map(|&(x, _, high)| (x, high));
@@ -79,13 +79,13 @@ impl Chart {
         }
     }
 
-    /// An upright line.
+    /// A vertical line.
     pub fn mark(&mut self, x: f64) {
         let (x, bottom) = self.place((x, self.y.start));
         let _ = writeln!(self.content, "<path class=\"mark\" d=\"M{x:.1} {TOP}V{bottom:.1}\"/>");
     }
 
-    /// The SVG, which `words` describe to those who cannot see it.
+    /// The SVG, described by `words` to those who cannot see it.
     pub fn svg(&self, x_label: &str, words: &str) -> String {
         let Self { width, height, .. } = self;
         let mut grid = String::new();

@@ -1,4 +1,4 @@
-//! Single sequences: those whose class or number was missed most, and forecasts beside what came.
+//! Single sequences: the worst errors in class or number, and forecasts beside the actual values.
 
 use super::chart::{Chart, range};
 use crate::data::table::Example;

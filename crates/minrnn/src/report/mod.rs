@@ -1,5 +1,5 @@
-//! One page about a run, for a browser: what it reached, its curves, which classes were taken for which or what was forecast beside what
-//! came, and where it was most wrong. It needs no other file and no network.
+//! A page about a run, for a browser: its results, its curves, the confusion of classes or forecasts beside the actual values, and its
+//! worst errors. It needs no other file and no network.
 
 mod chart;
 mod curves;
@@ -20,10 +20,10 @@ use crate::train::{FinalReport, METRICS_FILE, Record, Trainer, duration, read_me
 /// The page of a run, in its directory.
 pub const REPORT_FILE: &str = "report.html";
 
-/// Writes the page about the run of `trainer`, which came to `found`, into its directory.
+/// Writes the page about the run of `trainer`, with its result `found`, to its directory.
 ///
 /// # Errors
-/// When the log cannot be read or the file not be written.
+/// When the log cannot be read or the file cannot be written.
 pub fn write_report(trainer: &Trainer, found: &FinalReport) -> Result<()> {
     let run = trainer.run_dir();
     let (experiment, progress) = (trainer.experiment(), trainer.progress());
@@ -52,7 +52,7 @@ pub fn write_report(trainer: &Trainer, found: &FinalReport) -> Result<()> {
     notes.extend(intervals.map(|sentence| format!("The {sentence}.")));
     notes.extend(left_out(&found.compared).into_iter().map(|told| format!("The {told}.")));
     let measures = match &found.compared[..] {
-        [] => vec![loss_alone(trainer, found)],
+        [] => without_baseline(trainer, found),
         compared => compared.to_vec(),
     };
     let page = Report {
@@ -70,18 +70,23 @@ pub fn write_report(trainer: &Trainer, found: &FinalReport) -> Result<()> {
     Ok(write_atomic(run.file(REPORT_FILE), page.html().as_bytes())?)
 }
 
-/// What a task is scored by that has no measures of its own.
-fn loss_alone(trainer: &Trainer, found: &FinalReport) -> Measure {
-    let accuracy = trainer.experiment().data.task.scored_accuracy(found.fixed.accuracy);
-    Measure {
-        kind: if accuracy.is_some() { MeasureKind::Accuracy } else { MeasureKind::Loss(trainer.experiment().loss()) },
+/// What a task is scored by that has no measures of its own: accuracy or loss, and that of a text also in bits per byte.
+fn without_baseline(trainer: &Trainer, found: &FinalReport) -> Vec<Measure> {
+    let measure = |kind, value| Measure {
+        kind,
         target: None,
-        found: accuracy.unwrap_or(found.fixed.loss),
+        found: value,
         interval: None,
         n: found.fixed.n_scored,
         cases: Cases::Values,
         baseline: None,
-    }
+    };
+    let score = match trainer.experiment().data.task.scored_accuracy(found.fixed.accuracy) {
+        Some(accuracy) => measure(MeasureKind::Accuracy, accuracy),
+        None => measure(MeasureKind::Loss(trainer.experiment().loss()), found.fixed.loss),
+    };
+    let of_bytes = found.bits_per_byte.map(|bits| measure(MeasureKind::Loss("bits per byte"), bits));
+    std::iter::once(score).chain(of_bytes).collect()
 }
 
 /// What the page says.

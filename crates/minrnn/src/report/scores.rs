@@ -1,4 +1,4 @@
-//! What was reached, beside what takes no model, and which classes were taken for which.
+//! The results beside a baseline, and the confusion of classes.
 
 use std::fmt::Write;
 

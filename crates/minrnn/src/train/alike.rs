@@ -1,4 +1,4 @@
-//! What several processes must have alike to train one model, and what they cannot share out.
+//! What several processes must have in common to train one model, and what they cannot share.
 
 use minrnn_kernels::matmul::bf16::has_tiles;
 use minrnn_kernels::simd::Level;
@@ -53,8 +53,8 @@ pub(super) fn traits(experiment: &Experiment, source: &mut dyn BatchSource, mode
     ])
 }
 
-/// Refuses processes that would not score the same model on the same sets of data, by the same program. Their instructions and threads change
-/// nothing but how sums are rounded.
+/// Checks that the processes would score the same model on the same data with the same program. Their instruction sets and threads only
+/// affect how sums are rounded.
 ///
 /// # Errors
 /// When something differs, or a first batch cannot be read.

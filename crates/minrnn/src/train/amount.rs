@@ -1,4 +1,4 @@
-//! How long a table is learned from, and in how large batches, by how much there is of it.
+//! How long to learn from a table, and with what batch size, depending on its amount of data.
 
 use super::train_config::TrainConfig;
 use crate::counted::counted;

@@ -17,12 +17,12 @@ pub(super) struct Average {
 }
 
 impl Average {
-    /// Of a round of `updates`, how many are made before the first that counts: the last quarter is averaged.
+    /// Number of updates in a round of `updates` before averaging begins: the last quarter is averaged.
     pub fn begins_after(updates: u64) -> u64 {
         updates - updates / 4
     }
 
-    /// Adds the weights of `model`, as those of the `n`-th update that counts, from 1: m ← m + (w − m) / n.
+    /// Adds the weights of `model` after the `n`-th averaged update, from 1: m ← m + (w − m) / n.
     pub fn add<M: Module>(&mut self, model: &M, n: u64) {
         let share = 1.0 / n as f32;
         for (name, _, found) in named_values(model) {
@@ -33,12 +33,12 @@ impl Average {
         }
     }
 
-    /// The mean that the weights of `model` are.
+    /// The average stored as the weights of `model`.
     pub fn of_model<M: Module>(model: &M) -> Self {
         Self { values: named_values(model).into_iter().map(|(name, _, values)| (name, values)).collect() }
     }
 
-    /// `model` with the mean in place of its weights.
+    /// `model` with its weights replaced by the average.
     pub fn of<M: Module>(&self, model: M) -> M {
         parameters::replace(model, |place, _| self.values.get(&place.name).cloned())
     }

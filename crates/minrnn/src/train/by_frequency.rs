@@ -1,10 +1,10 @@
-//! Scores by how often the token to be predicted occurs in the text that was trained on: how rare tokens fare.
+//! Scores by the frequency of the target token in the training text: how well rare tokens are predicted.
 //!
 //! With c the count of a token in the training text and C the largest of all counts, bin k = 0 … K − 1 holds the tokens with
 //!
-//! `C^(k/K) ≤ c < C^((k+1)/K)`, the last one those with c = C too:
+//! `C^(k/K) ≤ c < C^((k+1)/K)`, the last one also those with c = C:
 //!
-//! bins are of equal width in the logarithm of the count. Tokens that were never seen have a bin of their own before them.
+//! bins of equal width in the logarithm of the count. Tokens that were never seen have a bin of their own before them.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::AtomicBool;
@@ -17,12 +17,12 @@ use crate::data::{EvaluationSet, TextPart};
 /// Tokens read from a file at once.
 const CHUNK: usize = 1 << 16;
 
-/// The measures of the predictions whose targets are equally frequent.
+/// The scores of predictions whose targets are about equally frequent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FrequencyScore {
-    /// Occurrences of such a token in the training text.
+    /// Number of occurrences of such a token in the training text.
     pub counts: RangeInclusive<u64>,
-    /// Tokens of the vocabulary that occur so often.
+    /// Number of vocabulary tokens with such a count.
     pub n_tokens: usize,
     /// Share of all predictions.
     pub share: f64,
@@ -45,8 +45,8 @@ pub fn token_counts(part: &TextPart) -> Result<Vec<u64>> {
     Ok(counts)
 }
 
-/// Scores `model` (below autodiff) on `set` in up to `n_bins` bins of equal width in the logarithm of `counts`, rarest first; bins without a
-/// token are left out. `None` when `stop` was raised before the end.
+/// Scores `model` (below autodiff) on `set` in up to `n_bins` bins of equal width in the logarithm of `counts`, rarest first; empty bins
+/// are left out. `None` if `stop` was raised before the end.
 ///
 /// # Errors
 /// When a batch cannot be read.

@@ -1,4 +1,4 @@
-//! How a formal language is known at each length of its strings: the range evaluation of DeepMind's study of the Chomsky hierarchy.
+//! Scores of a formal language at each string length: the range evaluation of DeepMind's study of the Chomsky hierarchy.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::AtomicBool;
@@ -8,20 +8,20 @@ use super::predictor::Predictor;
 use crate::Result;
 use crate::data::{FormalTask, OneLength};
 
-/// The measures of strings of some lengths. Loss and accuracy are means over lengths, each of which counts the same however many answers
-/// its strings have.
+/// The scores of strings of some lengths. Loss and accuracy are means over lengths, each with the same weight however many answers its
+/// strings have.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LengthScore {
-    /// The lengths, in the protocol's way of counting.
+    /// The lengths, as the protocol counts them.
     pub lengths: RangeInclusive<usize>,
-    /// Strings of each length.
+    /// Number of strings of each length.
     pub n_strings: u64,
     /// The measures.
     pub evaluation: Evaluation,
 }
 
 impl LengthScore {
-    /// The mean over lengths of `scores`, which lie side by side; `None` where there are none.
+    /// The mean over lengths of `scores`, which must be adjacent; `None` if there are none.
     pub fn mean(scores: &[Self]) -> Option<Self> {
         let (first, last) = (scores.first()?, scores.last()?);
         let lengths = |score: &Self| (score.lengths.end() + 1 - score.lengths.start()) as f64;
@@ -37,7 +37,8 @@ impl LengthScore {
     }
 }
 
-/// Scores `model` (below autodiff) on `n_strings` of `length` in the language of `task`; `None` when `stop` was raised before the end.
+/// Scores `model` (below autodiff) on `n_strings` strings of `length` in the language of `task`; `None` if `stop` was raised before the
+/// end.
 ///
 /// # Errors
 /// When there are no strings of that length.

@@ -1,4 +1,4 @@
-//! Which settings a run may go on with: what would make another run of it must stay.
+//! Which settings may change when a run is resumed: those that would make it a different run must stay.
 
 use minrnn_model::CheckpointConfig;
 
@@ -10,7 +10,7 @@ use crate::{Error, Result};
 const PLACES: [&str; 4] = ["path", "corpus", "validation", "test"];
 
 impl Experiment {
-    /// Keys of `[train]` that may change when a run goes on: how long and how fast it learns, and how it is watched and computed.
+    /// Keys of `[train]` that may change on resume: how long and how fast it learns, and how it is monitored and computed.
     pub const MAY_CHANGE: [&'static str; 18] = [
         "max_iterations",
         "lr",
@@ -32,10 +32,10 @@ impl Experiment {
         "threads",
     ];
 
-    /// Checks that a run which wrote the checkpoint configuration `began` can go on as this experiment: another seed, batch or task would
-    /// be another run. What the data decide of its model, and their content, is compared elsewhere.
+    /// Checks that a run which wrote the checkpoint configuration `began` can be resumed with this experiment: with another seed, batch
+    /// size or task it would be a different run. What the data determine of its model, and their content, is compared elsewhere.
     ///
-    /// What [`MAY_CHANGE`](Self::MAY_CHANGE) names may change, and where the data are.
+    /// What [`MAY_CHANGE`](Self::MAY_CHANGE) lists may change, and so may the location of the data.
     ///
     /// # Errors
     /// A sentence that names the first key that must stay as it was.

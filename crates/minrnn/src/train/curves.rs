@@ -1,4 +1,4 @@
-//! The picture of a run: train and test loss over the iterations, as SVG and PNG.
+//! The loss curves of a run: train and test loss over the iterations, as SVG and PNG.
 
 use std::path::Path;
 
@@ -22,20 +22,20 @@ const TEST: RGBColor = COLORS[1];
 
 pub(crate) type Points = Vec<(f64, f64)>;
 
-/// What a picture of curves says beside them.
+/// The labels of a picture of curves.
 #[derive(Debug, Clone, Copy)]
 pub struct CurveLabels<'a> {
-    /// Above the picture.
+    /// The title.
     pub title: &'a str,
-    /// What the loss is.
+    /// The name of the loss.
     pub loss: &'a str,
-    /// Updates after which a second round began.
+    /// Number of updates after which a second round began.
     pub refit_at: Option<u64>,
 }
 
 /// Draws the losses of `records` to `curves.svg` and `curves.png` in `directory`, replacing older ones.
 ///
-/// Returns whether there was anything to draw: a picture needs a finite loss.
+/// Returns whether there was anything to draw: there must be a finite loss.
 ///
 /// # Errors
 /// When a file cannot be written.

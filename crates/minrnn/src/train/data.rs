@@ -1,4 +1,4 @@
-//! From the `[data]` section of an experiment to batches: what is trained on and what is scored.
+//! From an experiment's `[data]` section to training and evaluation batches.
 
 mod begun;
 mod kept_digest;
@@ -9,7 +9,6 @@ use minrnn_model::{ModelConfig, create_directories};
 
 use self::begun::begun_task;
 use self::kept_digest::{expect_unchanged, keep_digest};
-use super::bits_per_byte::TextSize;
 use super::data_config::WindowSampling;
 use super::experiment::Experiment;
 use super::start::Start;
@@ -24,13 +23,13 @@ use crate::{Error, Needed, Result, RunProblem};
 
 /// Tokens of a run's text, in its directory.
 pub(crate) const TOKENS_FILE: &str = "data/text.tokens";
-/// Batches of the final report (nanoGPT's `eval_iters`); fewer after a short training ([`final_batches`](super::final_batches)).
+/// Number of batches in the final report (nanoGPT's `eval_iters`); fewer after a short training ([`final_batches`](super::final_batches)).
 pub const FINAL_BATCHES: u64 = 200;
 
-/// Where batches come from.
+/// The source of batches.
 #[derive(Debug)]
 pub enum Data {
-    /// Text cut into tokens, with its tokenizer.
+    /// Tokenised text with its tokenizer.
     Text {
         /// Training and test part.
         text: TextData,
@@ -42,10 +41,10 @@ pub enum Data {
 }
 
 impl Data {
-    /// The data of `experiment` for a new run in the directory `run`, where tokenizer and tokens of a text are kept.
+    /// The data of `experiment` for a new run in the directory `run`, where the tokenizer and tokens of a text are kept.
     ///
     /// # Errors
-    /// When the text is missing, empty or not text, or the directory cannot be written.
+    /// When the text is missing, empty or not valid text, or the directory cannot be written.
     pub fn make(experiment: &Experiment, run: &Path) -> Result<Self> {
         let config = &experiment.data;
         config.path.as_deref().map_or(Ok(()), expect_lasting)?;
@@ -72,11 +71,11 @@ impl Data {
         Ok(Self::Text { text: TextData::new(tokens, config.train_fraction)?, tokenizer })
     }
 
-    /// The data that [`make`](Self::make) left in the directory `run`. The text itself is no longer needed; where it is still there, it
-    /// must be the same. A table is needed.
+    /// The data that [`make`](Self::make) left in the directory `run`. The text itself is no longer needed, but if it exists it must be
+    /// unchanged. A table is needed.
     ///
     /// # Errors
-    /// When tokenizer or tokens are missing or damaged, or not those that `experiment` asks for.
+    /// When tokenizer or tokens are missing, damaged, or not those of `experiment`.
     pub fn open(experiment: &Experiment, run: &Path) -> Result<Self> {
         let config = &experiment.data;
         config.path.as_deref().filter(|path| path.exists()).map_or(Ok(()), expect_lasting)?;
@@ -98,7 +97,7 @@ impl Data {
         Ok(Self::Text { text: TextData::new(tokens, config.train_fraction)?, tokenizer })
     }
 
-    /// The text file `path` cut by the tokenizer of an existing model, all of it test part, with the tokens in `folder`.
+    /// The text file `path`, encoded by an existing model's tokenizer, all of it as test part, with the tokens in `folder`.
     ///
     /// # Errors
     /// When the text is missing, empty or outside the vocabulary.
@@ -107,10 +106,10 @@ impl Data {
         Ok((TextPart::whole(tokens), tokenizer))
     }
 
-    /// The table `path`, all of it to be scored, for a model whose task is `task`.
+    /// The table `path`, all of it for scoring, for a model whose task is `task`.
     ///
     /// # Errors
-    /// When the table cannot be read or has classes that the model does not know.
+    /// When the table cannot be read or has classes unknown to the model.
     pub fn unseen_table(path: &Path, task: &TableTask) -> Result<Self> {
         Ok(Self::Task(match task {
             TableTask::Classify(_) | TableTask::Regress(_) => Box::new(Labelling::unseen(path, task)?),
@@ -118,7 +117,7 @@ impl Data {
         }))
     }
 
-    /// Gives `model` the inputs and outputs that fit.
+    /// Sets the inputs and outputs of `model` to fit the data.
     pub fn shape(&self, model: &mut ModelConfig) {
         let (reads, predicts) = match self {
             Self::Text { tokenizer, .. } => {
@@ -130,7 +129,7 @@ impl Data {
         shape(model, reads, predicts);
     }
 
-    /// Steps of the longest sequence of a task.
+    /// Length of a task's longest sequence in steps.
     pub fn longest(&self) -> Option<usize> {
         match self {
             Self::Text { .. } => None,
@@ -138,7 +137,7 @@ impl Data {
         }
     }
 
-    /// How much there is to learn from, where that decides how long.
+    /// The amount of training data, if it determines how long to train.
     pub fn extent(&self) -> Option<Extent> {
         match self {
             Self::Text { .. } => None,
@@ -154,18 +153,7 @@ impl Data {
         }
     }
 
-    /// How long the test part of a text is.
-    ///
-    /// # Errors
-    /// When the tokens cannot be read. `Ok(None)` for tasks without text.
-    pub fn test_size(&self) -> Result<Option<TextSize>> {
-        match self {
-            Self::Text { text, tokenizer } => TextSize::of_part(text.test(), tokenizer).map(Some),
-            Self::Task(_) => Ok(None),
-        }
-    }
-
-    /// What users of the model need to know of a task's data.
+    /// A description of a task's data for users of the model.
     pub fn description(&self) -> Option<serde_json::Value> {
         match self {
             Self::Text { .. } => None,
@@ -173,7 +161,7 @@ impl Data {
         }
     }
 
-    /// What is learned of tables, where the task is one on them.
+    /// The task on tables, if it is one.
     pub fn table_task(&self) -> Option<TableTask> {
         match self {
             Self::Text { .. } => None,
@@ -181,12 +169,12 @@ impl Data {
         }
     }
 
-    /// True where a part of finite data chooses the checkpoint, and another is scored once.
+    /// Whether one part of finite data chooses the checkpoint, and another is scored once.
     pub fn has_parts(&self) -> bool {
         matches!(self, Self::Task(task) if task.has_parts())
     }
 
-    /// Measures in the data's own units, where a task has some.
+    /// Measures in the data's own units, if the task has any.
     pub fn comparison(&self, purpose: Purpose) -> Option<Box<dyn Comparison>> {
         match self {
             Self::Text { .. } => None,
@@ -194,7 +182,7 @@ impl Data {
         }
     }
 
-    /// The accuracy of guessing, where there is a scale on which that is 0.
+    /// The accuracy of guessing, if there is a scale on which that is 0.
     pub fn chance(&self) -> Option<f64> {
         match self {
             Self::Text { .. } => None,
@@ -202,7 +190,7 @@ impl Data {
         }
     }
 
-    /// The same with all that is not in a test file to train on; none where that is what is trained on already, or cannot be.
+    /// The same data, with everything outside a test file for training; `None` if that is the case already, or impossible.
     pub fn all(&self) -> Option<Self> {
         match self {
             Self::Text { .. } => None,
@@ -210,12 +198,12 @@ impl Data {
         }
     }
 
-    /// True where the test part is a file of its own.
+    /// Whether the test part is a file of its own.
     pub fn has_test_file(&self) -> bool {
         matches!(self, Self::Task(task) if task.has_test_file())
     }
 
-    /// What was taken from the data of a task without being told, as a sentence.
+    /// What was inferred from a task's data, as a sentence.
     pub fn understood(&self) -> Option<&str> {
         match self {
             Self::Text { .. } => None,
@@ -262,13 +250,13 @@ impl Data {
         })
     }
 
-    /// Every token of the test text once, in windows that start anew or carry the state.
+    /// Every token of the test text once, in such windows.
     ///
     /// # Errors
-    /// When the test part is shorter than one prediction. `Ok(None)` for tasks without text.
-    pub fn full_pass(&self, experiment: &Experiment, carried: bool) -> Result<Option<Box<dyn EvaluationSet>>> {
+    /// When the test part is shorter than one prediction. `Ok(None)` for tasks other than text.
+    pub fn full_pass(&self, experiment: &Experiment, windows: Windows) -> Result<Option<Box<dyn EvaluationSet>>> {
         let Self::Text { text, .. } = self else { return Ok(None) };
-        full_pass(text.test().clone(), experiment, carried).map(Some)
+        full_pass(text.test().clone(), experiment, windows).map(Some)
     }
 }
 
@@ -309,15 +297,24 @@ pub(super) fn create_folder(file: &Path) -> Result<()> {
     create_directories(folder).map_err(|source| Error::io("create the data directory", folder, source))
 }
 
-/// Every token of `part` once, in windows that start anew or carry the state.
+/// What each window of a pass over a text starts from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Windows {
+    /// The initial state.
+    Anew,
+    /// The state after the previous window.
+    Carried,
+}
+
+/// Every token of `part` once, in such windows.
 ///
 /// # Errors
 /// When the part is shorter than one prediction.
-pub fn full_pass(part: TextPart, experiment: &Experiment, carried: bool) -> Result<Box<dyn EvaluationSet>> {
+pub fn full_pass(part: TextPart, experiment: &Experiment, windows: Windows) -> Result<Box<dyn EvaluationSet>> {
     let train = &experiment.train;
-    Ok(match carried {
-        true => Box::new(FullPass::carried(part, train.seq_len)?),
-        false => Box::new(FullPass::new(part, train.batch_size, train.seq_len)?),
+    Ok(match windows {
+        Windows::Anew => Box::new(FullPass::new(part, train.batch_size, train.seq_len)?),
+        Windows::Carried => Box::new(FullPass::carried(part, train.seq_len)?),
     })
 }
 

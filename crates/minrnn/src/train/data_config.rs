@@ -1,4 +1,4 @@
-//! The `[data]` section of an experiment: what is learned from, and how batches are cut from it.
+//! An experiment's `[data]` section: what is learned from, and how batches are made from it.
 
 use std::path::{Path, PathBuf};
 
@@ -80,31 +80,31 @@ const SQUARED_ERROR: &str = "mean squared error";
 
 /// What training needs to know of a task, before its data are read and to read them.
 pub(super) struct TaskSpec {
-    /// Where its data come from.
+    /// The source of its data.
     pub source: Source,
     /// Whether it reads the key of that name, beside the keys that all tasks read; every section is [filled](DataConfig::filled).
     pub reads: fn(&DataConfig, &str) -> bool,
     /// Checks the ranges of its keys, whatever the task of an experiment is.
     pub keys: fn(&DataConfig) -> Result<()>,
-    /// Checks its settings as a whole.
+    /// Checks the task's settings as a whole.
     pub validate: fn(&DataConfig) -> Result<()>,
-    /// The keys that tell how long its sequences are, in words, and how long; 0 where only the data tell.
+    /// The keys that determine its sequence length, in words, and the length; 0 if only the data determine it.
     pub length: fn(&DataConfig, &TrainConfig) -> Result<(&'static str, usize)>,
-    /// Steps of a sequence in training and in evaluation; the longest is given where the data tell it.
+    /// Steps of a sequence in training and in evaluation; the longest is passed in if the data determine it.
     pub steps: fn(&DataConfig, &TrainConfig, Option<usize>) -> [usize; 2],
-    /// Steps of a sequence of that many whose prediction is scored.
+    /// Number of scored steps in a sequence of that many.
     pub scored: fn(&DataConfig, usize) -> usize,
-    /// What a model reads and predicts, where the settings alone tell.
+    /// A model's inputs and outputs, if the settings alone determine them.
     pub io: Option<Io>,
-    /// The same as far as it can be assumed, where only the data tell and are not to be read.
+    /// Assumed inputs and outputs, if only the data determine them and are not to be read.
     pub assumed_io: Option<Io>,
-    /// What the loss is, with its unit.
+    /// The loss, with its unit.
     pub loss: fn(&DataConfig) -> &'static str,
-    /// Whether it is scored by accuracy and not by loss: where it predicts classes, and not the next token of a text.
+    /// Whether it is scored by accuracy rather than loss: it predicts classes, and not a text's next token.
     pub by_accuracy: bool,
-    /// Bytes of its data that are held in memory.
+    /// Bytes of its data held in memory.
     pub held: fn(&DataConfig) -> u128,
-    /// The task of the run in that directory; none for plain text.
+    /// Opens the task for the run in that directory; `None` for plain text.
     pub open: Option<Open>,
 }
 
@@ -149,27 +149,27 @@ pub(super) enum Source {
 }
 
 impl Task {
-    /// Whether its data are files in a folder, which `path` names.
+    /// Whether its data are files in a folder named by `path`.
     pub fn reads_a_folder(self) -> bool {
         self.spec().source == Source::Folder
     }
 
-    /// Whether its data are a file that it reads whenever it is opened, which `path` names.
+    /// Whether its data are a file named by `path`, which is read whenever the task is opened.
     pub fn reads_a_file(self) -> bool {
         matches!(self.spec().source, Source::Table | Source::Trajectories)
     }
 
-    /// Whether it is scored by accuracy and not by loss.
+    /// Whether it is scored by accuracy rather than loss.
     pub fn is_scored_by_accuracy(self) -> bool {
         self.spec().by_accuracy
     }
 
-    /// `accuracy`, where it is what the task is scored by.
+    /// `accuracy`, if the task is scored by it.
     pub fn scored_accuracy(self, accuracy: Option<f64>) -> Option<f64> {
         accuracy.filter(|_| self.is_scored_by_accuracy())
     }
 
-    /// What is to be small: the loss, or the share of wrong answers.
+    /// The quantity to minimise: the loss, or the share of wrong answers.
     pub fn score(self, evaluation: &Evaluation) -> f64 {
         self.scored_accuracy(evaluation.accuracy).map_or(evaluation.loss, |accuracy| 1.0 - accuracy)
     }
@@ -180,7 +180,7 @@ impl Task {
     }
 }
 
-/// A public text that is downloaded when no `path` is given.
+/// A public text, downloaded if no `path` is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Corpus {
@@ -188,7 +188,7 @@ pub enum Corpus {
     TinyShakespeare,
 }
 
-/// The data of an experiment: what all tasks or several of them read, and the settings of each. In files all keys stand side by side.
+/// The data of an experiment: what all or several tasks read, and the settings of each. In files all keys are in one section.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct DataConfig {
@@ -200,43 +200,43 @@ pub struct DataConfig {
     /// The public text used when `path` is absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub corpus: Option<Corpus>,
-    /// Share of the text, from its start, that is trained on; the rest is the test part. Of tables it is the share of the sequences
-    /// (`classify`, `regress`) or of every sequence from its start (`forecast`); the rest is tested with, and half of it
-    /// validated with where `train.keep` is `best`; of forecasts that half is learned from where nothing is validated with. Default 0.9.
+    /// Share of the text, from its start, used for training; the rest is the test part. For tables it is the share of the sequences
+    /// (`classify`, `regress`) or of every sequence from its start (`forecast`); the rest is for testing, and half of it for validation if
+    /// `train.keep` is `best`; for forecasts that half is used for training if nothing is validated. Default 0.9.
     pub train_fraction: f64,
-    /// Associative recall and nearest-neighbour search: examples of a fixed training set; 0 makes a new one for every row. Default 0.
+    /// Associative recall and nearest-neighbour search: size of a fixed training set; 0 makes a new example for every row. Default 0.
     pub train_examples: u64,
-    /// Of texts.
+    /// Settings of texts.
     #[serde(flatten)]
     pub text: TextConfig,
-    /// Of selective copying.
+    /// Settings of selective copying.
     #[serde(flatten)]
     pub copying: SelectiveCopyingConfig,
-    /// Of formal languages.
+    /// Settings of formal languages.
     #[serde(flatten)]
     pub formal_language: FormalLanguageConfig,
-    /// Of multi-query associative recall.
+    /// Settings of multi-query associative recall.
     #[serde(flatten)]
     pub mqar: Mqar,
-    /// Of nearest-neighbour search.
+    /// Settings of nearest-neighbour search.
     #[serde(flatten)]
     pub nearest_neighbour: NearestNeighbour,
-    /// Of ListOps.
+    /// Settings of ListOps.
     #[serde(flatten)]
     pub listops: ListOpsTask,
-    /// Of retrieval.
+    /// Settings of retrieval.
     #[serde(flatten)]
     pub retrieval: RetrievalTask,
-    /// Of pictures.
+    /// Settings of pictures.
     #[serde(flatten)]
     pub image: ImageConfig,
-    /// Of tables.
+    /// Settings of tables.
     #[serde(flatten)]
     pub table: TableConfig,
-    /// Of forecasts.
+    /// Settings of forecasts.
     #[serde(flatten)]
     pub forecast: ForecastConfig,
-    /// Of policies.
+    /// Settings of policies.
     #[serde(flatten)]
     pub policy: PolicyConfig,
 }
@@ -251,7 +251,7 @@ impl DataConfig {
         Self { path: Some("file".into()), corpus: Some(Corpus::TinyShakespeare), table, forecast, ..Default::default() }
     }
 
-    /// The tasks that read the key of that name; all where it is not for some alone.
+    /// The tasks that read the key of that name; all tasks if it is a common key.
     pub fn readers(key: &str) -> Vec<Task> {
         let filled = Self::filled();
         let readers: Vec<Task> = Task::ALL.iter().copied().filter(|task| (task.spec().reads)(&filled, key)).collect();
@@ -300,7 +300,7 @@ impl DataConfig {
         (self.task.spec().validate)(self)
     }
 
-    /// The paths of its tables, each with a name of one word.
+    /// The paths of its tables, each with a one-word name.
     pub fn tables_mut(&mut self) -> [(&'static str, &mut Option<PathBuf>); 3] {
         [("data", &mut self.path), ("validation", &mut self.table.validation), ("test", &mut self.table.test)]
     }

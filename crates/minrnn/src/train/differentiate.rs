@@ -1,8 +1,8 @@
 //! Loss and gradients of a micro-batch, in one pass or block by block.
 //!
-//! Block by block (`checkpoint_blocks`), the forward pass keeps the input of every block and nothing inside it; going back, each block is
-//! run again with its graph just before it is differentiated. One block's activations are alive at a time, for a second forward pass
-//! of the blocks. Loss and gradients are the same: dropout masks depend on a key, not on the order of the calls.
+//! Block by block (`checkpoint_blocks`), the forward pass keeps only the input of every block; in the backward pass, each block is run
+//! again with its graph just before it is differentiated. Only one block's activations are alive at a time, at the cost of a second forward
+//! pass of the blocks. Loss and gradients are the same: dropout masks depend on a key, not on the order of calls.
 
 use std::sync::Arc;
 
@@ -19,22 +19,22 @@ use crate::ops::{StepCodes, backward_from};
 pub struct MicroBatch {
     /// B sequences of T steps.
     pub inputs: Inputs,
-    /// What is predicted at every step.
+    /// The targets at every step.
     pub targets: Targets,
-    /// B·T weights; absent, all are 1.
+    /// B·T weights; if absent, all are 1.
     pub mask: Option<Arc<[f32]>>,
     /// Padding and resets.
     pub steps: StepCodes,
 }
 
-/// What one micro-batch gives.
+/// The result for one micro-batch.
 #[derive(Debug)]
 pub struct Differentiated<S> {
-    /// Mean loss over the scored positions; the gradients mean nothing when it is not finite.
+    /// Mean loss over the scored positions; if it is not finite, the gradients are meaningless.
     pub loss: f64,
     /// The gradient of every parameter.
     pub gradients: GradientMap,
-    /// The state after the last token, cut off its graph.
+    /// The state after the last token, detached from its graph.
     pub state: BackboneState<S>,
 }
 
@@ -65,7 +65,7 @@ fn at_once<M: Mixer>(
     Differentiated { loss: f64::from(loss.into_scalar::<f32>()), gradients, state: state.detach() }
 }
 
-/// Loss and gradients of a `policy` (on an autodiff device) on windows that begin anew.
+/// Loss and gradients of a `policy` (on an autodiff device) on windows that start from the initial state.
 ///
 /// # Panics
 /// When the shapes do not fit.

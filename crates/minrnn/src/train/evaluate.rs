@@ -1,4 +1,4 @@
-//! The measures of a model on a fixed list of batches.
+//! Scores a model on a fixed list of batches.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,26 +13,25 @@ use crate::data::table::Comparison;
 use crate::data::{Batch, EvaluationSet};
 use crate::model::{Scored, Targets};
 
-/// The measures of an evaluation, over all scored predictions.
+/// The scores of an evaluation, over all scored predictions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Evaluation {
-    /// Mean loss: cross-entropy in nats where classes are predicted, the mean squared error where numbers are, and the pinball loss where
-    /// quantiles are.
+    /// Mean loss: cross-entropy in nats for classes, mean squared error for numbers, pinball loss for quantiles.
     pub loss: f64,
-    /// Share of predictions whose largest logit is the target, where classes are predicted.
+    /// Share of predictions whose largest logit is the target, if classes are predicted.
     pub accuracy: Option<f64>,
-    /// Scored predictions.
+    /// Number of scored predictions.
     pub n_scored: u64,
 }
 
 impl Evaluation {
-    /// The [scaled accuracy](scaled_accuracy), where there is an accuracy.
+    /// The [scaled accuracy](scaled_accuracy), if there is an accuracy.
     pub fn scaled_accuracy(&self, chance: f64) -> Option<f64> {
         self.accuracy.map(|accuracy| scaled_accuracy(accuracy, chance))
     }
 }
 
-/// `accuracy` on a scale on which guessing, right with probability `chance`, is 0 and knowing is 1.
+/// `accuracy` on a scale on which guessing, right with probability `chance`, is 0 and perfection is 1.
 pub fn scaled_accuracy(accuracy: f64, chance: f64) -> f64 {
     (accuracy - chance) / (1.0 - chance)
 }
@@ -42,16 +41,16 @@ pub fn unscaled_accuracy(scaled: f64, chance: f64) -> f64 {
     chance + scaled * (1.0 - chance)
 }
 
-/// Scores `model` (below autodiff) on every batch of `set`; `None` when `stop` was raised before the end.
+/// Scores `model` (below autodiff) on every batch of `set`; `None` if `stop` was raised before the end.
 ///
 /// # Errors
-/// When a batch cannot be read, its parts do not fit one another, or it is not of what the model reads and predicts.
+/// When a batch cannot be read, is inconsistent, or does not have the inputs and targets of the model.
 pub fn evaluate(model: &impl Predictor, set: &mut dyn EvaluationSet, stop: &AtomicBool) -> Result<Option<Evaluation>> {
     compare(&Group::alone(), model, set, None, stop)
 }
 
-/// The same, with the batches shared out among the processes of `group`, and `comparison` sees everything that is predicted. Measures are added in the
-/// order of batches: they have the same bits with any number of processes.
+/// As [`evaluate`], with the batches shared among the processes of `group`, and all predictions shown to `comparison`. Scores are added in
+/// the order of batches, so their bits do not depend on the number of processes.
 ///
 /// # Errors
 /// As [`evaluate`], on any of them.

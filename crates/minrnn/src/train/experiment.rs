@@ -19,17 +19,17 @@ use super::settings::{parse_setting, short, suggestion, with_suggestion};
 use super::train_config::TrainConfig;
 use crate::{Error, Result};
 
-/// Bytes of the longest file that may be an experiment.
+/// Maximum size of an experiment file in bytes.
 pub const MAX_EXPERIMENT_BYTES: u64 = 1 << 20;
 
-/// Everything that decides the outcome of a training run.
+/// Everything that determines the outcome of a training run.
 ///
-/// In a file: the sections `[model]`, `[data]`, `[train]` and `[expect]`, and before them `description` and `preset`
-/// (`default`, `paper` or `official`), which is applied before the file's own values.
+/// In a file: the sections `[model]`, `[data]`, `[train]` and `[expect]`, preceded by `description` and `preset` (`default`, `paper` or
+/// `official`), which is applied before the file's own values.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Experiment {
-    /// What the experiment is, in a line.
+    /// A one-line description.
     pub description: String,
     /// The model. Its `vocab_size` is 0 until the data are known.
     pub model: ModelConfig,
@@ -37,12 +37,12 @@ pub struct Experiment {
     pub data: DataConfig,
     /// The training.
     pub train: TrainConfig,
-    /// The result to be expected.
+    /// The expected result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expect: Option<Expect>,
 }
 
-/// A quantity that an experiment is judged by.
+/// A measure that an experiment is judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
@@ -52,17 +52,17 @@ pub enum Metric {
     TestAccuracy,
 }
 
-/// The result an experiment should come to.
+/// The result an experiment should reach.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expect {
-    /// The quantity.
+    /// The measure.
     pub metric: Metric,
     /// Its expected value.
     pub value: f64,
     /// How much worse a result may be and still count as reached.
     pub tolerance: f64,
-    /// Where the expected value comes from.
+    /// The source of the expected value.
     pub source: String,
 }
 
@@ -90,11 +90,11 @@ impl Expect {
 impl Experiment {
     /// The built-in experiment of that name, or else the one in the file of that name, with `settings` applied on top.
     ///
-    /// A setting is `section.key=value`, or `key=value` where the key stands in one section only, or `preset=name`.
+    /// A setting is `section.key=value`, or `key=value` if the key exists in one section only, or `preset=name`.
     ///
     /// # Errors
-    /// When there is neither such an experiment nor such a file, when a key or value does not fit, or when
-    /// [`validate`](Self::validate) refuses the result.
+    /// When there is neither such an experiment nor such a file, when a key or value is not valid, or when [`validate`](Self::validate)
+    /// refuses the result.
     pub fn load(name_or_path: &str, settings: &[String]) -> Result<Self> {
         if let Some(text) = super::experiments::text_of(name_or_path) {
             return Self::parse(text, settings);
@@ -119,9 +119,9 @@ impl Experiment {
         Self::parse(&text, settings)
     }
 
-    /// The data and training settings in the configuration of the checkpoint at `checkpoint`, with its model; defaults where it was not
-    /// trained here, with windows that the model has room for. The path of a text is left out: the run keeps its tokens, and what became of the text since
-    /// does not matter.
+    /// The data and training settings in the configuration of the checkpoint at `checkpoint`, with its model; defaults if it was not
+    /// trained here, with windows that fit the model. The path of a text is left out: the run keeps its tokens, so the text itself is no
+    /// longer needed.
     ///
     /// # Errors
     /// When a section is damaged, or settings do not fit together.
@@ -144,7 +144,7 @@ impl Experiment {
     /// The experiment written in `text`, with `settings` applied on top.
     ///
     /// # Errors
-    /// When the text is not TOML, a key or value does not fit, or [`validate`](Self::validate) refuses the result.
+    /// When the text is not TOML, a key or value is not valid, or [`validate`](Self::validate) refuses the result.
     pub fn parse(text: &str, settings: &[String]) -> Result<Self> {
         let mut file: Table = text.parse().map_err(|error| syntax_error(text, &error))?;
         let known = known_keys()?;
@@ -178,15 +178,16 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// The whole experiment as TOML, defaults written out; [`parse`](Self::parse) reads it back equal.
+    /// The whole experiment as TOML, including defaults; [`parse`](Self::parse) reads it back unchanged.
     ///
     /// # Errors
-    /// When a number does not fit TOML.
+    /// When a number cannot be represented in TOML.
     pub fn to_toml(&self) -> Result<String> {
         toml::to_string(self).map_err(|error| Error::Config(format!("the experiment cannot be written as TOML: {error}")))
     }
 
-    /// The preset whose reading of minGRU and minLSTM this is, `paper` or `official`; none for other mixers, and where it is neither.
+    /// The preset that matches its variant of minGRU and minLSTM, `paper` or `official`; `None` for other mixers, and if it matches
+    /// neither.
     pub fn reading(&self) -> Option<&'static str> {
         let mixers = self.model.mixer_kinds();
         if mixers.iter().any(|mixer| ![MixerKind::MinGru, MixerKind::MinLstm].contains(mixer)) {
@@ -203,7 +204,7 @@ impl Experiment {
         })
     }
 
-    /// What the loss is, with its unit.
+    /// The loss, with its unit.
     pub fn loss(&self) -> &'static str {
         (self.data.task.spec().loss)(&self.data)
     }

@@ -2,7 +2,7 @@
 
 macro_rules! built_in {
     ($($name:literal,)+) => {
-        /// Names of the built-in experiments; [`Experiment::load`](super::Experiment::load) takes them.
+        /// Names of the built-in experiments, for [`Experiment::load`](super::Experiment::load).
         pub const NAMES: &[&str] = &[$($name,)+];
 
         const TEXTS: &[&str] = &[$(include_str!(concat!("../../experiments/", $name, ".toml")),)+];

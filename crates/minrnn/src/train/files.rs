@@ -37,7 +37,7 @@ pub fn find_data<E: From<Error>>(
 /// The absolute path of a text or table, so that a run can be resumed from elsewhere.
 ///
 /// # Errors
-/// When it cannot be read, or only once, as a pipe, or has a name that no experiment can hold.
+/// When it cannot be read, can be read only once, like a pipe, or has a name that an experiment cannot hold.
 pub fn readable(path: &Path) -> Result<PathBuf> {
     expect_lasting(path)?;
     let found = std::fs::File::open(path).and_then(|_| path.canonicalize()).map_err(|source| Error::io("read", path, source))?;
@@ -61,7 +61,7 @@ pub(super) fn expect_writable_name(path: &Path) -> Result<()> {
 /// The absolute path of a folder with the files of a task.
 ///
 /// # Errors
-/// When it is not there, or no folder, or has a name that no experiment can hold.
+/// When it does not exist, is not a folder, or has a name that an experiment cannot hold.
 pub fn readable_folder(path: &Path) -> Result<PathBuf> {
     let folder = path.canonicalize().map_err(|source| Error::io("read the folder", path, source))?;
     if folder.is_dir() {

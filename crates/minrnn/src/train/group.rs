@@ -1,4 +1,4 @@
-//! What the processes of a training do together: share out work, add gradients, and end together when one of them cannot go on.
+//! Cooperation of the processes of a training: sharing work, adding gradients, and stopping together if one of them cannot continue.
 
 use std::fmt;
 use std::ops::Range;
@@ -41,17 +41,17 @@ impl Group {
         Self::new(Arc::new(Alone))
     }
 
-    /// The processes that `ranks` connects.
+    /// The processes connected by `ranks`.
     pub fn new(ranks: Arc<dyn Ranks>) -> Self {
         Self { ranks, failed: Arc::default() }
     }
 
-    /// Which of the processes this one is, from 0.
+    /// The number of this process, from 0.
     pub fn rank(&self) -> usize {
         self.ranks.rank()
     }
 
-    /// How many processes there are.
+    /// The number of processes.
     pub fn size(&self) -> usize {
         self.ranks.size()
     }
@@ -66,17 +66,17 @@ impl Group {
         self.rank() == 0
     }
 
-    /// Whether all know of an error, which the first of them tells.
+    /// Whether all processes know of an error, which the first reports.
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Ends all processes with the exit code `code`, because of something that the others do not know of.
+    /// Ends all processes with the exit code `code`, because of an error that the others do not know of.
     pub fn abort(&self, code: u8) -> ! {
         self.ranks.abort(code)
     }
 
-    /// Which of `n` things, a multiple of the number of processes, are this process's.
+    /// Which of `n` items, a multiple of the number of processes, belong to this process.
     pub fn share(&self, n: u64) -> Range<u64> {
         let (rank, size) = (self.rank() as u64, self.size() as u64);
         rank * n / size..(rank + 1) * n / size
@@ -101,7 +101,8 @@ impl Group {
         }
     }
 
-    /// The `values` of all processes, as many of each, in the order of ranks, on the first of them; nothing on the others. All arrive with the same bits.
+    /// The `values` of all processes, equally many from each, in order of rank, on the first process; nothing on the others. Bits are
+    /// preserved.
     pub fn collect_first(&self, values: &[f32]) -> Vec<Vec<f32>> {
         let n = if self.is_first() { self.size() } else { 0 };
         let mut found: Vec<Vec<f32>> = (0..n).map(|_| Vec::with_capacity(values.len())).collect();
@@ -115,10 +116,10 @@ impl Group {
         found
     }
 
-    /// The outcomes of all processes in the order of ranks, or the error of the first that has one.
+    /// The outcomes of all processes in order of rank, or the error of the first process that has one.
     ///
     /// # Errors
-    /// On every process when there is one on any: [`Error::Elsewhere`] where it is not this one's.
+    /// On every process if any has one: [`Error::Elsewhere`] if it is not this one's.
     pub fn agree_all<T: Serialize + DeserializeOwned>(&self, outcome: Result<T>) -> Result<Vec<T>> {
         if self.is_alone() {
             return Ok(vec![outcome?]);
@@ -154,7 +155,7 @@ impl Group {
         Ok(all)
     }
 
-    /// The outcome of this process, where all have one, or the error of the first that has one.
+    /// This process's outcome if all succeed, or the error of the first process that has one.
     ///
     /// # Errors
     /// As [`agree_all`](Self::agree_all).
@@ -167,18 +168,18 @@ impl Group {
         Ok(own.expect("no process has an error"))
     }
 
-    /// What `find` gives on the first process, on all of them; the others do not call it.
+    /// Calls `find` on the first process only and returns its result on all of them.
     ///
     /// # Errors
-    /// When it has one.
+    /// When `find` returns one.
     pub fn tell<T: Serialize + DeserializeOwned>(&self, find: impl FnOnce() -> Result<T>) -> Result<T> {
         // A list, as what is found may be nothing too.
         let found = self.agree_all(self.is_first().then(find).transpose().map(|found| Vec::from_iter(found)))?;
         Ok(found.into_iter().flatten().next().expect("the first process has found it"))
     }
 
-    /// An outcome that follows from what all processes have, and is the same on all of them; a machine that computes wrongly may have an error alone,
-    /// which shows in that the others do not come to the end.
+    /// An outcome that depends only on what all processes share and is therefore the same on all of them. A faulty machine may have an
+    /// error alone, in which case the others do not reach the end.
     ///
     /// # Errors
     /// When it is one.
@@ -186,10 +187,10 @@ impl Group {
         outcome.inspect_err(|_| self.failed.store(true, Ordering::Relaxed))
     }
 
-    /// Refuses processes that would not compute the same: each names what its results depend on, and what helps where that differs.
+    /// Checks that all processes would compute the same: each states what its results depend on, and what to do if that differs.
     ///
     /// # Errors
-    /// When something differs; it names the first.
+    /// When something differs; the error names the first.
     pub fn expect_alike(&self, own: Vec<Trait>) -> Result<()> {
         if self.is_alone() {
             return Ok(());
@@ -213,12 +214,12 @@ pub struct Trait {
     pub what: String,
     /// What this process has of it.
     pub value: String,
-    /// What to do where it differs.
+    /// What to do if it differs.
     pub remedy: String,
 }
 
 impl Trait {
-    /// `what` is `value` here, and where it differs, `remedy` helps.
+    /// `what` is `value` here; `remedy` says what to do if it differs.
     pub fn new(what: &str, value: impl fmt::Display, remedy: &str) -> Self {
         Self { what: what.to_owned(), value: value.to_string(), remedy: remedy.to_owned() }
     }

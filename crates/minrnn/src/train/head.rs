@@ -1,4 +1,4 @@
-//! A model that gives other outputs than it learned.
+//! A model whose outputs differ from those it learned.
 
 use burn::module::Module;
 

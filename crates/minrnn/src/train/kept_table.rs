@@ -1,4 +1,4 @@
-//! Tables that lie in memory, kept in their run as a stream of Arrow IPC: the run reads them as any other file, and can go on when the memory is gone.
+//! Tables in memory, kept in their run as an Arrow IPC stream: the run reads them like any other file, and can be resumed without them.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use crate::{Error, Result, RunProblem};
 const PIECE: usize = 1 << 16;
 
 impl RunDir {
-    /// Keeps `table` in the run under `name`; gives the path of its file, which is there whole or not at all. One that the run has already must have
-    /// the same bytes; that of a start which was killed before the run began gives way.
+    /// Keeps `table` in the run under `name` and returns the path of its file, which is written atomically. If the run already has one, it
+    /// must have the same bytes; one left by a start that was killed before the run began is replaced.
     ///
     /// # Errors
-    /// When the batches cannot be had, the file cannot be written, or the run has another table of that name.
+    /// When the batches cannot be read, the file cannot be written, or the run has another table of that name.
     pub fn keep_table(&self, name: &str, table: impl RecordBatchReader) -> Result<PathBuf> {
         let path = self.path().join(place(name));
         let folder = self.file(DATA_FOLDER);

@@ -1,14 +1,14 @@
 //! How much memory a training will need, from its experiment alone.
 //!
-//! The most is held in one of four moments:
+//! The peak is reached at one of four moments:
 //!
-//! * **differentiating** a batch: parameters, moments, states, what the blocks keep for the backward pass, and the gradients found so far.
-//!   Going back, activations become fewer and gradients more, so every block is looked at;
+//! * **differentiating** a batch: parameters, moments, states, what the blocks keep for the backward pass, and the gradients so far. During
+//!   the backward pass activations are freed and gradients added, so every block is considered;
 //! * **evaluating** a batch: parameters, moments, states, and what one operation holds;
 //! * **updating**: parameters before and after, moments, and gradients;
 //! * **saving**: parameters and moments, with copies of the moments as they are written.
 //!
-//! `docs/memory.md` compares what is told here with what was measured.
+//! `docs/memory.md` compares these estimates with measurements.
 
 use minrnn_model::{CheckedConfig, ModelConfig};
 
@@ -24,7 +24,7 @@ use crate::model::Pass;
 /// A step of a batch as it is made and as it is fed: a token as 4 and as 8 bytes, its target twice as 4, its weight twice as 4.
 const BYTES_OF_STEP: u128 = 28;
 
-/// What training `experiment` needs, as far as it can be told before its data are read.
+/// The memory needed to train `experiment`, as far as it is known before its data are read.
 ///
 /// # Errors
 /// When the experiment is not valid.
@@ -33,8 +33,8 @@ pub fn training_memory(experiment: &Experiment) -> Result<Estimate> {
     training_memory_of(experiment, &ResolvedModel::assumed(experiment)?, None)
 }
 
-/// The same of `model`, which is the one of `experiment` with the shape that its data ask for, and with sequences of at most `longest` steps
-/// where the data tell.
+/// The same with `model`, which is the experiment's model with the shape determined by its data, and with sequences of at most `longest`
+/// steps, if the data determine it.
 ///
 /// # Errors
 /// When the model is not valid.
@@ -42,8 +42,8 @@ pub fn training_memory_of(experiment: &Experiment, model: &ModelConfig, longest:
     estimate(experiment, &model.checked()?, longest)
 }
 
-/// What evaluating the model of `experiment` needs, on batches as large as those of its training, with sequences of at most `longest`
-/// steps where the data tell.
+/// The memory needed to evaluate the model of `experiment`, on batches as large as in training, with sequences of at most `longest` steps,
+/// if the data determine it.
 ///
 /// # Errors
 /// When the model is not valid.

@@ -1,4 +1,4 @@
-//! `metrics.jsonl`: one JSON object per line, appended while training and cut back on resume.
+//! `metrics.jsonl`: one JSON object per line, appended during training and truncated on resume.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, Write};
@@ -10,14 +10,15 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::progress::Progress;
 use crate::{Error, Result, RunProblem};
 
-/// One line of the log. `iteration` counts the updates made so far. A number that is not finite is written as `null`. Losses are those of
-/// [`Evaluation::loss`](super::Evaluation::loss): cross-entropy in nats, mean squared error, or pinball loss, by what is predicted.
+/// One line of the log. `iteration` counts the updates so far. Numbers that are not finite are written as `null`. Losses are those of
+/// [`Evaluation::loss`](super::Evaluation::loss): cross-entropy in nats, mean squared error, or pinball loss, depending on what is
+/// predicted.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Record {
     /// One update.
     Train {
-        /// Updates made, this one included.
+        /// Number of updates, including this one.
         iteration: u64,
         /// Mean loss of the batch over its scored predictions.
         #[serde(deserialize_with = "null_is_nan")]
@@ -34,16 +35,16 @@ pub enum Record {
     },
     /// One evaluation.
     Eval {
-        /// Updates made before it.
+        /// Number of updates before it.
         iteration: u64,
-        /// Mean loss on the training part, where it was measured.
+        /// Mean loss on the training part, if measured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         train_loss: Option<f64>,
-        /// Mean loss on what checkpoints are chosen by: the validation part of data that have one beside the test part, the test part of a text, or
-        /// data made for it.
+        /// Mean loss on the data that checkpoints are chosen by: the validation part if there is one beside the test part, the test part of
+        /// a text, or generated data.
         #[serde(deserialize_with = "null_is_nan")]
         test_loss: f64,
-        /// Share of right answers on the same, 0 to 1, where it was measured.
+        /// Accuracy on the same data, 0 to 1, if measured.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         test_accuracy: Option<f64>,
     },
@@ -68,11 +69,11 @@ pub struct MetricsLog {
 }
 
 impl MetricsLog {
-    /// Opens the log of a run that stands at `progress`: what was written of later updates and evaluations goes, as does whatever a
-    /// kill or a power failure made of it. A missing file is an empty log.
+    /// Opens the log of a run at `progress`: records of later updates and evaluations are removed, as is anything corrupted by a kill or a
+    /// power failure. A missing file is an empty log.
     ///
     /// # Errors
-    /// When the file cannot be read or written, or a line is no record before those that `progress` knows of.
+    /// When the file cannot be read or written, or a line among those that `progress` accounts for is not a record.
     pub fn open(path: impl AsRef<Path>, progress: &Progress) -> Result<Self> {
         let path = path.as_ref().to_owned();
         let mut kept = Vec::new();
@@ -103,10 +104,10 @@ impl MetricsLog {
         Ok(Self { path, file, len: kept.len() as u64 })
     }
 
-    /// Appends one line. A log that was deleted meanwhile is put back.
+    /// Appends one line. A log that was deleted in the meantime is restored.
     ///
     /// # Errors
-    /// When the disk refuses, or another program has replaced or changed the file.
+    /// When writing fails, or another program has replaced or changed the file.
     pub fn append(&mut self, record: &Record) -> Result<()> {
         let mut line = serde_json::to_vec(record).map_err(|error| Error::malformed(&self.path, error.to_string()))?;
         line.push(b'\n');
@@ -116,7 +117,7 @@ impl MetricsLog {
         self.expect_in_place()
     }
 
-    /// Makes every line outlast a power failure.
+    /// Makes every line survive a power failure.
     ///
     /// # Errors
     /// As [`append`](Self::append).
@@ -162,10 +163,10 @@ fn open_to_append(path: &Path) -> Result<File> {
     OpenOptions::new().read(true).append(true).open(path).map_err(|source| Error::io("open", path, source))
 }
 
-/// Every record of the log at `path`, oldest first; a torn last line is left out, a missing file has none.
+/// Every record of the log at `path`, oldest first, except an incomplete last line; a missing file has none.
 ///
 /// # Errors
-/// When the file cannot be read, or a line before the last is no record.
+/// When the file cannot be read, or a line before the last is not a record.
 pub fn read_metrics(path: impl AsRef<Path>) -> Result<Vec<Record>> {
     match read_lines(path.as_ref())? {
         (_, Some(damage)) => Err(damage),

@@ -1,12 +1,12 @@
-//! Training: the experiment, the schedule, the run directory and what is recorded in it.
+//! Training: the experiment, the schedule, the run directory and its records.
 //!
 //! * [`Trainer`]: the loop, from an experiment and a run directory to a trained model.
-//! * [`Experiment`]: what is trained, on what and how, from a small file; [`experiments`] lists the built-in ones.
-//! * [`Request`]: an experiment and its data as a person asks for them.
+//! * [`Experiment`]: model, data and training settings, from a small file; [`experiments`] lists the built-in ones.
+//! * [`Request`]: an experiment and its data as a user asks for them.
 //! * [`Schedule`]: the learning rate of an iteration.
-//! * [`RunDir`]: the directory of a run and its checkpoints; [`find_checkpoint`] for those who only read.
-//! * [`differentiate`], [`Optimizer`]: what a loop of one's own is made of, with batches of one's own ([`MicroBatch`]).
-//! * [`evaluate`]: loss and accuracy of a model; [`evaluate_by_frequency`] and [`evaluate_length`] take them apart.
+//! * [`RunDir`]: the directory of a run and its checkpoints; [`find_checkpoint`] for read-only access.
+//! * [`differentiate`], [`Optimizer`]: the parts of your own training loop, with your own batches ([`MicroBatch`]).
+//! * [`evaluate`]: loss and accuracy of a model; [`evaluate_by_frequency`] and [`evaluate_length`] break them down.
 //! * [`TextSize`]: a loss per token as bits per byte.
 //! * [`training_memory`]: how much memory a training will need.
 //! * [`Group`]: the processes of a training on several machines; [`Ranks`] connects them.
@@ -61,7 +61,7 @@ pub use by_length::{LengthScore, evaluate_length};
 pub(crate) use curves::smooth;
 pub use curves::{CurveLabels, draw_curves};
 pub(crate) use data::TOKENS_FILE;
-pub use data::{Data, FINAL_BATCHES, full_pass};
+pub use data::{Data, FINAL_BATCHES, Windows, full_pass};
 pub use data_config::{
     Corpus, DataConfig, ForecastConfig, FormalLanguageConfig, ImageConfig, PolicyConfig, TableConfig, Task, TextConfig, WindowSampling,
 };

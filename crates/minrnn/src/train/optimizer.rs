@@ -1,6 +1,6 @@
 //! Gradients by name, their clipping, and AdamW with parameter groups.
 //!
-//! Moments are kept by parameter name and stored that way: Burn's own records go by random ids, which no other process knows.
+//! Moments are stored by parameter name, since Burn's own records use random ids that no other process knows.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub struct GradientMap {
 }
 
 impl GradientMap {
-    /// The gradients that `gradients` holds for the parameters of `module`.
+    /// The gradients in `gradients` of the parameters of `module`.
     pub fn new<M: Module>(module: &M, gradients: &Gradients) -> Self {
         let mut map = BTreeMap::new();
         parameters::visit_tensors(module, |place, tensor| {
@@ -48,7 +48,7 @@ impl GradientMap {
         Self { gradients: map }
     }
 
-    /// The values by name, in the order that the parameters have in memory.
+    /// The values by name, in the memory order of the parameters.
     pub fn values(&self) -> BTreeMap<String, Vec<f32>> {
         let values = |tensor: &Tensor<1>| tensor.to_data().try_to_vec::<f32>().expect("gradients are f32");
         self.gradients.iter().map(|(name, gradient)| (name.clone(), values(gradient))).collect()
@@ -71,24 +71,24 @@ impl GradientMap {
         self.gradients.extend(sums);
     }
 
-    /// The sum with those of another micro-step.
+    /// The sum with the gradients of another micro-step.
     #[must_use]
     pub fn plus(mut self, other: Self) -> Self {
         self.add(other);
         self
     }
 
-    /// How many numbers they have.
+    /// Total number of values.
     pub fn len(&self) -> usize {
         self.gradients.values().map(|gradient| gradient.dims()[0]).sum()
     }
 
-    /// Whether there are none.
+    /// Whether it has no values.
     pub fn is_empty(&self) -> bool {
         self.gradients.is_empty()
     }
 
-    /// Passes all values, one behind the other in the order of names, through `change`.
+    /// Passes all values, concatenated in the order of names, through `change`.
     #[must_use]
     pub fn through(self, change: impl FnOnce(&mut [f32])) -> Self {
         let (mut flat, mut names) = (Vec::with_capacity(self.len()), Vec::with_capacity(self.gradients.len()));
@@ -126,14 +126,14 @@ impl GradientMap {
     }
 }
 
-/// AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) whose decay acts on the groups of the configuration.
+/// AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) with weight decay on the parameter groups of the configuration.
 ///
-/// State spaces (S4, S4D, H3) and the filters of Hyena in the blocks of a model learn with at most a rate of 1e-3, the features of a filter
-/// with at most 1e-5, and all of them without weight decay, as in their authors' code. What stands elsewhere in a module of your own has the
-/// rate of every other parameter, and decays unless it is called `A_log` or `D`, as the rates and skips of Mamba are.
+/// In the blocks of a model, state spaces (S4, S4D, H3) and Hyena's filters learn with a rate of at most 1e-3, the features of a filter
+/// with at most 1e-5, and all of them without weight decay, as in their authors' code. Elsewhere in your own module every parameter has the
+/// same rate, and decays unless it is called `A_log` or `D`, like Mamba's rates and skips.
 ///
-/// Updates are counted for all parameters together, and biases of moments are corrected by that count: a parameter whose first gradient comes
-/// late has other first steps than in PyTorch, which counts for each.
+/// Updates are counted for all parameters together, and the bias of moments is corrected by that count: a parameter whose first gradient
+/// comes late has different first steps than in PyTorch, which counts for each.
 pub struct Optimizer {
     betas: [f64; 2],
     weight_decay: f64,
@@ -150,11 +150,11 @@ impl std::fmt::Debug for Optimizer {
     }
 }
 
-/// Name and the values of a first or second moment.
+/// Name and values of a first or second moment.
 pub type Moment = (String, Vec<f32>);
 
 impl Optimizer {
-    /// An optimiser without moments yet.
+    /// A new optimiser.
     pub fn new(config: &TrainConfig) -> Self {
         Self {
             betas: config.betas,
@@ -166,11 +166,11 @@ impl Optimizer {
         }
     }
 
-    /// One update of `module` with the learning rate `lr`, or a lower one where [`Optimizer`] says so; `scale` is 1 over the number of
-    /// micro-steps whose gradients were added. Gives the module and the norm of the scaled gradients before clipping.
+    /// One update of `module` with the learning rate `lr`, or a lower one as described for [`Optimizer`]; `scale` is 1 over the number of
+    /// micro-steps whose gradients were added. Returns the module and the norm of the scaled gradients before clipping.
     ///
     /// # Errors
-    /// When a gradient is not finite; nothing has changed then.
+    /// When a gradient is not finite; nothing has then changed.
     pub fn update<M: Module>(&mut self, module: M, mut gradients: GradientMap, scale: f64, lr: f64, iteration: u64) -> Result<(M, f64)> {
         let norm = gradients.norm(iteration)? * scale;
         let clip = if self.clip_norm > 0.0 && norm > self.clip_norm { self.clip_norm / (norm + CLIP_EPS) } else { 1.0 };
@@ -222,7 +222,7 @@ impl Optimizer {
         AdamW { lr, beta_1, beta_2, eps: EPS, weight_decay, time: self.time, gradient_scale }
     }
 
-    /// Updates made.
+    /// Number of updates.
     pub fn updates(&self) -> u64 {
         self.time
     }
@@ -236,10 +236,10 @@ impl Optimizer {
         self.moments.iter().flat_map(pair).collect()
     }
 
-    /// Puts back the moments of every parameter of `module`, found by `take`, and the number of updates made.
+    /// Restores the moments of every parameter of `module`, obtained from `take`, and the number of updates.
     ///
     /// # Errors
-    /// When `take` has no moment of a parameter.
+    /// When `take` does not have a parameter's moment.
     pub fn restore<M: Module>(&mut self, module: &M, updates: u64, mut take: impl FnMut(&str, usize) -> Result<Vec<f32>>) -> Result<()> {
         self.moments.clear();
         self.time = updates;

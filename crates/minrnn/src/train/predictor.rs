@@ -1,4 +1,4 @@
-//! What scoring asks of a model.
+//! The interface of a model for scoring.
 
 use super::differentiate::MicroBatch;
 use crate::data::{Batch, Sequences};
@@ -7,30 +7,30 @@ use crate::nn::{Mixer, Mode, State, linear};
 use crate::{Error, Result};
 use burn::tensor::Device;
 
-/// Whose predictions are wanted.
+/// Which predictions are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// Those that are scored, at least.
+    /// At least those that are scored.
     Scored,
-    /// All of a batch.
+    /// All predictions of a batch.
     All,
 }
 
 /// A model that can be scored.
 pub trait Predictor {
-    /// What is carried from batch to batch.
+    /// The state carried from batch to batch.
     type State;
 
-    /// Where it computes.
+    /// The device it computes on.
     fn device(&self) -> Device;
 
-    /// Whether this model reads `batch`, whose parts fit one another, and predicts what it scores.
+    /// Checks that the model has the inputs and targets of `batch`, which is consistent.
     ///
     /// # Errors
     /// When it does not.
     fn check(&self, batch: &Batch) -> Result<()>;
 
-    /// What is predicted for `batch` in evaluation, with what should be, from the carried `state` or from the first one, and the state after the
+    /// Predictions for `batch` in evaluation mode, with their targets, from the carried `state` or the initial one, and the state after the
     /// last step.
     ///
     /// # Panics

@@ -1,4 +1,4 @@
-//! Named starting points that a file's own values are laid over.
+//! Named presets that a file's own values override.
 
 use toml::Table;
 

@@ -1,4 +1,4 @@
-//! What training remembers beside weights and moments: `progress.json` in a checkpoint.
+//! The counters of a training, stored beside weights and moments: `progress.json` in a checkpoint.
 
 use std::path::Path;
 
@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 use crate::data::table::Spreads;
 use crate::{Error, Result};
 
-/// Counters in a checkpoint.
+/// Name of the file of counters in a checkpoint.
 pub const PROGRESS_FILE: &str = "progress.json";
-/// Bytes of the longest file of counters: the spreads of a model of many outputs are among them.
+/// Maximum size of the file of counters in bytes: it includes the spreads of a model with many outputs.
 pub const MAX_PROGRESS_BYTES: u64 = 1 << 20;
-/// How many of the best evaluations keep their checkpoints, to be scored again with more batches.
+/// How many of the best evaluations keep their checkpoints, to be scored again on more batches.
 pub const KEPT_BEST: usize = 3;
 
 /// Counters of a run. All randomness follows from the seed and the iteration, so no generator is stored.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Progress {
-    /// Updates made.
+    /// Number of updates.
     pub iteration: u64,
-    /// Updates made before the last evaluation, if there was one.
+    /// Number of updates before the last evaluation, if there was one.
     pub evaluated_at: Option<u64>,
     /// The best evaluations, best first, at most [`KEPT_BEST`].
     pub best: Vec<Evaluated>,
@@ -31,16 +31,16 @@ pub struct Progress {
     pub tokens: u64,
     /// Seconds spent in updates.
     pub seconds: f64,
-    /// Updates whose weights are in the average that the model is.
+    /// Number of updates in the average that the model's weights are.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub averaged: u64,
-    /// What the logits of the second round's model are divided by, as those of the first asked for.
+    /// The divisor of the second-round model's logits, as determined for the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f64>,
-    /// What the quantiles of the second round's model are spread by, as those of the first asked for.
+    /// The spread of the second-round model's quantiles, as determined for the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spreads: Option<Spreads>,
-    /// The second round, in which a table is learned anew from all of it.
+    /// The second round, in which a table is learned again from all of its data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refit: Option<Refit>,
 }
@@ -49,25 +49,25 @@ fn is_zero(n: &u64) -> bool {
     *n == 0
 }
 
-/// A round that began anew, from the first weights.
+/// A round that restarted from the initial weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Refit {
-    /// Updates made before it.
+    /// Number of updates before it.
     pub began_at: u64,
-    /// Updates that it has.
+    /// Number of updates in it.
     pub updates: u64,
 }
 
-/// An evaluation as far as it decides what is best.
+/// The part of an evaluation that determines the best.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evaluated {
-    /// Updates made before it.
+    /// Number of updates before it.
     pub iteration: u64,
-    /// What is minimised: the test loss, or one minus the accuracy where a task is scored by accuracy.
+    /// What is minimised: the test loss, or one minus the accuracy if the task is scored by accuracy.
     pub score: f64,
-    /// The test loss where it is not the score: of equal accuracies the one with the lower loss is better.
+    /// The test loss, if it is not the score: among equal accuracies the lower loss is better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<f64>,
 }
@@ -81,10 +81,10 @@ impl Evaluated {
 }
 
 impl Progress {
-    /// That of the checkpoint in `directory`.
+    /// The progress of the checkpoint in `directory`.
     ///
     /// # Errors
-    /// When its file cannot be read, or is none of counters.
+    /// When its file cannot be read or parsed.
     pub fn read(directory: impl AsRef<Path>) -> Result<Self> {
         let path = directory.as_ref().join(PROGRESS_FILE);
         Self::from_json(&read_text(&path, MAX_PROGRESS_BYTES)?, &path)
@@ -95,8 +95,8 @@ impl Progress {
         serde_json::from_str(text).map_err(|error| Error::malformed(path, format!("expected the counters of a run: {error}")))
     }
 
-    /// Records an evaluation with its test loss; true when it is the best so far, and whether it is among the kept. That of an untrained
-    /// model is neither. A lower loss at the same accuracy is better, but no gain that patience waits for.
+    /// Records an evaluation with its test loss; returns whether it is the best so far, and whether it is among those kept. That of an
+    /// untrained model is neither. A lower loss at the same accuracy is better, but does not count as a gain for patience.
     pub fn evaluated(&mut self, score: f64, loss: f64) -> (bool, bool) {
         self.evaluated_at = Some(self.iteration);
         if self.iteration == 0 {
@@ -116,7 +116,7 @@ impl Progress {
         self.best.retain(|kept| kept.iteration > 0);
     }
 
-    /// Updates made in this round.
+    /// Number of updates in this round.
     pub fn of_round(&self) -> u64 {
         self.iteration - self.refit.map_or(0, |refit| refit.began_at.min(self.iteration))
     }

@@ -1,35 +1,35 @@
-//! The processes of one training, each of which has a rank, and how numbers get from one to the others.
+//! The processes of one training, each with a rank, and the exchange of numbers between them.
 //!
-//! An implementation only moves numbers; what is done with them stands in [`Group`](super::Group). Sums over micro-steps and over ranks follow
-//! one binary tree, so that they have the same bits however the micro-steps are shared out, as long as both are powers of two.
+//! An implementation only moves numbers; what is done with them is in [`Group`](super::Group). Sums over micro-steps and ranks follow one
+//! binary tree, so their bits do not depend on how the micro-steps are shared, as long as both numbers are powers of two.
 
-/// The processes of one training. Every method but [`rank`](Self::rank) and [`size`](Self::size) is called by all of them, in the same order; it
-/// returns once all have called it. Whoever cannot go on ends all of them.
+/// The processes of one training. Every method except [`rank`](Self::rank) and [`size`](Self::size) is called by all of them, in the same
+/// order, and returns once all have called it. A process that cannot continue ends all of them.
 pub trait Ranks: Send + Sync {
-    /// Which of the processes this one is, from 0.
+    /// The number of this process, from 0.
     fn rank(&self) -> usize;
 
-    /// How many there are.
+    /// The number of processes.
     fn size(&self) -> usize;
 
-    /// Hands the i-th of [`size`](Self::size) equal pieces of `given` to rank i; `taken`, of the same length, gets what each rank has for this
-    /// one, in the order of ranks.
+    /// Sends the i-th of [`size`](Self::size) equal pieces of `given` to rank i; `taken`, of the same length, receives each rank's piece
+    /// for this one, in order of rank.
     fn exchange(&self, given: &[f32], taken: &mut [f32]);
 
-    /// Gives `all` the numbers of every rank, as many of each, in the order of ranks.
+    /// Fills `all` with the numbers of every rank, equally many from each, in order of rank.
     fn collect(&self, own: &[f32], all: &mut [f32]);
 
-    /// The same for `all` of the first rank alone; that of the others is empty.
+    /// As `collect`, but only for the first rank; `all` is empty on the others.
     fn collect_first(&self, own: &[f32], all: &mut [f32]);
 
-    /// The bytes of every rank, any number of each, in the order of ranks.
+    /// The bytes of every rank, any number from each, in order of rank.
     fn gather(&self, own: &[u8]) -> Vec<Vec<u8>>;
 
-    /// Ends this process with the exit code `code`, and all others of the training, wherever they are.
+    /// Ends this process with the exit code `code`, and all others of the training, on whatever machine.
     fn abort(&self, code: u8) -> !;
 }
 
-/// One process, which trains by itself.
+/// A single process.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Alone;
 
@@ -76,7 +76,7 @@ impl<T> TreeSum<T> {
         Self { parts: Vec::new() }
     }
 
-    /// Takes the next one; `add` adds the second to the first.
+    /// Adds the next item; `add` adds the second to the first.
     pub fn push(&mut self, next: T, add: impl Fn(T, T) -> T) {
         let (mut level, mut sum) = (0, next);
         while let Some((_, before)) = self.parts.pop_if(|(of, _)| *of == level) {
@@ -85,7 +85,7 @@ impl<T> TreeSum<T> {
         self.parts.push((level, sum));
     }
 
-    /// The sum of all that came; none where nothing did.
+    /// The sum of all items; `None` if there were none.
     pub fn total(self, add: impl Fn(T, T) -> T) -> Option<T> {
         self.parts.into_iter().map(|(_, sum)| sum).rev().reduce(|after, before| add(before, after))
     }

@@ -1,4 +1,4 @@
-//! Which of an experiment's learning rates gives way where presets, files and settings say different ones.
+//! Which of an experiment's learning rates yields when presets, files and settings disagree.
 
 use toml::Value;
 

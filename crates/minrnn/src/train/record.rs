@@ -1,4 +1,4 @@
-//! What a training leaves in its run directory beside checkpoints: the log, TensorBoard's events and the picture of its curves.
+//! What a training writes to its run directory beside checkpoints: the log, TensorBoard events and the picture of its curves.
 
 use std::sync::atomic::AtomicBool;
 
@@ -12,7 +12,8 @@ use crate::Result;
 pub const METRICS_FILE: &str = "metrics.jsonl";
 
 impl Trainer {
-    /// [`run`](Self::run), with metrics, TensorBoard's events and pictures kept in the run directory. Of several processes the first keeps them and watches.
+    /// As [`run`](Self::run), writing metrics, TensorBoard events and pictures to the run directory. Among several processes, the first
+    /// writes and watches.
     ///
     /// # Errors
     /// As [`run`](Self::run), and when one of these files cannot be written.
@@ -61,7 +62,7 @@ fn record_of(event: &Event) -> Option<Record> {
     }
 }
 
-/// Seconds as a person says them: `1 min 30 s`.
+/// Seconds in readable form: `1 min 30 s`.
 pub fn duration(seconds: f64) -> String {
     let seconds = seconds.round() as u64;
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {

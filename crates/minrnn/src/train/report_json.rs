@@ -1,4 +1,4 @@
-//! What came of a run as JSON.
+//! The outcome of a run as JSON.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::evaluate::Evaluation;
 use super::trainer::FinalReport;
 
 impl FinalReport {
-    /// All but single sequences as an object of JSON, measures in the units of the data.
+    /// Everything but single sequences as a JSON object, with measures in the units of the data.
     pub fn to_json(&self) -> Value {
         let kept: Vec<Value> = self.kept.iter().map(|(iteration, found)| with_iteration(*iteration, found)).collect();
         json!({

@@ -1,4 +1,4 @@
-//! What a training is asked for, by name, file, settings or the run of before, and the experiment that comes of it.
+//! A request for training, by name, file, settings or an earlier run, and the experiment it results in.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -22,12 +22,12 @@ const TEXT_EXPERIMENT: &str = "text";
 /// What to do with a setting that is not read.
 const LEAVE_OUT: &str = "leave it out";
 
-/// An experiment that is asked for.
+/// A requested experiment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
     /// A built-in one, or the path of a TOML file.
     Named(String),
-    /// One that is written out as TOML.
+    /// One given as TOML text.
     Written(String),
 }
 
@@ -47,27 +47,27 @@ impl Asked {
     }
 }
 
-/// What a training is asked for.
+/// A request for training.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// The experiment; without one `default_experiment`, `text` where there are data, or else `selective-copying`.
+    /// The experiment; by default `default_experiment`, or `text` if there are data, or else `selective-copying`.
     pub experiment: Option<Asked>,
-    /// The built-in experiment of the task that is asked for.
+    /// The built-in experiment of the requested task.
     pub default_experiment: Option<&'static str>,
-    /// The text or the table in place of the experiment's own, or the folder of a task with files.
+    /// The text or table that replaces the experiment's own, or the folder of a task with files.
     pub data: Option<PathBuf>,
-    /// The run or checkpoint whose model is started from.
+    /// The run or checkpoint whose model training starts from.
     pub from: Option<PathBuf>,
-    /// Whether there is a table to validate with, by which a built-in experiment then chooses the checkpoint that it keeps.
+    /// Whether there is a validation table, by which a built-in experiment then chooses the checkpoint to keep.
     pub validates: bool,
-    /// Settings on top, as [`Experiment::load`] takes them.
+    /// Settings applied on top, as for [`Experiment::load`].
     pub settings: Vec<String>,
-    /// The most memory that may be needed, in place of the experiment's own.
+    /// The memory limit, replacing the experiment's own.
     pub memory_limit: Option<Size>,
 }
 
 impl Request {
-    /// What the run is called where nobody says: after its experiment, its data, or the default experiment.
+    /// The default name of the run: after its experiment, its data, or the default experiment.
     pub fn run_name(&self) -> String {
         let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let name = match (&self.experiment, &self.data) {
@@ -84,7 +84,7 @@ impl Request {
         self.experiment.as_ref().map_or(self.default_experiment.unwrap_or(default), Asked::name)
     }
 
-    /// What sentences call the training, as [`find_data`](super::find_data) takes it.
+    /// What messages call the training, as in [`find_data`](super::find_data).
     pub fn subject(&self) -> String {
         match &self.from {
             Some(from) if self.experiment.is_none() && self.default_experiment.is_none() => {
@@ -94,7 +94,7 @@ impl Request {
         }
     }
 
-    /// The experiment of a new run, with what `adjust` makes of its data; whether these are there is looked at by
+    /// The experiment of a new run, with its data settings changed by `adjust`; whether the data exist is checked by
     /// [`find_data`](super::find_data).
     ///
     /// # Errors
@@ -182,11 +182,11 @@ impl Request {
         }
     }
 
-    /// The experiment that `run`, which was begun before, goes on with; none where it has not begun, and is to be started as a new one.
+    /// The experiment with which the existing `run` is resumed; `None` if it has not begun and is to be started as a new one.
     ///
     /// # Errors
-    /// As [`experiment`](Self::experiment), when another experiment is asked for than that of the run, or when the run cannot go on and nothing is
-    /// asked for that could be started.
+    /// As [`experiment`](Self::experiment), when a different experiment from the run's is requested, or when the run cannot be resumed and
+    /// nothing is requested that could be started.
     pub fn resumed<E: From<Error>>(
         &self,
         run: &RunDir,

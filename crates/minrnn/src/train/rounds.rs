@@ -1,4 +1,4 @@
-//! A whole training: its rounds one after the other, the score of what came of them, and the page about it.
+//! A whole training: its rounds, the score of the result, and the report page.
 
 use std::sync::atomic::AtomicBool;
 
@@ -6,24 +6,25 @@ use super::trainer::{Ending, Event, FinalReport, Trainer};
 use crate::Result;
 use crate::report::write_report;
 
-/// What a training tells from its first round to its score.
+/// The events of a training from its first round to its score.
 pub enum Told<'a> {
     /// Something happened in a round.
     Event(&'a Event),
-    /// A round is over, however it ended.
+    /// A round ended, for whatever reason.
     RoundOver,
-    /// The model begins to learn anew, from all data.
+    /// The model starts learning again from all data.
     Refit(&'a Trainer),
-    /// The last round came to its end; the score comes next.
+    /// The last round ended; the score comes next.
     Ended(Ending, &'a Trainer),
 }
 
 impl Trainer {
-    /// Trains from here to the end of the last round, each of them [recorded](Self::run_and_record), scores what came of it, and writes the page about it.
-    /// `None` when `stop` was raised. Of several processes the first writes and is told.
+    /// Trains from here to the end of the last round, [recording](Self::run_and_record) each round, scores the result, and writes the
+    /// report page. `None` if `stop` was raised. Among several processes, only the first writes and calls `tell`.
     ///
     /// # Errors
-    /// As [`run_and_record`](Self::run_and_record), [`begin_refit`](Self::begin_refit), [`final_report`](Self::final_report) and [`write_report`].
+    /// As [`run_and_record`](Self::run_and_record), [`begin_refit`](Self::begin_refit), [`final_report`](Self::final_report) and
+    /// [`write_report`].
     pub fn run_to_the_end(&mut self, stop: &AtomicBool, mut tell: impl FnMut(Told)) -> Result<Option<FinalReport>> {
         let group = self.group().clone();
         let mut tell = |told: Told| {

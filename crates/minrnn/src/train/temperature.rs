@@ -1,5 +1,5 @@
-//! How sure a model of classes may be: one number that its logits are divided by, found on data that it did not learn from (temperature
-//! scaling, Guo et al. 2017, arXiv:1706.04599).
+//! Temperature scaling of a classifier's confidence: its logits are divided by one number, found on held-out data (Guo et al. 2017,
+//! arXiv:1706.04599).
 
 use std::sync::atomic::AtomicBool;
 

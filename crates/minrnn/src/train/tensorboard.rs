@@ -21,11 +21,11 @@ pub struct EventsFile {
 }
 
 impl EventsFile {
-    /// Starts a new events file in `directory`. Readers merge the files of a directory; with `purge_from` they forget
-    /// what earlier files say of that iteration and later ones, as a resumed run needs.
+    /// Starts a new events file in `directory`. Readers merge the files of a directory; with `purge_from` they discard earlier records from
+    /// that iteration on, as a resumed run needs.
     ///
     /// # Errors
-    /// When the file cannot be made or written.
+    /// When the file cannot be created or written.
     pub fn create(directory: impl AsRef<Path>, purge_from: Option<u64>) -> Result<Self> {
         let seconds = now() as u64;
         // Readers take the files in the order of their names.
@@ -55,7 +55,7 @@ impl EventsFile {
     /// Appends one value of the curve `tag`.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When writing fails.
     pub fn scalar(&mut self, tag: &str, iteration: u64, value: f64) -> Result<()> {
         let mut entry = Vec::new();
         bytes_field(&mut entry, 1, tag.as_bytes());
@@ -69,7 +69,7 @@ impl EventsFile {
     /// Appends every number of a record, under `train/…` and `test/…`.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When writing fails.
     pub fn record(&mut self, record: &Record) -> Result<()> {
         match *record {
             Record::Train { iteration, loss, lr, grad_norm, tokens_per_s } => {

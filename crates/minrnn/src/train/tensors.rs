@@ -13,7 +13,7 @@ impl MicroBatch {
     /// `batch` on `device`.
     ///
     /// # Errors
-    /// When its parts do not fit one another ([`Batch::check`]).
+    /// When it is inconsistent ([`Batch::check`]).
     pub fn new(batch: &Batch, device: &Device) -> Result<Self> {
         batch.check()?;
         let (b, t) = (batch.batch_size, batch.seq_len);

@@ -1,4 +1,4 @@
-//! The `[train]` section of an experiment: the optimiser, its schedule, and when to evaluate and save.
+//! An experiment's `[train]` section: the optimiser, its schedule, and when to evaluate and save.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::device::DeviceChoice;
 use crate::memory::Size;
 use crate::{Error, Result};
 
-/// No pool has more threads: more than any machine has that this is meant for.
+/// Maximum number of threads in a pool, more than any machine this is meant for has.
 pub const MAX_THREADS: usize = 1024;
 /// Tokens of one micro-batch beyond which no machine we know holds the activations.
 const MAX_BATCH_TOKENS: usize = 1 << 26;
@@ -20,7 +20,7 @@ const MAX_BATCH_TOKENS: usize = 1 << 26;
 /// Keys that may change when a run goes on, and say how an update learns.
 const LEARNING: [&str; 8] = ["lr", "min_lr", "warmup", "schedule", "lr_decay_iterations", "weight_decay", "clip_norm", "precision"];
 
-/// The course of the learning rate.
+/// The shape of the learning rate schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScheduleKind {
@@ -31,16 +31,16 @@ pub enum ScheduleKind {
     Cosine,
 }
 
-/// Which parameters weight decay acts on; on state spaces, the filters of Hyena, and the decay rates and skips of Mamba and S6 it never does.
+/// Which parameters weight decay applies to; never to state spaces, Hyena's filters, and the decay rates and skips of Mamba and S6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DecayGroups {
-    /// Those of two or more dimensions, embeddings included.
+    /// Those with at least two dimensions, including embeddings.
     #[default]
     Matrices,
     /// Every parameter.
     All,
-    /// Every parameter but the mixer's candidate and gate projection, as in the code of minGRU's authors.
+    /// Every parameter except the mixer's candidate and gate projection, as in the code of minGRU's authors.
     Official,
     /// None.
     None,
@@ -50,17 +50,17 @@ pub enum DecayGroups {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Keep {
-    /// Those of the checkpoint that is best on data that are held out.
+    /// Those of the checkpoint that is best on held-out data.
     #[default]
     Best,
     /// The last ones.
     Last,
-    /// The mean of those after each of the last quarter of the updates.
+    /// The mean of the weights after each of the last quarter of the updates.
     Average,
 }
 
 impl Keep {
-    /// The name that settings have for it.
+    /// Its name in settings.
     pub fn name(self) -> &'static str {
         match self {
             Self::Best => "best",
@@ -70,37 +70,37 @@ impl Keep {
     }
 }
 
-/// The training of an experiment.
+/// The training settings of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainConfig {
-    /// Steps per window T of a text, or of a sequence that is forecast; other tasks read whole sequences. Default 256.
+    /// Steps per window T of a text or a forecast sequence; other tasks read whole sequences. Default 256.
     pub seq_len: usize,
-    /// Sequences per micro-batch B; of tables 0 stands for 32, down to 8 where they are long, and fewer where one is much longer than
-    /// all others. Default 64.
+    /// Sequences per micro-batch B; for tables 0 means 32, down to 8 for long sequences, and fewer if one is much longer than all others.
+    /// Default 64.
     pub batch_size: usize,
-    /// Micro-batches averaged into one update. Default 1.
+    /// Number of micro-batches averaged in one update. Default 1.
     pub accumulation: usize,
-    /// Number of optimiser updates; of tables 0 stands for as many as the amount of data asks for. Default 1000.
+    /// Number of optimiser updates; for tables 0 means as many as the amount of data requires. Default 1000.
     pub max_iterations: u64,
-    /// The highest learning rate. State spaces and the filters of Hyena learn with at most 1e-3, the features of a filter with at most 1e-5.
+    /// The highest learning rate. State spaces and Hyena's filters learn with at most 1e-3, the features of a filter with at most 1e-5.
     /// Default 1e-3.
     pub lr: f64,
-    /// The learning rate at the end of the cosine; where `lr` alone is set, at most that. Default 1e-4.
+    /// The learning rate at the end of the cosine; if only `lr` is set, at most that. Default 1e-4.
     pub min_lr: f64,
     /// Iterations over which the learning rate rises to `lr`. Default 100.
     pub warmup: u64,
-    /// The course of the learning rate. Default `cosine`.
+    /// The shape of the learning rate schedule. Default `cosine`.
     pub schedule: ScheduleKind,
-    /// The iteration at which the cosine reaches `min_lr`; 0 stands for `max_iterations`. Default 0.
+    /// The iteration at which the cosine reaches `min_lr`; 0 means `max_iterations`. Default 0.
     pub lr_decay_iterations: u64,
     /// Decoupled weight decay λ of AdamW. Default 0.1.
     pub weight_decay: f64,
-    /// Which parameters weight decay acts on. Default `matrices`.
+    /// Which parameters weight decay applies to. Default `matrices`.
     pub decay_groups: DecayGroups,
     /// Decay rates β1, β2 of AdamW's moments. Default [0.9, 0.99].
     pub betas: [f64; 2],
-    /// Largest norm of all gradients together; 0 turns clipping off. Default 1.
+    /// Maximum norm of all gradients together; 0 turns clipping off. Default 1.
     pub clip_norm: f64,
     /// Iterations between evaluations. Default 100.
     pub eval_every: u64,
@@ -108,36 +108,35 @@ pub struct TrainConfig {
     pub eval_iterations: u64,
     /// Iterations between checkpoints. Default 100.
     pub checkpoint_every: u64,
-    /// Which weights a training ends with: `best` of those that were evaluated, or `last`, or the `average` of the last quarter of the updates, for
-    /// which nothing of a table is held out to validate. Default `best`.
+    /// Which weights a training ends with: the `best` of those evaluated, the `last`, or the `average` of the last quarter of the updates,
+    /// for which no part of a table is held out for validation. Default `best`.
     pub keep: Keep,
-    /// Whether a table is learned anew, from the same first weights, from all of it but a test file: as long as it took to the weights that were
-    /// kept, once these are scored. Default false.
+    /// Whether a table is then learned again, from the same initial weights and all of its data except a test file, for as many updates as
+    /// the kept weights took, after these have been scored. Default false.
     pub refit: bool,
-    /// Evaluations without a better test loss after which training stops; 0 turns this off. Default 0.
+    /// Number of evaluations without a better test loss after which training stops; 0 turns this off. Default 0.
     pub patience: u64,
-    /// Accuracy in an evaluation, 0 to 1, at which a task counts as solved and training stops; 0 turns this off, as it must be where a task is scored by its
-    /// loss (`text`, `nearest-neighbour`, `regress`, `forecast`, `policy`). Default 0.
+    /// Evaluation accuracy, 0 to 1, at which a task counts as solved and training stops; 0 turns this off, and is required if the task is
+    /// scored by its loss (`text`, `nearest-neighbour`, `regress`, `forecast`, `policy`). Default 0.
     pub solved_at: f64,
     /// The number format. Default `f32`.
     pub precision: Precision,
-    /// Whether the backward pass computes each block again instead of keeping its activations: less memory, a third more time. Default
-    /// false.
+    /// Whether the backward pass recomputes each block instead of keeping its activations: less memory, a third more time. Default false.
     pub checkpoint_blocks: bool,
     /// Where training runs: `cpu`, `vulkan`, `vulkan:1`, …, or `auto`. Default `cpu`.
     pub device: DeviceChoice,
     /// Seed of weights, data and dropout. Default 0.
     pub seed: u64,
-    /// Seed of the batches that are scored, where it is not `seed`: runs with several seeds are then scored on the same ones. Default: none.
+    /// Seed of the evaluation batches, if it is not `seed`: runs with several seeds are then scored on the same ones. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub eval_seed: Option<u64>,
-    /// Number of threads; 0 takes every core. Default 0.
+    /// Number of threads; 0 uses all cores. Default 0.
     pub threads: usize,
-    /// A run or checkpoint whose weights, vocabulary and view of numbers a training starts from; its model must be the same, but for a head that
+    /// A run or checkpoint whose weights, vocabulary and scaling a training starts from; its model must be the same, except for a head that
     /// predicts something else. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<PathBuf>,
-    /// Memory beyond which a training is refused, such as `4GiB`; what the machine has is a limit in any case. Default: none.
+    /// Memory limit beyond which a training is refused, such as `4GiB`; the machine's memory is a limit in any case. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_limit: Option<Size>,
 }
@@ -178,7 +177,7 @@ impl Default for TrainConfig {
 }
 
 impl TrainConfig {
-    /// Whether data are held out to choose a checkpoint or to end early.
+    /// Whether data are held out to choose a checkpoint or to stop early.
     pub fn validates(&self) -> bool {
         self.keep == Keep::Best
     }
@@ -195,7 +194,7 @@ impl TrainConfig {
         Ok(LEARNING.into_iter().find(|&key| own[key] != other[key]).map(|key| (key, own[key].clone())))
     }
 
-    /// The seed of the batches that are scored.
+    /// The seed of the evaluation batches.
     pub fn scoring_seed(&self) -> u64 {
         self.eval_seed.unwrap_or(self.seed)
     }

@@ -1,4 +1,4 @@
-//! The training loop: one update at a time, evaluations and checkpoints between them.
+//! The training loop: updates, with evaluations and checkpoints in between.
 
 mod final_report;
 mod refit;
@@ -34,7 +34,7 @@ pub use final_report::{FinalReport, final_batches};
 /// What happened in one update.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Update {
-    /// Updates made, this one included.
+    /// Number of updates, including this one.
     pub iteration: u64,
     /// Mean loss of the micro-steps.
     pub loss: f64,
@@ -42,11 +42,11 @@ pub struct Update {
     pub lr: f64,
     /// Norm of all gradients before clipping.
     pub grad_norm: f64,
-    /// Tokens fed in this update, per second.
+    /// Tokens processed in this update, per second.
     pub tokens_per_s: f64,
 }
 
-/// What the loop tells whoever watches it.
+/// An event of the training loop.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Event {
@@ -54,14 +54,14 @@ pub enum Event {
     Updated(Update),
     /// The model was evaluated after `iteration` updates.
     Evaluated {
-        /// Updates made before it.
+        /// Number of updates before it.
         iteration: u64,
-        /// The measures on the evaluation batches.
+        /// The scores on the evaluation batches.
         evaluation: Evaluation,
         /// Whether it is the best so far.
         is_best: bool,
     },
-    /// A checkpoint is about to be written: what was told before belongs to it, and should be as safe as it will be.
+    /// A checkpoint is about to be written: records of earlier events belong to it, and should be made as durable.
     Saving,
     /// A checkpoint was written.
     Saved(PathBuf),
@@ -76,7 +76,7 @@ pub enum Ending {
     EarlyStopped,
     /// An evaluation reached the accuracy `solved_at`.
     Solved,
-    /// A stop was asked for; the checkpoint written then continues exactly here.
+    /// A stop was requested; the checkpoint written then continues exactly here.
     Stopped,
 }
 
@@ -99,22 +99,23 @@ pub struct Trainer {
 }
 
 impl Trainer {
-    /// Starts `experiment` in `run`, or continues it from the run's last checkpoint when there is one.
+    /// Starts `experiment` in `run`, or continues it from the run's last checkpoint if there is one.
     ///
     /// # Errors
-    /// When the experiment is not valid, its data cannot be used, more memory is needed than there is, the checkpoint is damaged, or the run
-    /// began with settings that must not change ([`Experiment::expect_continues`]), or is to learn otherwise and has nothing left to learn; the run is
-    /// left as it was then.
+    /// When the experiment is not valid, its data cannot be used, more memory is needed than there is, the checkpoint is damaged, the run
+    /// began with settings that must not change ([`Experiment::expect_continues`]), or its training settings were changed but no update is
+    /// left to make with them; the run is then left as it was.
     pub fn new(experiment: Experiment, run: RunDir) -> Result<Self> {
         Self::among(experiment, run, Group::alone())
     }
 
-    /// The same as one process of `group`, of which all have the same `experiment`. The first has the run directory and alone writes to it, the
-    /// others read [`beside`](RunDir::beside) it. Each takes its share of the micro-steps of every update, and all have the same weights.
+    /// As [`new`](Self::new), as one process of `group`, all with the same `experiment`. The first owns the run directory and alone writes
+    /// to it, the others read [`beside`](RunDir::beside) it. Each does its share of the micro-steps of every update, and all have the same
+    /// weights.
     ///
     /// # Errors
-    /// On every process, as [`new`](Self::new) on any of them, when the first one has neither made nor opened its run directory, when the processes
-    /// would not compute the same, or when the micro-steps cannot be shared out among them.
+    /// On every process, if [`new`](Self::new) fails on any of them, if the first one has neither created nor opened its run directory, if
+    /// the processes would not compute the same, or if the micro-steps cannot be shared among them.
     pub fn among(experiment: Experiment, run: RunDir, group: Group) -> Result<Self> {
         let last = group.tell(|| {
             if !run.is_locked() {
@@ -217,8 +218,8 @@ impl Trainer {
         &self.memory
     }
 
-    /// What whoever starts the training should know of how it will go, in sentences: a sequence that decides how large batches are, and a learning
-    /// rate that is never reached.
+    /// What the user should know before the training starts, in sentences: a sequence that determines the batch size, and a learning rate
+    /// that is never reached.
     pub fn warnings_at_start(&self) -> Vec<String> {
         let of_longest = self.data.extent().and_then(|extent| self.experiment.train.longest_warning(extent));
         of_longest.into_iter().chain(self.schedule.warmup_warning(self.experiment.train.max_iterations)).collect()
@@ -229,8 +230,8 @@ impl Trainer {
         &self.progress
     }
 
-    /// Trains until the end, the end of patience, a solved task, or a raised `stop`, and tells `watch` what happens. Whatever the ending, the last
-    /// checkpoint holds everything up to it.
+    /// Trains until the last iteration, the end of patience, a solved task, or a raised `stop`, and reports events to `watch`. In every
+    /// case the last checkpoint holds everything up to that point.
     ///
     /// # Errors
     /// When loss or gradients are not finite, data cannot be read, or a checkpoint cannot be written.
@@ -291,7 +292,7 @@ impl Trainer {
         self.group.tell(|| self.run.checkpoint(pointer))
     }
 
-    /// Updates after which the round ends.
+    /// Number of updates at which the round ends.
     pub fn end_of_round(&self) -> u64 {
         self.progress.refit.map_or(self.experiment.train.max_iterations, |refit| refit.began_at + refit.updates)
     }

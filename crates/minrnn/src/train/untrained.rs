@@ -1,4 +1,4 @@
-//! The model that training would build, as far as an experiment tells before its data are read.
+//! The model that training would build, as far as the experiment determines it before its data are read.
 
 use minrnn_model::ModelConfig;
 
@@ -11,14 +11,14 @@ use crate::data::{IoKind, TokenizerKind, train_tokenizer};
 /// Characters of Tiny Shakespeare.
 const SHAKESPEARE: usize = 65;
 
-/// An untrained model, and where its inputs and outputs come from.
+/// An untrained model, and the source of its input and output sizes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedModel {
     /// The model.
     pub model: ModelConfig,
-    /// Where the number of its inputs and outputs comes from, in words.
+    /// The source of its input and output sizes, in words.
     pub source: String,
-    /// Steps of the longest sequence, where the data tell.
+    /// Length of the longest sequence in steps, if the data determine it.
     pub longest: Option<usize>,
 }
 
@@ -41,11 +41,11 @@ impl ResolvedModel {
         Ok(model)
     }
 
-    /// The model that training `experiment` would build. The vocabulary of text is `model.vocab_size` where that is set, else that of the
-    /// tokenizer; characters are counted in `data.path`, and where there is none they are as many as in Tiny Shakespeare.
+    /// The model that training `experiment` would build. The vocabulary size of a text is `model.vocab_size` if set, else the tokenizer's;
+    /// characters are counted in `data.path`, or without one as many as in Tiny Shakespeare.
     ///
     /// # Errors
-    /// When data that have to be read cannot be.
+    /// When data that must be read cannot be.
     pub fn of(experiment: &Experiment) -> Result<Self> {
         let (data, mut model) = (&experiment.data, experiment.model.clone());
         if let Some(((reads, predicts), longest)) = signals(experiment)? {

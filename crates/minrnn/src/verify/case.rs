@@ -1,4 +1,4 @@
-//! The file of a case: read, and checked whole before anything is computed.
+//! Reading a case file and checking all of it before anything is computed.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const MAX_STATE_NUMBERS: usize = 1 << 28;
 /// No backward pass keeps a state for fewer steps than this.
 const KEPT_EVERY: usize = 16;
 
-/// One case, complete and of consistent shapes.
+/// A case that is complete and consistent in its shapes.
 #[derive(Debug, Clone)]
 pub struct Case {
     pub(super) cell: &'static Cell,
@@ -38,8 +38,8 @@ impl Case {
     /// Reads the case at `path`.
     ///
     /// # Errors
-    /// When the file cannot be read, is no safetensors file of f32 tensors, is no case, is about a cell that is not supported, lacks
-    /// a tensor or has one too many, or when shapes do not fit together.
+    /// When the file cannot be read, is not a safetensors file of f32 tensors, is not a case, is about an unsupported cell, lacks a tensor
+    /// or has one too many, or when shapes do not fit together.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let weights = read_tensors(&path, "a verify case")?;
         Self::from_weights(weights).map_err(|problem| Error::malformed(path, problem))

@@ -1,4 +1,4 @@
-//! What a cell is in a case, and the tensors it is given.
+//! The description of a cell in a case, and the tensors it is given.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,7 +15,7 @@ pub struct Sizes {
     pub seq_len: usize,
     /// d, the width of the input.
     pub d_model: usize,
-    /// e, the width of the state (for Mamba and S4D N, that of each channel).
+    /// e, the width of the state (for Mamba and S4D N, the width for each channel).
     pub d_inner: usize,
     /// The number of heads; 1 for cells without.
     pub n_heads: usize,
@@ -29,17 +29,17 @@ pub(super) type Shapes = Vec<(&'static str, Vec<usize>)>;
 pub(super) struct Cell {
     /// The name in the metadata.
     pub name: &'static str,
-    /// Its settings in the metadata, and what each can be.
+    /// Its settings in the metadata, with their possible values.
     pub settings: &'static [(&'static str, &'static [&'static str])],
-    /// The tensors that tell the sizes, in words.
+    /// The tensors that determine the sizes, in words.
     pub told_by: &'static str,
     /// The sizes of a case.
     pub sizes: fn(&Found<'_>) -> Result<Sizes, String>,
-    /// Numbers that a channel remembers, where they may be more than inputs in the file are.
+    /// Numbers stored per channel, if they may exceed the inputs in the file.
     pub remembers: Option<fn(Sizes) -> usize>,
     /// Every input and parameter.
     pub inputs: fn(Sizes) -> Shapes,
-    /// Every output that can be expected; the first is the one that the loss weighs.
+    /// Every possible output; the first is the one weighted by the loss.
     pub outputs: fn(Sizes) -> Shapes,
     /// The outputs, each flat, in that order.
     pub run: fn(&Given) -> Vec<Tensor<1>>,
@@ -75,12 +75,12 @@ pub(super) struct Given {
     pub shapes: BTreeMap<&'static str, Vec<usize>>,
     /// Flat, so that gradients come back in the order of the file.
     pub tensors: BTreeMap<&'static str, Tensor<1>>,
-    /// Steps of a call of the cell, at most.
+    /// Maximum number of steps in a call of the cell.
     pub per_call: usize,
 }
 
 impl Given {
-    /// The tensor `name` in its shape.
+    /// The tensor `name` with its shape.
     pub fn get<const D: usize>(&self, name: &str) -> Tensor<D> {
         let shape: [usize; D] = self.shapes[name].clone().try_into().expect("a cell knows the dimensions of its tensors");
         self.tensors[name].clone().reshape(shape)
@@ -94,14 +94,14 @@ impl Given {
         by_head.swap_dims(1, 2).reshape([batch_size, seq_len, n_heads * width])
     }
 
-    /// The way back, flat.
+    /// The inverse, flat.
     pub fn by_head(&self, y: Tensor<3>) -> Tensor<1> {
         let Sizes { batch_size, seq_len, n_heads, .. } = self.sizes;
         let head = y.dims()[2] / n_heads;
         y.reshape([batch_size, seq_len, n_heads, head]).swap_dims(1, 2).flatten(0, 3)
     }
 
-    /// The outputs `[B, T, ·]` of calls of some steps each, from the memory that the one before it left, and the last memory.
+    /// The outputs `[B, T, ·]` of successive calls of some steps each, with the state carried between them, and the last state.
     pub fn in_calls<M>(&self, first: M, mut call: impl FnMut(&Range<usize>, M) -> (Tensor<3>, M)) -> (Tensor<3>, M) {
         let mut memory = Some(first);
         let calls = (0..self.sizes.seq_len).step_by(self.per_call).map(|t| {

@@ -1,4 +1,4 @@
-//! Computing a case and comparing.
+//! Computes a case and compares the results.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use super::cell::Given;
 use super::compare::{Comparison, Direction, Tolerance};
 
 impl Case {
-    /// Computes the case on `device` (one without autodiff) and compares everything that is expected: outputs of the parallel
-    /// forward pass, the same step by step, then gradients.
+    /// Computes the case on `device` (one without autodiff) and compares everything expected: outputs of the parallel forward pass, the
+    /// same step by step, then gradients.
     pub fn check(&self, tolerance: Tolerance, device: &Device) -> Vec<Comparison> {
         let mut comparisons = Vec::new();
         let mut compare = |name: &str, direction, found: &[f32], expected: &[f32]| {

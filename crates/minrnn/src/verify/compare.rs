@@ -1,6 +1,6 @@
-//! How far what we computed is from what was expected.
+//! How far our results are from the expected ones.
 
-/// What counts as equal: |error| ≤ atol + rtol · |expected|, everywhere.
+/// The tolerance: |error| ≤ atol + rtol · |expected|, for every value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tolerance {
     /// Relative to the magnitude of each expected value.
@@ -15,12 +15,12 @@ impl Default for Tolerance {
     }
 }
 
-/// The way a tensor was computed.
+/// How a tensor was computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// The whole sequence at once.
     Forward,
-    /// One step at a time, the state carried.
+    /// One step at a time, with the state carried.
     Steps,
     /// By backpropagation.
     Backward,
@@ -44,10 +44,10 @@ pub struct Comparison {
     pub tensor: String,
     /// How ours was computed.
     pub direction: Direction,
-    /// The largest |found − expected|; NaN when some value is not finite.
+    /// The largest |found − expected|; NaN if any value is not finite.
     pub max_abs_error: f64,
-    /// rms(found − expected) / rms(expected): 0 for two tensors of zeros, infinite when only the expected one is zero, NaN when some
-    /// value is not finite.
+    /// rms(found − expected) / rms(expected): 0 if both tensors are zero, infinite if only the expected one is, NaN if any value is not
+    /// finite.
     pub relative_rms_error: f64,
     /// Whether every value is finite and within the tolerance.
     pub pass: bool,
@@ -57,7 +57,7 @@ impl Comparison {
     /// Compares values in the same order.
     ///
     /// # Panics
-    /// When there are not as many of the one as of the other.
+    /// When their numbers differ.
     pub fn new(tensor: &str, direction: Direction, found: &[f32], expected: &[f32], tolerance: Tolerance) -> Self {
         assert_eq!(found.len(), expected.len(), "'{tensor}': as many values as expected");
         let (mut max, mut squares, mut expected_squares) = (0.0f64, 0.0, 0.0);

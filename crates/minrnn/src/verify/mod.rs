@@ -1,8 +1,8 @@
 //! Our cells against tensors computed elsewhere: forward in parallel, forward step by step, and backward.
 //!
-//! A case is a safetensors file about one cell, made anywhere. Its metadata name the format (`case` = `"1"`), the `cell` and its
-//! settings; its tensors are inputs, parameters, `loss_weight` and what is expected: `expect.h` and, for the loss
-//! Σ loss_weight ⊙ h, `expect.grad.<name>`. Whatever `expect.*` is there is compared.
+//! A case is a safetensors file about one cell, made anywhere. Its metadata give the format (`case` = `"1"`), the `cell` and its settings;
+//! its tensors are inputs, parameters, `loss_weight` and the expected results: `expect.h` and, for the loss Σ loss_weight ⊙ h,
+//! `expect.grad.<name>`. Every `expect.*` in the file is compared.
 //!
 //! | cell | settings | inputs and parameters | expected |
 //! |---|---|---|---|
@@ -11,8 +11,7 @@
 //! | `gru` | | `x`, `h0`, `weight_ih_l0` `[3e, d]`, `weight_hh_l0` `[3e, e]`, `bias_ih_l0`, `bias_hh_l0` `[3e]`; PyTorch's r, z, n | the same |
 //! | `lstm` | | the same with 4e rows, PyTorch's i, f, g, o, and `c0` `[B, e]` | the same and `c_last` `[B, e]` |
 //! | `gilr` | | `x`, `h0`, `linear_g` (forget gate), `linear_i` (impulse, through tanh): each `.weight` `[e, d]`, `.bias` `[e]` | as `min_gru` |
-//! | `rg_lru` | | `x` `[B, T, d]`, `recurrent_param` `[d]`, `input_gate_weight`, `recurrent_gate_weight` `[NH, DH, DH]`, `input_gate_bias`,
-//! `recurrent_gate_bias` `[NH, DH]`; RecurrentGemma's names, rows of the matrices are inputs | `h` `[B, T, d]`, `grad.*` |
+//! | `rg_lru` | | `x` `[B, T, d]`, `recurrent_param` `[d]`, `input_gate_weight`, `recurrent_gate_weight` `[NH, DH, DH]`, `input_gate_bias`, `recurrent_gate_bias` `[NH, DH]`; RecurrentGemma's names, rows of the matrices are inputs | `h` `[B, T, d]`, `grad.*` |
 //! | `mamba` | | `u`, `delta`, `z` `[B, T, d]`, `A` `[d, N]`, `B`, `C` `[B, T, N]`, `D`, `delta_bias` `[d]`; the step size is softplus(delta + delta_bias) | `y` `[B, T, d]`, weighed by the loss in the place of h; `grad.*` |
 //! | `slstm` | | `x` `[B, T, 4H]`, parts i, f, z, o; `R` `[NH, 4 hd, hd]`, rows i, f, z, o; `b` `[4H]`; sigmoid forget gate | `h` `[B, T, H]`, `grad.*` |
 //! | `mlstm` | | `q`, `k`, `v` `[B, NH, T, DH]`, `igate`, `fgate` `[B, NH, T]`; k is scaled by 1/√DH | `h` `[B, NH, T, DH]`, `grad.*` |
@@ -23,7 +22,7 @@
 //! | `wkv` | | `r`, `k`, `v` `[B, T, d]`, `decay`, `bonus` `[d]`; the past fades by e^(−e^decay) a step | `y` `[B, T, d]`, under the gate σ(r); `grad.*` |
 //! | `s4d` | | `u` `[B, T, d]`, `log_dt`, `D` `[d]`, `log_a_real`, `a_imag` `[d, N]`, `C` `[d, N, 2]`, for A = −e^log_a_real + i·a_imag and B = 1 by zero-order hold | `y` `[B, T, d]`, 2 Re C x + D u; `grad.*` |
 //!
-//! Cells without `h0` start from nothing.
+//! Cells without `h0` start from an empty state.
 //!
 //! ```no_run
 //! use minrnn::verify::{Case, Tolerance};

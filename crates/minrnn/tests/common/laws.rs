@@ -160,6 +160,7 @@ pub fn a_state_is_a_value<S: Subject>(name: &str, subject: &S, _: &[usize]) {
     }
     let refused = subject.init_state(2).load(&saved).expect_err("another batch size").to_string();
     assert!(saved.keys().any(|tensor| refused.contains(&format!("'{tensor}'"))) && refused.contains("found"), "{name}: {refused}");
+    refuses_what_is_no_state(name, subject, &saved);
 
     let fork = batch.run(|x, state| {
         subject.forward(x.clone() + 1.0, state.clone(), &StepCodes::dense());
@@ -174,6 +175,32 @@ pub fn a_state_is_a_value<S: Subject>(name: &str, subject: &S, _: &[usize]) {
     };
     assert!(reaches(&fork, false), "{name}: gradients reach the first state");
     assert!(reaches(&detached, true), "{name}: gradients stop at a detached state");
+}
+
+/// A new state is loaded as it was saved; numbers that no pass gives, and those of other types, are refused.
+fn refuses_what_is_no_state<S: Subject>(name: &str, subject: &S, saved: &BTreeMap<String, TensorData>) {
+    let new = subject.init_state(3);
+    let loaded = new.clone().load(&new.tensors().into_iter().collect()).expect("a new state's own tensors");
+    assert_eq!(loaded.tensors(), new.tensors(), "{name}: a new state");
+    for (tensor, data) in saved {
+        let values = data.clone().try_to_vec::<f32>().expect("states are f32");
+        let refused = |flawed: TensorData| {
+            let with_it = saved.iter().map(|(other, data)| (other.clone(), if other == tensor { flawed.clone() } else { data.clone() }));
+            subject.init_state(3).load(&with_it.collect()).expect_err("it is no state").to_string()
+        };
+        for (number, shown) in [(f32::NAN, "NaN"), (f32::INFINITY, "inf"), (f32::NEG_INFINITY, "-inf")] {
+            let mut flawed = values.clone();
+            *flawed.last_mut().expect("three rows") = number;
+            let refused = refused(TensorData::new(flawed, data.shape().clone()));
+            assert!(refused.contains(&format!("state '{tensor}' holds {shown}")), "{name}: {refused}");
+        }
+        let wide: Vec<f64> = values.iter().copied().map(f64::from).collect();
+        let whole: Vec<i64> = values.iter().map(|&value| value as i64).collect();
+        for of_another_type in [TensorData::new(wide, data.shape().clone()), TensorData::new(whole, data.shape().clone())] {
+            let refused = refused(of_another_type);
+            assert!(refused.contains(&format!("state '{tensor}': expected numbers of type F32, found ")), "{name}: {refused}");
+        }
+    }
 }
 
 fn for_each_batch(seq_lens: &[usize], check: impl Fn(usize, usize)) {

@@ -1,11 +1,11 @@
-//! A configuration that has been checked, with the sizes that follow from it.
+//! A checked configuration and the sizes derived from it.
 
 use core::ops::Deref;
 
 use super::ModelConfig;
 use crate::{FeedForwardKind, Result, WiringKind};
 
-/// A valid configuration: every width is known, every combination of keys makes sense. It reads like a [`ModelConfig`].
+/// A valid configuration: every width is known and every combination of keys makes sense. It dereferences to [`ModelConfig`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckedConfig {
     config: ModelConfig,
@@ -36,7 +36,7 @@ impl Deref for CheckedConfig {
 }
 
 impl ModelConfig {
-    /// The configuration with its sizes, once every key and every combination of keys is known to be right.
+    /// Checks every key and every combination of keys, and computes the sizes.
     ///
     /// # Errors
     /// A sentence that names the first key out of range, or the keys that contradict each other.
@@ -54,7 +54,7 @@ impl ModelConfig {
 }
 
 impl CheckedConfig {
-    /// Numbers that a policy observes at a step: of a row without return, last action and time. 0 of other models.
+    /// Width of a policy's observation: a step's row without return, previous action and time. 0 for other models.
     pub fn observation_width(&self) -> usize {
         if self.decision { self.input_width - self.n_outputs - 2 } else { 0 }
     }
@@ -64,7 +64,7 @@ impl CheckedConfig {
         self.d_inner
     }
 
-    /// The hidden width of the feed-forward part, 0 where there is none: `ff_mult · d_model`; of `ge-glu` and `swi-glu` rounded up to a
+    /// The hidden width of the feed-forward part, 0 if there is none: `ff_mult · d_model`; for `ge-glu` and `swi-glu` rounded up to a
     /// multiple of 64.
     pub fn d_ff(&self) -> usize {
         self.d_ff
@@ -75,7 +75,7 @@ impl CheckedConfig {
         self.mlstm_inner
     }
 
-    /// The configuration as the mixers read it: `d_model` is the width that the wiring gives them.
+    /// The configuration as the mixers see it: `d_model` is the width inside the wiring.
     pub fn inside_wiring(&self) -> Self {
         match self.wiring {
             WiringKind::None | WiringKind::H3 => self.clone(),
@@ -86,12 +86,12 @@ impl CheckedConfig {
         }
     }
 
-    /// Channels of each head of mixers whose heads share the inner width E.
+    /// Channels per head, for mixers whose heads share the inner width E.
     pub fn head_inner(&self) -> usize {
         self.d_inner / self.n_heads
     }
 
-    /// Channels of a head's query and of its value in a retention.
+    /// Channels of a head's query and value in retention.
     pub fn retention_heads(&self) -> [usize; 2] {
         [self.d_model / self.n_heads, self.d_inner / self.n_heads]
     }

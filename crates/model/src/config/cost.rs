@@ -1,14 +1,14 @@
-//! What a model costs, from its configuration alone: numbers to train, numbers to carry, multiply-adds to compute.
+//! The cost of a model, from its configuration alone: trainable numbers, numbers to carry, multiply-adds.
 //!
-//! **Multiply-adds.** Counted is one for every product or quotient of two numbers in the equations at the head of a mixer's file in the library
-//! (`nn/`), for one token, forward; it is worth 2 FLOPs. Left out are sums alone, activations, exponentials, norms and attention's softmax:
-//! a few for each channel, where a matrix has D. A backward pass costs about twice the forward pass, so training costs about three times
-//! as much. What a call makes once of its weights alone, such as Hyena's filter, is left out too.
+//! **Multiply-adds.** One is counted for every product or quotient of two numbers in the equations at the top of a mixer's file in the
+//! library (`nn/`), for one token, forward; it counts as 2 FLOPs. Not counted are plain sums, activations, exponentials, norms and
+//! attention's softmax: a few for each channel, where a matrix has D. A backward pass costs about twice the forward pass, so training costs
+//! about three times as much. Work on weights alone that a call does once, such as computing Hyena's filter, is not counted either.
 //!
-//! Sums that do not fit stay at the largest number.
+//! Sums saturate at the largest number.
 //!
-//! **State.** Counted are the numbers that the library's `init_state` gives one sequence, each 4 bytes. They stay as many, but for those kept of
-//! past tokens ([`KvCache`]), which grow with the tokens read.
+//! **State.** The numbers that the library's `init_state` allocates for one sequence, 4 bytes each. Their count is constant, except for
+//! what is kept of past tokens ([`KvCache`]), which grows with the tokens read.
 
 use alloc::vec::Vec;
 use core::ops::Add;
@@ -16,42 +16,42 @@ use core::ops::Add;
 use super::{CONV_TAPS, CheckedConfig};
 use crate::MixerKind;
 
-/// What a model, or a part of one, costs.
+/// The cost of a model, or of a part of one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Cost {
     /// Trainable parameters.
     pub parameters: u128,
-    /// Multiply-adds of a token with weight matrices.
+    /// Multiply-adds for a token in products with weight matrices.
     pub matmul_macs: u128,
-    /// Multiply-adds of a token in recurrences, convolutions and gates.
+    /// Multiply-adds for a token in recurrences, convolutions and gates.
     pub elementwise_macs: u128,
-    /// Numbers that a sequence carries however many tokens it has read.
+    /// Numbers carried for a sequence, however many tokens it has read.
     pub state: u128,
-    /// What is kept of past tokens, by the kind of mixer; empty for recurrences.
+    /// What is kept of past tokens, for each kind of mixer; empty for recurrences.
     pub past: Vec<KvCache>,
 }
 
-/// What mixers of one kind keep of past tokens, and compute with them.
+/// What mixers of one kind keep of past tokens, and the cost of using them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KvCache {
-    /// The mixers.
+    /// The kind of mixer.
     pub mixer: MixerKind,
-    /// Numbers kept of a token.
+    /// Numbers kept for each token.
     pub len_per_token: u128,
-    /// Multiply-adds with a token that is seen.
+    /// Multiply-adds for each token that is seen.
     pub macs_per_token: u128,
-    /// Most tokens that are kept.
+    /// Maximum number of tokens kept.
     pub capacity: usize,
-    /// Most tokens that are seen, the current one included.
+    /// Maximum number of tokens seen, including the current one.
     pub window: usize,
-    /// Whether room is made as tokens come, and not for all of them from the beginning.
+    /// Whether room is allocated as tokens come, rather than for all of them at the start.
     pub grows: bool,
 }
 
 impl KvCache {
-    /// Numbers kept of a sequence of `tokens`.
+    /// Numbers kept for a sequence of `tokens` tokens.
     pub fn carried(&self, tokens: usize) -> u128 {
         // A cache that grows begins with room for one token.
         let tokens = if self.grows { tokens.clamp(1, self.capacity.max(1)) } else { self.capacity };
@@ -60,12 +60,12 @@ impl KvCache {
 }
 
 impl Cost {
-    /// Numbers that a sequence of `tokens` carries: the state and what is kept of them.
+    /// Numbers carried for a sequence of `tokens` tokens: the state and what is kept of the tokens.
     pub fn carried(&self, tokens: usize) -> u128 {
         self.past.iter().fold(self.state, |sum, past| sum.saturating_add(past.carried(tokens)))
     }
 
-    /// Floating point operations of a token, forward, that is the last of `tokens`: 2 for each multiply-add.
+    /// Floating point operations, forward, for the last of `tokens` tokens: 2 for each multiply-add.
     pub fn flops(&self, tokens: usize) -> u128 {
         let past = self.past.iter().map(|past| past.macs_per_token.saturating_mul(tokens.min(past.window) as u128));
         past.fold(self.matmul_macs.saturating_add(self.elementwise_macs), u128::saturating_add).saturating_mul(2)

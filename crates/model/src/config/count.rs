@@ -1,4 +1,4 @@
-//! Counting what a model costs, from its configuration alone.
+//! Counts the cost of a model, from its configuration alone.
 
 use super::{CheckedConfig, Cost, KvCache, ModelConfig};
 use crate::spec::{Role, TensorSpec, Tensors};
@@ -23,7 +23,7 @@ impl Cost {
 }
 
 impl ModelConfig {
-    /// What the whole model costs.
+    /// The cost of the whole model.
     ///
     /// # Errors
     /// As [`checked`](Self::checked).
@@ -33,13 +33,13 @@ impl ModelConfig {
 }
 
 impl CheckedConfig {
-    /// What the whole model costs.
+    /// The cost of the whole model.
     pub fn cost(&self) -> Cost {
         let ends = self.embedding_cost() + Cost::of(|tensors| self.norm_tensors("backbone.final_norm", tensors)) + self.head_cost();
         (0..self.n_layers).fold(ends, |cost, layer| cost + self.block_cost(layer))
     }
 
-    /// Looking tokens up or mapping values, and places where these are learned; the head is not part of it.
+    /// The cost of looking up tokens or mapping values, and of learned positions; without the head.
     pub fn embedding_cost(&self) -> Cost {
         let places = if self.positions == Positions::Learned { Cost::state(1) } else { Cost::default() };
         // Whether an episode has begun, and the time of its last step.
@@ -47,7 +47,7 @@ impl CheckedConfig {
         Cost::of(|tensors| self.embedding_tensors(tensors)) + places
     }
 
-    /// From normalised features to what is predicted.
+    /// The cost from normalised features to predictions.
     pub fn head_cost(&self) -> Cost {
         let d = self.sizes().d;
         // A head that shares the embedding's matrix multiplies by it all the same.
@@ -59,13 +59,13 @@ impl CheckedConfig {
         Cost::of(|tensors| self.head_tensors(tensors)) + tied + pooling + pair
     }
 
-    /// Numbers that the inference runtime keeps for a session in the last layers: those that are carried, and what rounding the sums of a mean loses.
+    /// Numbers the inference runtime keeps for a session in the last layers: what is carried, and the rounding error of a mean's sums.
     pub fn end_state_len(&self) -> usize {
         let lost = if self.pooling == Pooling::Mean { self.d_model } else { 0 };
         usize::try_from(self.head_cost().state).unwrap_or(usize::MAX).saturating_add(lost)
     }
 
-    /// Numbers that the inference runtime keeps for a session in block `layer`.
+    /// Numbers the inference runtime keeps for a session in block `layer`.
     pub fn block_state_len(&self, layer: usize) -> usize {
         let (spec, inside) = (self.mixer_at(layer).spec(), self.inside_wiring());
         let around = self.block_cost(layer).state - spec.cell(&inside).state;
@@ -77,7 +77,7 @@ impl CheckedConfig {
         self.mixer_at(layer).spec().cell(&self.inside_wiring()).past.first().copied()
     }
 
-    /// Block `layer`: convolution, mixer and feed-forward part with their norms.
+    /// The cost of block `layer`: convolution, mixer and feed-forward part with their norms.
     pub fn block_cost(&self, layer: usize) -> Cost {
         let d = self.sizes().d;
         let conv = if self.conv { Cost::short_conv(d) } else { Cost::default() };

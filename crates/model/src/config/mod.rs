@@ -24,13 +24,13 @@ pub use cost::{Cost, KvCache};
 const MAX_D_MODEL: usize = 1 << 16;
 const MAX_MULTIPLE: f64 = 64.0;
 const MAX_LAYERS: usize = 1 << 10;
-/// Places of the residual stream that a policy has for a step: the action before it, the return, and the observation.
+/// Rows of the residual stream for each step of a policy: the previous action, the return, and the observation.
 pub const POLICY_PLACES: usize = 3;
-/// Vectors of a policy's time table, of which later times take the last.
+/// Size of a policy's time table; later times use the last vector.
 pub const POLICY_TIMES: usize = 1000;
-/// What policies divide times by in a step.
+/// Policies divide times by this.
 pub const POLICY_TIME_SCALE: f64 = 1000.0;
-/// A tensor that policies have and no other model. Those of before `decision` was a key are known by it.
+/// A tensor that only policies have. Policies from before the key `decision` existed are recognised by it.
 pub const POLICY_TENSOR: &str = "to_go.weight";
 /// Taps of the short convolutions of blocks, Mamba and xLSTM.
 pub const CONV_TAPS: usize = 4;
@@ -39,8 +39,8 @@ const ROUNDED_WIDTH: usize = 64;
 
 /// A sequence model: embedding of tokens or a linear map of values, `n_layers` blocks (convolution, mixer, feed-forward), final norm, head.
 ///
-/// The keys are those of the `[model]` section of an experiment and of `config.json`; a missing key takes its default,
-/// an unknown one is refused.
+/// The keys are those of the `[model]` section of an experiment and of `config.json`; missing keys take their defaults, unknown ones are
+/// refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelConfig {
@@ -50,39 +50,39 @@ pub struct ModelConfig {
     pub mixers: Vec<MixerKind>,
     /// What each block puts around its mixer. Default `none`.
     pub wiring: WiringKind,
-    /// Number of token ids V. The default 0 stands for "not known yet": training fills it in from the tokenizer.
+    /// Number of token ids V. The default 0 means "not known yet": training fills it in from the tokenizer.
     pub vocab_size: usize,
-    /// Numbers that a model of values, not tokens, reads at every step. Default 0: it reads tokens.
+    /// Numbers read at every step by a model of values instead of tokens. Default 0: it reads tokens.
     pub input_width: usize,
-    /// Classes or numbers that the model predicts at every step. Default 0: one of the token ids.
+    /// Classes or numbers predicted at every step. Default 0: the token ids.
     pub n_outputs: usize,
-    /// What of the past the head sees. Default `last`.
+    /// What the head sees of the past. Default `last`.
     pub pooling: Pooling,
-    /// Whether the head compares what it sees with what stood before the last reset, for labels of pairs. Default false.
+    /// Whether the head compares its input with that before the last reset, for labels of pairs. Default false.
     pub pair_head: bool,
-    /// Whether it is a policy: it reads return, observation, last action and time at every step, as three places of the residual stream, and
-    /// predicts an action. Default false.
+    /// Whether it is a policy: it reads return, observation, previous action and time at every step, as three rows of the residual stream,
+    /// and predicts an action. Default false.
     pub decision: bool,
     /// Width D of the residual stream. Default 128.
     pub d_model: usize,
-    /// Ratio of the recurrent width to `d_model`; their product must be whole. With `wiring = mamba` it is the ratio of
-    /// the width inside the wiring. Default 2.
+    /// Ratio of the recurrent width to `d_model`; their product must be an integer. With `wiring = mamba` it is the ratio of the width
+    /// inside the wiring. Default 2.
     pub expansion: f64,
     /// Number of blocks. Default 2.
     pub n_layers: usize,
-    /// Whether each block opens with a causal convolution of width 4 and a pointwise one. Default false.
+    /// Whether each block starts with a causal convolution of width 4 followed by a pointwise one. Default false.
     pub conv: bool,
     /// The feed-forward part of a block. Default `mlp`.
     pub ff: FeedForwardKind,
-    /// Ratio of the feed-forward width to `d_model`; their product must be whole (`swi-glu` rounds it up). Default 4.
+    /// Ratio of the feed-forward width to `d_model`; their product must be an integer (`ge-glu` and `swi-glu` round it up). Default 4.
     pub ff_mult: f64,
     /// The kind of every norm. Default `rms`.
     pub norm: NormKind,
-    /// Added to the mean square in an RMSNorm, as other libraries do. Default 0: the norm is floored instead, and computed by a kernel.
+    /// Added to the mean square in an RMSNorm, as in other libraries. Default 0: the norm is floored instead, and computed by a kernel.
     pub rms_eps: f64,
-    /// Share of units dropped while training, in [0, 1). Default 0.
+    /// Share of units dropped in training, in [0, 1). Default 0.
     pub dropout: f64,
-    /// Where dropout acts. Default: everywhere.
+    /// Where dropout applies. Default: everywhere.
     pub dropout_sites: Vec<DropoutSite>,
     /// Whether the head shares the embedding's matrix. Default false.
     pub tie_embeddings: bool,
@@ -96,35 +96,35 @@ pub struct ModelConfig {
     pub initial_state: InitialState,
     /// How the recurrence is evaluated over time. Default `linear`.
     pub scan: ScanKind,
-    /// Number of heads of mixers that have some; it must divide their width. Default 4.
+    /// Number of heads, for mixers that have heads; it must divide their width. Default 4.
     pub n_heads: usize,
     /// State size N of each channel of a state space model. Default 16.
     pub d_state: usize,
-    /// Rank R of the step sizes of Mamba and S6. The default 0 stands for ⌈`d_model` / 16⌉.
+    /// Rank R of the step sizes of Mamba and S6. The default 0 means ⌈`d_model` / 16⌉.
     pub dt_rank: usize,
-    /// What the frequencies of S4D's states begin with. Default `legs`.
+    /// Initial frequencies of S4D's states. Default `legs`.
     pub s4_init: S4Init,
-    /// Channels of a head of H3; it must divide `d_model`. Default 1.
+    /// Channels per head of H3; it must divide `d_model`. Default 1.
     pub head_width: usize,
-    /// Longest sequence of mixers that need to know: attention, S4's and Hyena's filters, learned positions. Default 1024.
+    /// Longest sequence, for mixers that need to know it: attention, S4's and Hyena's filters, learned positions. Default 1024.
     pub max_seq_len: usize,
-    /// How many of the last tokens attention sees, the current one included; 0 stands for `max_seq_len`. Default 0.
+    /// How many of the last tokens attention sees, including the current one; 0 means `max_seq_len`. Default 0.
     pub window: usize,
-    /// How the model knows the place of a token: `learned` for any mixer, `rotary` for attention. Default `none`.
+    /// How the model encodes the position of a token: `learned` for any mixer, `rotary` for attention. Default `none`.
     pub positions: Positions,
     /// Whether attention, the feed-forward part and LayerNorm have biases. Default true.
     pub bias: bool,
-    /// What the weights are before training; `gpt` for attention. Default `default`.
+    /// How weights are initialised; `gpt` for attention. Default `default`.
     pub init: Initialization,
     /// Whether the output of minGRU and minLSTM is a learned mixture of their projected state and their input. Default false.
     pub highway: bool,
     /// The lower bound of minGRU's forget gate. Default `none`.
     pub forget_floor: ForgetFloor,
-    /// Where the GRU's reset gate acts. Default `paper`.
+    /// Where the GRU's reset gate applies. Default `paper`.
     pub gru_form: GruForm,
-    /// Whether a convolution of width 4 and SiLU stand before sLSTM's input and forget gates. Default true.
+    /// Whether sLSTM's input and forget gates read through a convolution of width 4 and SiLU. Default true.
     pub slstm_conv: bool,
-    /// How sLSTM's forget gate follows from its pre-activation. Default `sigmoid`.
+    /// How sLSTM's forget gate is computed from its pre-activation. Default `sigmoid`.
     pub slstm_forget_gate: ForgetGate,
     /// Initial values of sLSTM's recurrent weights. Default `zeros`.
     pub slstm_recurrent_init: RecurrentInit,
@@ -179,11 +179,11 @@ impl Default for ModelConfig {
 }
 
 impl ModelConfig {
-    /// The configuration of a layer of width D = `d_model` in a network of one's own, which no model is around.
+    /// The configuration of a layer of width D = `d_model` in a network of your own, without a model around it.
     ///
-    /// It is as valid as that of a whole model: `mixer` names the cell, and its own keys are set beside it. All others keep their defaults, but for what a
-    /// single layer sees nothing of: one number is read, one is predicted, and there is one block. Where several such layers are stacked, `n_layers`
-    /// says how many, which some initial values and `forget_floor` depend on.
+    /// It is as valid as that of a whole model: `mixer` names the cell, whose own keys are set beside it. All others keep their defaults,
+    /// except those that concern only whole models: one number is read, one is predicted, and there is one block. For stacked layers,
+    /// `n_layers` says how many, which some initial values and `forget_floor` depend on.
     ///
     /// ```
     /// # use minrnn_model::{MixerKind, ModelConfig};
@@ -200,7 +200,7 @@ impl ModelConfig {
         if self.mixers.is_empty() { self.mixer } else { self.mixers[layer % self.mixers.len()] }
     }
 
-    /// Every mixer of the model once.
+    /// Every mixer of the model, once each.
     pub fn mixer_kinds(&self) -> Vec<MixerKind> {
         let mut kinds = Vec::new();
         for layer in 0..self.n_layers.min(self.mixers.len().max(1)) {
@@ -212,18 +212,18 @@ impl ModelConfig {
         kinds
     }
 
-    /// The names of [`mixer_kinds`](Self::mixer_kinds), with commas between.
+    /// The names of [`mixer_kinds`](Self::mixer_kinds), separated by commas.
     pub fn mixer_names(&self) -> String {
         let names: Vec<&str> = self.mixer_kinds().into_iter().map(MixerKind::name).collect();
         names.join(", ")
     }
 
-    /// Number of classes or numbers that are predicted at every step: `n_outputs`, or else the token ids.
+    /// Number of classes or numbers predicted at every step: `n_outputs`, or else the token ids.
     pub fn outputs(&self) -> usize {
         if self.n_outputs == 0 { self.vocab_size } else { self.n_outputs }
     }
 
-    /// Whether it predicts the token that follows the tokens it reads.
+    /// Whether it predicts the next token.
     pub fn is_language_model(&self) -> bool {
         self.input_width == 0 && self.n_outputs == 0
     }
@@ -241,7 +241,7 @@ impl ModelConfig {
         if self.dt_rank == 0 { self.d_model.div_ceil(16) } else { self.dt_rank }
     }
 
-    /// The feed-forward part of block `layer`: none where the mixer, such as mLSTM, is a whole block by itself.
+    /// The feed-forward part of block `layer`: none if the mixer, such as mLSTM, is a whole block by itself.
     pub fn ff_at(&self, layer: usize) -> FeedForwardKind {
         if self.mixer_at(layer).spec().is_whole_block() { FeedForwardKind::None } else { self.ff }
     }
@@ -293,7 +293,7 @@ impl ModelConfig {
         Ok([key, value])
     }
 
-    /// What the forget gate's learned lower bound of block `layer`, counted from 0, stays below: it rises evenly to 1 in the last block.
+    /// The upper limit of the forget gate's learned lower bound in block `layer`, counted from 0: it rises evenly to 1 in the last block.
     pub fn forget_ceiling(&self, layer: usize) -> f64 {
         (layer as f64 + 1.0) / self.n_layers.max(1) as f64
     }

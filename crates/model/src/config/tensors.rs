@@ -1,4 +1,4 @@
-//! The tensors of a whole model, in the order of its parts.
+//! The tensors of a whole model, in order.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -8,7 +8,7 @@ use crate::spec::{TensorSpec, Tensors};
 use crate::{FeedForwardKind, NormKind, Positions, WiringKind};
 
 impl CheckedConfig {
-    /// Every tensor of the model by name and shape, as its checkpoints have them.
+    /// Every tensor of the model by name and shape, as in its checkpoints.
     pub fn tensors(&self) -> Vec<TensorSpec> {
         let mut tensors = Tensors::default();
         self.embedding_tensors(&mut tensors);

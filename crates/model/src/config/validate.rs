@@ -1,4 +1,4 @@
-//! What a configuration must satisfy: every key by itself, and every combination of keys.
+//! Validation of a configuration: every key, and every combination of keys.
 
 use alloc::format;
 

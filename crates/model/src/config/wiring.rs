@@ -1,4 +1,4 @@
-//! What is around the mixers of a model, and what they are inside it.
+//! The wiring around the mixers of a model, and the mixers inside it.
 
 use alloc::format;
 
@@ -7,7 +7,8 @@ use crate::Result;
 use crate::WiringKind;
 
 impl ModelConfig {
-    /// Whether GELU and a gated linear layer follow the sequence maps `s4`, `s4d`, `s6` and `hyena-filter`; a wiring mixes channels itself.
+    /// Whether GELU and a gated linear layer follow the sequence maps `s4`, `s4d`, `s6` and `hyena-filter`; not in a wiring, which mixes
+    /// channels itself.
     pub fn has_output_mixing(&self) -> bool {
         self.wiring == WiringKind::None
     }

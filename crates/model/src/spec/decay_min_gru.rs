@@ -1,4 +1,4 @@
-//! Decaying minGRU, beyond the paper: it also forgets with the time that passes.
+//! Decaying minGRU, beyond the paper: it also forgets as time passes.
 
 use super::min_gru::gated;
 use super::{MixerSpec, Sealed, Setting, Tensors};

@@ -1,4 +1,4 @@
-//! GILR (Martin and Cundy 2018, arXiv:1709.04057): a minGRU with the candidate tanh.
+//! GILR (Martin and Cundy 2018, arXiv:1709.04057): a minGRU with a tanh candidate.
 
 use super::min_gru::gated;
 use super::{MixerSpec, Sealed, Setting, Tensors};

@@ -9,7 +9,7 @@ use crate::{ModelConfig, Result};
 const MAX_LAGS: usize = 1 << 16;
 /// Features of a lag in Hyena's filter.
 pub const HYENA_FEATURES: usize = 3;
-/// Width of the network that makes the filter of them.
+/// Width of the network that computes the filter from them.
 pub const HYENA_HIDDEN: usize = 64;
 
 pub(super) struct Spec;
@@ -40,7 +40,7 @@ pub(super) fn expect_lags(config: &ModelConfig, kind: MixerKind) -> Result<()> {
     wrong(alloc::format!("{kind} has a filter of max_seq_len lags, expected between 2 and {MAX_LAGS}, found {found}"))
 }
 
-/// The layers of the network that makes Hyena's filter: inputs, outputs, and whether there is a bias.
+/// The layers of the network that computes Hyena's filter: inputs, outputs, and whether there is a bias.
 pub fn hyena_layers(d_model: usize) -> [(usize, usize, bool); 4] {
     let hidden = (HYENA_HIDDEN, HYENA_HIDDEN, true);
     [(HYENA_FEATURES, HYENA_HIDDEN, true), hidden, hidden, (HYENA_HIDDEN, d_model, false)]

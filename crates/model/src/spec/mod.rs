@@ -1,5 +1,5 @@
-//! What is known of each mixer without running it. A file for each: the settings it reads and their limits, its tensors, what it costs and what
-//! it carries. Everyone who needs one of these asks here: the checks of a configuration, `inspect`, the readers of files, the runtime's states.
+//! What is known about each mixer without running it. Each has a file with the settings it reads and their limits, its tensors, its cost
+//! and its state. This is the single source for the checks of a configuration, `inspect`, the readers of files, and the runtime's states.
 
 mod aaren;
 mod attention;
@@ -40,14 +40,14 @@ mod sealed {
 }
 use sealed::Sealed;
 
-/// A mixer as configurations and files know it; this crate has all of them.
+/// A mixer as known to configurations and files; this crate implements all of them.
 pub trait MixerSpec: Sealed + Sync {
-    /// The settings that it reads, of those that not every mixer does.
+    /// The settings it reads, among those that not every mixer reads.
     fn takes(&self) -> &'static [Setting] {
         &[]
     }
 
-    /// The inner layer of a mixer that is a whole block with a wiring of its own.
+    /// The inner layer of a mixer that is a whole block with its own wiring.
     fn inner_layer(&self) -> Option<MixerKind> {
         None
     }
@@ -57,7 +57,7 @@ pub trait MixerSpec: Sealed + Sync {
         false
     }
 
-    /// Checks the settings that the mixer reads; `config.d_model` is the width that it is given.
+    /// Checks the settings that the mixer reads; `config.d_model` is its width.
     ///
     /// # Errors
     /// A sentence that names the first key out of range, or the keys that contradict each other.
@@ -66,7 +66,7 @@ pub trait MixerSpec: Sealed + Sync {
         Ok(())
     }
 
-    /// How a linear cell makes its candidate.
+    /// How a linear cell computes its candidate.
     fn candidate(&self, config: &ModelConfig) -> Candidate {
         config.candidate
     }
@@ -74,11 +74,11 @@ pub trait MixerSpec: Sealed + Sync {
     /// Lists the tensors of the mixer of block `layer`.
     fn tensors(&self, config: &CheckedConfig, layer: usize, tensors: &mut Tensors);
 
-    /// What a token costs outside of matrices that multiply it whole, and what a sequence carries: everything of [`Cost`] but what follows
+    /// The cost of a token outside products with whole matrices, and the state of a sequence: everything in [`Cost`] that does not follow
     /// from the tensors.
     fn cell(&self, config: &CheckedConfig) -> Cost;
 
-    /// Numbers that the inference runtime keeps for a session.
+    /// Numbers the inference runtime keeps for a session.
     fn state_len(&self, config: &CheckedConfig) -> usize {
         usize::try_from(self.cell(config).state).unwrap_or(usize::MAX)
     }
@@ -150,12 +150,12 @@ settings! {
 }
 
 impl Setting {
-    /// Whether a value of it stands for its absence, which every mixer takes.
+    /// Whether one of its values turns it off, which every mixer accepts.
     pub fn can_be_off(self) -> bool {
         matches!(self, Self::InitialState | Self::LogSpace | Self::Rotary | Self::GptInit | Self::Highway | Self::ForgetFloor)
     }
 
-    /// Whether one of the mixers of `config`, or the wiring around them, reads it.
+    /// Whether a mixer of `config`, or the wiring around it, reads it.
     pub fn is_read_by(self, config: &ModelConfig) -> bool {
         let by_wiring = match config.wiring {
             WiringKind::None => false,
@@ -175,7 +175,7 @@ impl Setting {
 macro_rules! specs {
     ($($(#[$doc:meta])* $variant:ident = $text:literal => $spec:expr,)+) => {
         impl MixerKind {
-            /// What is known of the mixer.
+            /// The mixer's specification.
             pub fn spec(self) -> &'static dyn MixerSpec {
                 match self {
                     $(Self::$variant => &$spec,)+

@@ -1,4 +1,4 @@
-//! The tensors of a model by name and shape, as files have them (a `Linear` weight is [out, in]).
+//! The tensors of a model by name and shape, as in files (a `Linear` weight is [out, in]).
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -6,12 +6,12 @@ use alloc::vec::Vec;
 
 use crate::config::CONV_TAPS;
 
-/// What a tensor is for.
+/// The role of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Trainable; a token is multiplied by the whole of it.
+    /// Trainable; a token is multiplied by the whole tensor.
     Weight,
-    /// Trainable; anything else: biases, gains, filters, tables that are looked up.
+    /// Trainable; anything else: biases, gains, filters, lookup tables.
     Parameter,
     /// Not trainable: running statistics.
     Buffer,
@@ -24,18 +24,18 @@ pub struct TensorSpec {
     pub name: String,
     /// Size of each dimension, outermost first.
     pub shape: Vec<usize>,
-    /// What it is for.
+    /// Its role.
     pub role: Role,
 }
 
 impl TensorSpec {
-    /// How many numbers it has.
+    /// Its number of elements.
     pub fn elements(&self) -> u128 {
         self.shape.iter().fold(1, |product, &size| product.saturating_mul(size as u128))
     }
 }
 
-/// A list of tensors as it grows, part by part.
+/// A list of tensors, built part by part.
 #[derive(Debug, Default)]
 pub struct Tensors {
     list: Vec<TensorSpec>,
@@ -48,7 +48,7 @@ impl Tensors {
         self.list
     }
 
-    /// Lists what `list` does as those of the part `name`.
+    /// Lists the tensors added by `list` under the part `name`.
     pub fn part(&mut self, name: &str, list: impl FnOnce(&mut Self)) {
         let outer = self.prefix.len();
         self.prefix += name;
@@ -95,7 +95,7 @@ impl Tensors {
         self.depthwise("conv1d", width, CONV_TAPS);
     }
 
-    /// A diagonal state space of `channels` channels with `n` numbers each, two to a complex state; with a rank-one part for S4.
+    /// A diagonal state space of `channels` channels with `n` numbers each, two for each complex state; with a rank-one part for S4.
     pub fn state_space(&mut self, channels: usize, n: usize, rank_one: bool) {
         let half = n / 2;
         self.part("ssm", |tensors| {

@@ -1,4 +1,4 @@
-//! Columns that hold names in place of numbers.
+//! Columns of names instead of numbers.
 
 use alloc::format;
 use alloc::string::String;
@@ -8,25 +8,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::first_few;
 
-/// Most names of a column that are told apart.
+/// Maximum number of names that a column distinguishes.
 pub const MAX_CATEGORIES: usize = 64;
-/// What stands in a row for a name that training never saw: none of the inputs is 1.
+/// The code of a name that training never saw: none of its inputs is 1.
 pub const UNSEEN: f64 = -1.0;
 
-/// A column that holds names. In a row stands the number of its name, from 0; the model reads an input for each, 1 for that of the row and 0 for
-/// the others, so that what it multiplies them by is an embedding of the names.
+/// A column of names. In a row, a name is represented by its code, from 0. The model reads one input per name, 1 for that of the row and 0
+/// for the others, so its weights for them are an embedding of the names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Category {
-    /// Where it stands among the columns that are read.
+    /// Its index among the columns that are read.
     pub column: usize,
-    /// The names that are told apart, in the order of the model's inputs.
+    /// The names, in the order of the model's inputs.
     pub values: Vec<String>,
 }
 
 impl Category {
-    /// What stands in a row for `name`, without the blanks around it: its number, or [`UNSEEN`] where it is none of those
-    /// that are told apart.
+    /// The code of `name`, ignoring surrounding blanks: its index, or [`UNSEEN`] if it is not among the names.
     pub fn code(&self, name: &str) -> f64 {
         let name = name.trim();
         self.values.iter().position(|known| known == name).map_or(UNSEEN, |at| at as f64)

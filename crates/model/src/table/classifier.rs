@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Category, Layout, Missing, Normalization};
 
-/// How to classify.
+/// A classification task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Classifier {
@@ -16,17 +16,17 @@ pub struct Classifier {
     pub group: String,
     /// The column with the class.
     pub target: String,
-    /// The column that tells when a row was.
+    /// The column with the time of a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
     /// Names of the classes, in the order of the model's outputs.
     pub classes: Vec<String>,
-    /// Means and deviations of `columns`.
+    /// Means and standard deviations of `columns`.
     pub normalization: Normalization,
-    /// What is done with numbers that are missing.
+    /// How missing numbers are treated.
     #[serde(default, skip_serializing_if = "Missing::is_error")]
     pub missing: Missing,
-    /// How the series lie in a table that does not have these columns.
+    /// The layout of the series in a table that does not have these columns.
     #[serde(default, skip_serializing_if = "Layout::is_long")]
     pub layout: Layout,
     /// Those of `columns` that hold names.

@@ -10,7 +10,7 @@ use super::{Category, Layout, Missing, Normalization, Scale, Scaling};
 /// Most output numbers that are believed.
 const MAX_OUTPUTS: usize = 1 << 24;
 
-/// How to forecast.
+/// A forecasting task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Forecaster {
@@ -21,50 +21,50 @@ pub struct Forecaster {
     pub group: Option<String>,
     /// Columns that are forecast.
     pub target: Vec<String>,
-    /// The column that tells when a row was.
+    /// The column with the time of a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
     /// Steps ahead, H.
     pub horizon: usize,
-    /// Steps of a season of the naive forecast; 0: the last value.
+    /// Steps in a season of the naive forecast; 0: the last value.
     pub season: usize,
-    /// Means and deviations of `columns`.
+    /// Means and standard deviations of `columns`.
     pub normalization: Normalization,
-    /// Means and deviations of `target`.
+    /// Means and standard deviations of `target`.
     pub target_normalization: Normalization,
-    /// What numbers are seen relative to. With a level, the normalisations are those of numbers relative to it, with means of 0.
+    /// What numbers are read relative to. With a level, the normalisations are those of numbers relative to it, with mean 0.
     #[serde(default, skip_serializing_if = "Scaling::is_standard")]
     pub scaling: Scaling,
-    /// What is done with numbers that are missing.
+    /// How missing numbers are treated.
     #[serde(default, skip_serializing_if = "Missing::is_error")]
     pub missing: Missing,
-    /// How the series lie in a table that does not have these columns.
+    /// The layout of the series in a table that does not have these columns.
     #[serde(default, skip_serializing_if = "Layout::is_long")]
     pub layout: Layout,
     /// Those of `columns` that hold names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<Category>,
-    /// With a level, means and deviations of `columns` as they stand in the table: what lies far from them is not believed.
+    /// With a level, means and standard deviations of `columns` as they are in the table: numbers far from them are refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_table: Option<Normalization>,
-    /// The quantiles that are predicted of every value, rising, the median among them; none: the mean alone.
+    /// The levels of the predicted quantiles, ascending, including the median; empty: the mean only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quantiles: Vec<f64>,
 }
 
 impl Forecaster {
-    /// Numbers that are predicted of every value: Q quantiles, or 1, the mean.
+    /// Numbers predicted for every value: Q quantiles, or 1, the mean.
     pub fn n_quantiles(&self) -> usize {
         self.quantiles.len().max(1)
     }
 
-    /// Which of them is the point forecast: the median, or the mean.
+    /// The index among them of the point forecast: the median, or the mean.
     pub fn point(&self) -> usize {
         self.quantiles.iter().position(|&level| level == 0.5).unwrap_or(0)
     }
 
-    /// Names of the numbers of a forecast at one step, of all targets in turn: the point forecast has that of its target, other quantiles have their
-    /// level behind it; with the place of each among the `[columns, Q]` numbers of the step.
+    /// Names of a forecast's numbers at one step, target by target, each with its index among the `[columns, Q]` numbers of the step. The
+    /// point forecast is named like its target; other quantiles have their level appended.
     pub fn value_names(&self) -> Vec<(String, usize)> {
         let of_target = |(target, name): (usize, &String)| {
             let first = target * self.n_quantiles();
@@ -75,8 +75,8 @@ impl Forecaster {
         self.target.iter().enumerate().flat_map(of_target).collect()
     }
 
-    /// Whether a number of a target is known among those that its forecast after the rows `recent`, `[n, columns]`, goes by; without one that is at the
-    /// level or the mean of the table. True of a target that is not read.
+    /// Whether a forecast of a target after the rows `recent`, `[n, columns]`, is based on at least one known number; otherwise it is at
+    /// the level or the mean of the table. True for a target that is not read.
     ///
     /// # Panics
     /// When there is no such target.
@@ -85,10 +85,10 @@ impl Forecaster {
         column.is_none_or(|column| self.scaling.knows(recent, self.columns.len(), column))
     }
 
-    /// How the numbers of a target are seen after the rows `recent`, `[n, columns]`.
+    /// The scale of a target's numbers after the rows `recent`, `[n, columns]`.
     ///
     /// # Panics
-    /// When there is no such target, or `recent` has no row and numbers are seen relative to a level; also of a forecaster made by hand that
+    /// When there is no such target, or `recent` has no row and numbers are relative to a level; also for a forecaster made by hand that
     /// [is refused](super::TableTask::expect_usable).
     pub fn target_scale(&self, target: usize, recent: &[f64]) -> Scale {
         let column =

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-/// As many rows of a series as its numbers are seen relative to; the oldest go as new ones come.
+/// The last rows of a series, as many as its numbers are read relative to; the oldest are dropped as new ones come.
 #[derive(Debug, Clone)]
 pub struct History {
     /// Row-major, the rows that are kept last; some that are not are before them.
@@ -18,12 +18,12 @@ impl PartialEq for History {
 }
 
 impl History {
-    /// Of no row yet, of `width` numbers each, to keep `reach`.
+    /// An empty history of rows of `width` numbers, keeping up to `reach` rows.
     pub fn new(width: usize, reach: usize) -> Self {
         Self { rows: Vec::new(), width, reach: reach.max(1) }
     }
 
-    /// The rows of before, if they are such.
+    /// A history of earlier rows, if they are valid.
     pub fn of_rows(rows: &[f64], width: usize, reach: usize) -> Option<Self> {
         let is_whole = rows.len().is_multiple_of(width.max(1)) && rows.len() / width.max(1) <= reach;
         (is_whole && rows.iter().all(|x| !x.is_infinite())).then(|| Self { rows: rows.to_vec(), width, reach: reach.max(1) })
@@ -32,7 +32,7 @@ impl History {
     /// Adds `row`, the newest.
     ///
     /// # Panics
-    /// When it has another width.
+    /// When its width differs.
     pub fn push(&mut self, row: &[f64]) {
         assert_eq!(row.len(), self.width, "a row has as many numbers as those before");
         // Rows that are kept move once in `reach` steps.
@@ -50,12 +50,12 @@ impl History {
         self.rows.extend_from_slice(row);
     }
 
-    /// Takes the newest row away again, once.
+    /// Removes the newest row, once.
     pub fn pop(&mut self) {
         self.rows.truncate(self.rows.len().saturating_sub(self.width));
     }
 
-    /// The last rows `[n, width]`, at most `reach` of them, the newest at the end.
+    /// The last rows `[n, width]`, at most `reach` of them, newest last.
     pub fn rows(&self) -> &[f64] {
         &self.rows[self.rows.len().saturating_sub(self.kept())..]
     }
@@ -65,12 +65,12 @@ impl History {
         self.reach.saturating_mul(self.width)
     }
 
-    /// Bytes it takes.
+    /// Its size in bytes.
     pub fn bytes(&self) -> usize {
         self.rows.capacity() * size_of::<f64>()
     }
 
-    /// Forgets all.
+    /// Forgets everything.
     pub fn clear(&mut self) {
         self.rows.clear();
     }

@@ -1,22 +1,22 @@
-//! How the series of a table lie in its rows and columns.
+//! How series are laid out in a table.
 
 use serde::{Deserialize, Serialize};
 
-/// How the series of a table lie in its rows and columns.
+/// How series are laid out in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
     /// A row for each step of a series.
     #[default]
     Long,
-    /// A row for each series, with a column for each of its steps, and columns with its name and its class.
+    /// A row for each series, with a column for each step, and columns with its name and its class.
     WideSeries,
     /// A row for each time, with a column for each series.
     WideColumns,
 }
 
 impl Layout {
-    /// Whether a row is a step.
+    /// Whether each row is a step.
     pub fn is_long(&self) -> bool {
         *self == Self::Long
     }

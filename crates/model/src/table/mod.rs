@@ -1,5 +1,4 @@
-//! What a model that was trained on a table needs in order to be used on another: `task.json` of its checkpoint, the section `table` of its
-//! packed file.
+//! What a model trained on a table needs in order to be used on another: a checkpoint's `task.json`, a packed file's section `table`.
 
 mod category;
 mod classifier;
@@ -28,8 +27,8 @@ use crate::{Error, Result};
 
 /// A model's task on tables.
 ///
-/// One that was read by [`from_json`](Self::from_json) or [`from_bytes`](Self::from_bytes) is checked. What was made by hand, or read by serde alone, may
-/// have anything in it: [`expect_usable`](Self::expect_usable) makes the same checks, without which the other methods may panic.
+/// A task read by [`from_json`](Self::from_json) or [`from_bytes`](Self::from_bytes) has been checked. One made by hand, or read by serde
+/// alone, may be inconsistent: [`expect_usable`](Self::expect_usable) makes the same checks, without which the other methods may panic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "task", rename_all = "kebab-case")]
 pub enum TableTask {
@@ -41,17 +40,18 @@ pub enum TableTask {
     Forecast(Forecaster),
 }
 
-/// What is predicted for a sequence.
+/// The prediction for a sequence.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Prediction {
     /// The probability of each class.
     Classes(Vec<f64>),
-    /// The values of the next steps, row-major `[H, columns, Q]`: Q quantiles of each, or its mean alone; of a sequence's number, that one.
+    /// The values of the next steps, row-major `[H, columns, Q]`: Q quantiles of each, or only its mean; for a regressor, the sequence's
+    /// number.
     Values(Vec<f64>),
 }
 
 impl TableTask {
-    /// Whether `json` describes a task on tables, whatever else is in it.
+    /// Whether `json` describes a task on tables, whatever else it contains.
     pub fn is_described_by(json: &serde_json::Value) -> bool {
         ["classify", "regress", "forecast"].map(Some).contains(&json["task"].as_str())
     }
@@ -59,7 +59,7 @@ impl TableTask {
     /// Reads the description in `json`, for a model that reads `n_inputs` numbers and predicts `n_outputs`.
     ///
     /// # Errors
-    /// When it is no description of a table's task, or one of another model.
+    /// When it does not describe a task on tables, or describes that of another model.
     pub fn from_json(json: serde_json::Value, n_inputs: usize, n_outputs: usize) -> Result<Self> {
         Self::fitting(serde_json::from_value(json).map_err(|error| Error::Task(format!("{error}")))?, n_inputs, n_outputs)
     }
@@ -80,7 +80,7 @@ impl TableTask {
     /// Checks everything that the methods rely on, for a model that reads `n_inputs` numbers and predicts `n_outputs`.
     ///
     /// # Errors
-    /// When it is made by hand of parts that do not fit together, or is the task of another model.
+    /// When it was made by hand from parts that do not fit together, or is the task of another model.
     pub fn expect_usable(&self, n_inputs: usize, n_outputs: usize) -> Result<()> {
         let refused = |problem: String| Err(Error::Task(problem));
         let (columns, normalization) = (self.columns(), self.normalization());
@@ -106,7 +106,7 @@ impl TableTask {
         if fits { Ok(()) } else { refused(format!("expected what {n_outputs} outputs stand for")) }
     }
 
-    /// What numbers are seen relative to.
+    /// What numbers are read relative to.
     pub fn scaling(&self) -> &Scaling {
         match self {
             Self::Forecast(forecaster) => &forecaster.scaling,
@@ -114,18 +114,18 @@ impl TableTask {
         }
     }
 
-    /// Rows of a sequence, the present one among them, that decide what the model reads at a step.
+    /// Number of rows of a sequence, including the present one, that determine the model's input at a step.
     pub fn reach(&self) -> usize {
         self.scaling().reach().max(if self.missing().is_error() { 1 } else { FILLED })
     }
 
-    /// Bytes of the rows that a session keeps to read the next one; 0 where a row alone decides.
+    /// Bytes of the rows that a session keeps in order to read the next one; 0 if each row is read on its own.
     pub fn history_bytes(&self) -> usize {
         // A history moves its rows once they are twice as many.
         if self.reach() > 1 { 2 * self.reach() * self.columns().len() * size_of::<f64>() } else { 0 }
     }
 
-    /// What is done with numbers that are missing.
+    /// How missing numbers are treated.
     pub fn missing(&self) -> Missing {
         match self {
             Self::Classify(classifier) => classifier.missing,
@@ -134,7 +134,7 @@ impl TableTask {
         }
     }
 
-    /// How the series lie in a table that does not have the columns that are read.
+    /// The layout of the series in a table that does not have the columns that are read.
     pub fn layout(&self) -> Layout {
         match self {
             Self::Classify(classifier) => classifier.layout,
@@ -163,7 +163,7 @@ impl TableTask {
         [category.map_or(self.scaling().inputs_per_column(), |category| category.values.len()), self.missing().inputs_per_column()]
     }
 
-    /// Means and deviations of the columns that are read, in the units of the table.
+    /// Means and standard deviations of the columns that are read, in the units of the table.
     pub fn of_table(&self) -> &Normalization {
         match self {
             Self::Forecast(Forecaster { of_table: Some(of_table), .. }) => of_table,
@@ -171,14 +171,14 @@ impl TableTask {
         }
     }
 
-    /// Numbers that the model reads at a step.
+    /// Number of the model's inputs at a step.
     pub fn n_inputs(&self) -> usize {
         self.kinds()
             .map(|category| self.inputs_of(category))
             .fold(0, |sum, [numbers, flags]| sum.saturating_add(numbers).saturating_add(flags))
     }
 
-    /// Numbers that the model gives after a step: one for each class, that of the sequence, or those of all steps ahead.
+    /// Number of the model's outputs after a step: one for each class, the number of the sequence, or the values of all steps ahead.
     pub fn n_outputs(&self) -> usize {
         match self {
             Self::Forecast(forecaster) => forecaster.horizon.saturating_mul(self.numbers_per_step()),
@@ -186,11 +186,11 @@ impl TableTask {
         }
     }
 
-    /// Checks that this is the task of a model that reads `n_inputs` numbers and predicts `n_outputs`, by these numbers alone, which allocates nothing;
-    /// [`expect_usable`](Self::expect_usable) looks at all of it.
+    /// Checks that this is the task of a model that reads `n_inputs` numbers and predicts `n_outputs`, by these two numbers alone, without
+    /// allocating; [`expect_usable`](Self::expect_usable) checks everything.
     ///
     /// # Errors
-    /// When it is that of another model.
+    /// When it is the task of another model.
     pub fn expect_fits(&self, n_inputs: usize, n_outputs: usize) -> Result<()> {
         let (inputs, outputs) = (self.n_inputs(), self.n_outputs());
         if (inputs, outputs) == (n_inputs, n_outputs) {
@@ -201,7 +201,7 @@ impl TableTask {
         )))
     }
 
-    /// Numbers that are predicted for each step ahead, or of all classes.
+    /// Numbers predicted for each step ahead, or for all classes.
     pub fn numbers_per_step(&self) -> usize {
         match self {
             Self::Classify(classifier) => classifier.classes.len(),
@@ -210,13 +210,14 @@ impl TableTask {
         }
     }
 
-    /// Writes what the model reads at a step, `[n_inputs]`: the numbers of each column in turn, of one that holds names a 1 at that of the row. `recent` are the rows `[n, columns]` up to that
-    /// step, the present one last; more than [`reach`](Self::reach) of them change nothing, fewer are those of a sequence that has just begun. So the
-    /// present row alone is enough only where [`reach`](Self::reach) is 1, and that its numbers can be read is not checked here
-    /// ([`expect_readable`](Self::expect_readable)): `TableSessions` of `minrnn-stream` see to both.
+    /// Writes the model's input at a step, `[n_inputs]`: the numbers of each column in turn; for a column of names, a 1 at the row's name.
+    /// `recent` are the rows `[n, columns]` up to that step, the present one last; rows beyond the last [`reach`](Self::reach) make no
+    /// difference, and with fewer the sequence has just begun. So the present row alone is enough only if [`reach`](Self::reach) is 1. That
+    /// its numbers can be read is not checked here ([`expect_readable`](Self::expect_readable)); `TableSessions` of `minrnn-stream` take
+    /// care of both.
     ///
     /// # Panics
-    /// When `recent` has no row, or not whole ones, or `inputs` has another length.
+    /// When `recent` has no row or an incomplete one, or `inputs` has the wrong length.
     pub fn show(&self, recent: &[f64], inputs: &mut [f32]) {
         assert_eq!(inputs.len(), self.n_inputs(), "a number for each input");
         let (width, scaling) = (self.columns().len(), self.scaling());
@@ -255,7 +256,7 @@ impl TableTask {
         }
     }
 
-    /// The column that names the sequence of a row, where there is one.
+    /// The column that names the sequence of a row, if any.
     pub fn group(&self) -> Option<&str> {
         match self {
             Self::Classify(classifier) => Some(&classifier.group),
@@ -264,7 +265,7 @@ impl TableTask {
         }
     }
 
-    /// The column that tells when a row was, where there is one.
+    /// The column with the time of a row, if any.
     pub fn time(&self) -> Option<&str> {
         match self {
             Self::Classify(classifier) => classifier.time.as_deref(),
@@ -273,7 +274,7 @@ impl TableTask {
         }
     }
 
-    /// The columns with what is predicted: the class or number of a sequence, or the values that are forecast.
+    /// The predicted columns: the class or number of a sequence, or the values that are forecast.
     pub fn targets(&self) -> &[String] {
         match self {
             Self::Classify(classifier) => core::slice::from_ref(&classifier.target),
@@ -282,7 +283,7 @@ impl TableTask {
         }
     }
 
-    /// Names of the classes, in the order of the model's outputs; none where numbers are predicted.
+    /// Names of the classes, in the order of the model's outputs; empty if numbers are predicted.
     pub fn classes(&self) -> &[String] {
         match self {
             Self::Classify(classifier) => &classifier.classes,
@@ -290,7 +291,7 @@ impl TableTask {
         }
     }
 
-    /// Means and deviations of the columns that are read.
+    /// Means and standard deviations of the columns that are read.
     pub fn normalization(&self) -> &Normalization {
         match self {
             Self::Classify(classifier) => &classifier.normalization,
@@ -299,13 +300,13 @@ impl TableTask {
         }
     }
 
-    /// The meaning of the model's outputs after a step: the probability of each class, the number of the sequence, or the values of the next steps in
-    /// the table's units, quantiles in rising order. `recent` are the rows that [`show`](Self::show) was given there: the present one alone is enough
-    /// only where [`reach`](Self::reach) is 1.
+    /// The meaning of the model's outputs after a step: the probability of each class, the number of the sequence, or the values of the
+    /// next steps in the table's units, with ascending quantiles. `recent` are the rows that [`show`](Self::show) was given at that step:
+    /// the present one alone is enough only if [`reach`](Self::reach) is 1.
     ///
     /// # Panics
-    /// When `outputs` are not [`n_outputs`](Self::n_outputs) numbers, `recent` does not have whole rows, or it has none and numbers are seen relative
-    /// to a level.
+    /// When `outputs` does not have [`n_outputs`](Self::n_outputs) numbers, `recent` has an incomplete row, or it is empty and numbers are
+    /// relative to a level.
     pub fn prediction(&self, recent: &[f64], outputs: &[f32]) -> Prediction {
         let mut numbers = Vec::new();
         self.predict_into(recent, outputs, &mut numbers);
@@ -315,7 +316,7 @@ impl TableTask {
         }
     }
 
-    /// Replaces `numbers` by those of [`prediction`](Self::prediction); nothing is allocated where it has room for them.
+    /// Replaces `numbers` by those of [`prediction`](Self::prediction); nothing is allocated if they fit.
     ///
     /// # Panics
     /// As [`prediction`](Self::prediction).
@@ -324,7 +325,7 @@ impl TableTask {
         self.extend_predictions(recent, outputs, numbers);
     }
 
-    /// Adds the numbers of [`prediction`](Self::prediction) to `numbers`.
+    /// Appends the numbers of [`prediction`](Self::prediction) to `numbers`.
     ///
     /// # Panics
     /// As [`prediction`](Self::prediction).
@@ -340,9 +341,9 @@ impl TableTask {
         }
     }
 
-    /// Checks that the model can read a row, one number for each column in the units of the table: finite numbers at most
-    /// [`MAX_DEVIATIONS`] deviations from the mean of the table, none below 0 where logarithms are read, or NaN where numbers may be missing; of a
-    /// column that holds names the number of one of them, or [`UNSEEN`].
+    /// Checks that the model can read a row, one number for each column in the units of the table: finite, at most [`MAX_DEVIATIONS`]
+    /// standard deviations from the mean of the table, not below 0 if its logarithm is read, or NaN if numbers may be missing; for a column
+    /// of names the code of one of them, or [`UNSEEN`].
     ///
     /// # Errors
     /// A sentence that names the column.

@@ -1,23 +1,23 @@
-//! Means and deviations of the columns of a table.
+//! Means and standard deviations of the columns of a table.
 
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-/// Numbers lie within so many deviations of their mean. Among those that mean and deviation are taken from none lies beyond √n, which is
-/// 16 384 in the longest table that is read; a model has seen nothing like the others, and squares of what it makes of them could leave the
-/// 32-bit floats.
+/// The largest accepted distance from the mean, in standard deviations. No training number can lie beyond √n, which is 32 768 for the
+/// longest table that is read. A model has seen nothing like numbers beyond the limit, and squares of its activations for them could
+/// overflow 32-bit floats.
 pub const MAX_DEVIATIONS: f64 = 1e6;
 
-/// Mean and deviation of every column over the part that is trained on: x ↦ (x − mean) / deviation.
+/// Mean and standard deviation of every column over the training part: x ↦ (x − mean) / deviation.
 ///
-/// The deviation is that of the whole part, √(Σ (x − mean)² / n); a column that never changes has deviation 1.
+/// The deviation is the population one, √(Σ (x − mean)² / n); it is 1 for a constant column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Normalization {
     /// Mean of each column.
     pub mean: Vec<f64>,
-    /// Deviation of each column, above 0.
+    /// Standard deviation of each column, above 0.
     pub deviation: Vec<f64>,
 }
 
@@ -27,13 +27,13 @@ impl Normalization {
         self.mean.len()
     }
 
-    /// Whether every mean and deviation is a number, with as many of one as of the other.
+    /// Whether every mean and deviation is finite, and there are as many of one as of the other.
     pub fn is_usable(&self) -> bool {
         let usable = |deviation: &f64| deviation.is_finite() && *deviation > 0.0;
         self.mean.len() == self.deviation.len() && self.mean.iter().all(|mean| mean.is_finite()) && self.deviation.iter().all(usable)
     }
 
-    /// Deviations between `x` and the mean of `column`; NaN where `x` is.
+    /// Distance in standard deviations between `x` and the mean of `column`; NaN if `x` is.
     pub fn distance(&self, column: usize, x: f64) -> f64 {
         (x - self.mean[column]).abs() / self.deviation[column]
     }

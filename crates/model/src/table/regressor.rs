@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Category, Layout, Missing, Normalization, Scale, Transform};
 
-/// How to predict a number of a sequence.
+/// A regression task: predicts a number for a sequence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Regressor {
@@ -16,20 +16,20 @@ pub struct Regressor {
     pub group: String,
     /// The column with the number.
     pub target: String,
-    /// The column that tells when a row was.
+    /// The column with the time of a row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
-    /// Means and deviations of `columns`.
+    /// Means and standard deviations of `columns`.
     pub normalization: Normalization,
-    /// Mean and deviation of `target`.
+    /// Mean and standard deviation of `target`.
     pub target_normalization: Normalization,
-    /// The median of `target` in training, where it was kept.
+    /// The median of `target` in training, if it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_median: Option<f64>,
-    /// What is done with numbers that are missing.
+    /// How missing numbers are treated.
     #[serde(default, skip_serializing_if = "Missing::is_error")]
     pub missing: Missing,
-    /// How the series lie in a table that does not have these columns.
+    /// The layout of the series in a table that does not have these columns.
     #[serde(default, skip_serializing_if = "Layout::is_long")]
     pub layout: Layout,
     /// Those of `columns` that hold names.
@@ -38,10 +38,10 @@ pub struct Regressor {
 }
 
 impl Regressor {
-    /// How numbers of the target are seen.
+    /// The scale of the target's numbers.
     ///
     /// # Panics
-    /// When `target_normalization` is of no column, as in a regressor made by hand that [is refused](super::TableTask::expect_usable).
+    /// When `target_normalization` has no column, as in a regressor made by hand that [is refused](super::TableTask::expect_usable).
     pub fn target_scale(&self) -> Scale {
         let Normalization { mean, deviation } = &self.target_normalization;
         Scale { transform: Transform::Identity, center: mean[0], unit: deviation[0] }

@@ -1,4 +1,4 @@
-//! How the numbers of a series become those that a model reads, and back.
+//! How the numbers of a series become a model's inputs, and back.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -8,37 +8,37 @@ use serde::{Deserialize, Serialize};
 use super::Normalization;
 use super::normalization::MAX_DEVIATIONS;
 
-/// Most steps that a level or a lag looks back.
+/// Maximum number of steps that a level or a lag looks back.
 pub const MAX_REACH: usize = 1 << 16;
 
-/// What the numbers of a series are seen relative to.
+/// What the numbers of a series are read relative to.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Scaling {
-    /// Mean and deviation of the part that is trained on, the same for every series.
+    /// Mean and standard deviation of the training part, the same for every series.
     #[default]
     Standard,
-    /// The level of the series itself, as it stands at each step: with z = f(x),
+    /// The current level of the series itself: with z = f(x),
     ///
     /// ```text
     /// level[t] = mean of z[t − S + 1] … z[t]        unit[t] = 1, or the mean of |z| there where f is the identity
     /// seen     = (z − level[t]) / (unit[t] · deviation)
     /// ```
     ///
-    /// where: S = `span`, and fewer steps where the series has just begun; the deviation is that of such numbers in training. Numbers that are
-    /// missing do not count; where all S are, the level is the one at the last that is known, as far as the last [`FILLED`] steps tell it.
+    /// where S = `span`, or fewer steps if the series has just begun; the deviation is that of such numbers in training. Missing numbers
+    /// are ignored; if all S are missing, the level is that at the last known one, computed from the last [`FILLED`] steps.
     Level {
         /// f of each column that is read.
         transforms: Vec<Transform>,
         /// S.
         span: usize,
-        /// Besides the number of step t the model reads those of steps t − j, for each j of these, relative to the same level; the first
-        /// number of the series where there is none.
+        /// The model also reads the numbers of steps t − j, for each j in this list, relative to the same level; the first number of the
+        /// series if there is none.
         lags: Vec<usize>,
     },
 }
 
-/// What is taken of a number before anything else.
+/// A transform applied to a number first.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(tag = "of", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Transform {
@@ -47,31 +47,31 @@ pub enum Transform {
     Identity,
     /// ln x: changes count in proportion.
     Log {
-        /// What 0 is taken for, above 0.
+        /// The value that replaces 0, above 0.
         floor: f64,
     },
     /// ln(1 + x).
     Log1p,
 }
 
-/// What is done with a number that is missing, which is NaN in a row.
+/// How a missing number, NaN in a row, is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Missing {
     /// It is refused.
     #[default]
     Error,
-    /// The model reads the last one that is known, if it is at most [`FILLED`] steps old, and else the mean or the level.
+    /// The model reads the last known number if it is at most [`FILLED`] steps old, otherwise the mean or the level.
     ForwardFill,
-    /// The same, and another input for each column says that it is missing: 1, where it is 0 otherwise.
+    /// As `ForwardFill`, and another input for each column is 1 where its number is missing and 0 otherwise.
     Mask,
 }
 
-/// Steps after which a number that is missing is no longer taken to be the last that was known.
+/// Number of steps after which the last known number no longer replaces a missing one.
 pub const FILLED: usize = 64;
 
 impl Missing {
-    /// Whether a number must be there.
+    /// Whether a missing number is an error.
     pub fn is_error(&self) -> bool {
         *self == Self::Error
     }
@@ -82,24 +82,24 @@ impl Missing {
     }
 }
 
-/// How the numbers of one column are seen at one step: x ↦ (f(x) − center) / unit.
+/// The scale of a column's numbers at one step: x ↦ (f(x) − center) / unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
     /// f.
     pub transform: Transform,
-    /// What is seen as 0, after f.
+    /// The value that maps to 0, after f.
     pub center: f64,
-    /// What is seen as 1 beyond it, above 0.
+    /// The distance from it that maps to 1, above 0.
     pub unit: f64,
 }
 
 impl Transform {
-    /// Whether there is an f(x); a missing value, NaN, has a missing one.
+    /// Whether f(x) is defined; true for NaN, a missing value.
     pub fn reads(self, x: f64) -> bool {
         self == Self::Identity || x.is_nan() || x >= 0.0
     }
 
-    /// f(x), or f(0) of what [has none](Self::reads); of a missing value, NaN, a missing one.
+    /// f(x), or f(0) if it [is undefined](Self::reads); NaN, a missing value, stays NaN.
     #[inline]
     pub fn apply(self, x: f64) -> f64 {
         match self {
@@ -126,12 +126,12 @@ impl Transform {
 }
 
 impl Scaling {
-    /// Whether numbers are seen relative to nothing of their own series.
+    /// Whether numbers are not relative to anything in their own series.
     pub fn is_standard(&self) -> bool {
         *self == Self::Standard
     }
 
-    /// What is taken of the numbers of `column`, of those that are read.
+    /// The transform of `column`, among those that are read.
     ///
     /// # Panics
     /// When numbers are relative to a level and there is no such column.
@@ -142,7 +142,7 @@ impl Scaling {
         }
     }
 
-    /// How many rows up to a step decide what is read there, that of the step itself included.
+    /// Number of rows up to a step, including its own, that determine what is read there.
     pub fn reach(&self) -> usize {
         match self {
             Self::Standard => 1,
@@ -150,12 +150,12 @@ impl Scaling {
         }
     }
 
-    /// How many numbers of a column are read at a step.
+    /// Numbers of a column that are read at a step.
     pub fn inputs_per_column(&self) -> usize {
         1 + self.lags().len()
     }
 
-    /// The steps back that are read besides the present one.
+    /// The lags that are read besides the present step.
     pub fn lags(&self) -> &[usize] {
         match self {
             Self::Standard => &[],
@@ -163,7 +163,7 @@ impl Scaling {
         }
     }
 
-    /// Whether every setting lies within its bounds, for rows of `width` columns.
+    /// Whether every setting is in range, for rows of `width` columns.
     pub fn is_usable(&self, width: usize) -> bool {
         match self {
             Self::Standard => true,
@@ -178,8 +178,8 @@ impl Scaling {
         }
     }
 
-    /// How the numbers of `column` are seen after `recent`, rows `[n, width]` of which the last is the present one: relative to the level of
-    /// their own series, or to `usual` where [none is known](Self::knows). `None` with [`Standard`](Self::Standard), which looks at no row.
+    /// The scale of `column` after `recent`, rows `[n, width]` with the present one last: relative to the level of its own series, or to
+    /// `usual` if [no number is known](Self::knows). `None` with [`Standard`](Self::Standard), which does not look at rows.
     ///
     /// # Panics
     /// When `recent` has no row, or `column` is not below `width`.
@@ -212,7 +212,7 @@ impl Scaling {
         Some(level.unwrap_or_else(|| Scale { transform, center: transform.apply(usual), unit: 1.0 }))
     }
 
-    /// The last rows among which a number must be known for one that is missing to be told by it.
+    /// Number of last rows that must contain a known number for it to replace a missing one.
     pub fn looks_back(&self) -> usize {
         match self {
             Self::Standard => FILLED,
@@ -220,7 +220,7 @@ impl Scaling {
         }
     }
 
-    /// Whether one of the numbers of `column` is known that decide how it is seen after `recent`, rows `[n, width]`.
+    /// Whether any number of `column` that determines its scale after `recent`, rows `[n, width]`, is known.
     pub fn knows(&self, recent: &[f64], width: usize, column: usize) -> bool {
         recent.chunks_exact(width).rev().take(self.looks_back()).any(|row| !row[column].is_nan())
     }

@@ -1,8 +1,8 @@
-//! How surprising a number is under a forecast of its quantiles.
+//! The surprise of a number under a forecast of its quantiles.
 //!
 //! ```text
 //! q[i]      the quantile of level τ[i], i = 0 … m, in order, and g = 10⁻³ apart at least:
-//!           ← max(q[i], q[i − 1] + g)                          above the one in the middle, from it on
+//!           ← max(q[i], q[i − 1] + g)                          above the middle, upwards from it
 //!           ← min(q[i], q[i + 1] − g)                          below it
 //! z[i]      = (τ[i + 1] − τ[i]) / (q[i + 1] − q[i])            the density between two quantiles
 //! p(y)      = z[i]                                             q[i] ≤ y < q[i + 1]
@@ -11,10 +11,10 @@
 //! surprise  = −ln p(y)
 //! ```
 //!
-//! The distribution function is linear between the quantiles, and behind the outermost the density falls exponentially from the value that it
-//! has beside them, so that τ[0] and 1 − τ[m] lie there: a density (Quiñonero-Candela et al. 2006, "Evaluating Predictive Uncertainty Challenge";
-//! Cannon 2011). Numbers are taken as the model sees them, in deviations of what it was trained on, so that series of any size compare; g is in
-//! these too.
+//! The distribution function is linear between the quantiles. Beyond the outermost, the density falls exponentially from its value beside
+//! them, so that τ[0] and 1 − τ[m] of the mass lie there: a proper density (Quiñonero-Candela et al. 2006, "Evaluating Predictive
+//! Uncertainty Challenge"; Cannon 2011). Numbers are as the model sees them, in standard deviations of the training data, so that series of
+//! any size can be compared; so is g.
 
 use alloc::vec::Vec;
 
@@ -24,17 +24,17 @@ use super::Forecaster;
 const LEAST_GAP: f64 = 1e-3;
 
 impl Forecaster {
-    /// Whether the forecasts tell how surprising a number is: they have two quantiles or more.
+    /// Whether the forecasts can tell how surprising a number is: they have at least two quantiles.
     pub fn tells_surprise(&self) -> bool {
         self.quantiles.len() > 1
     }
 
-    /// How surprising the next values `next` `[targets]` are in nats, those of all targets together, after the rows `recent`, when the model gave
-    /// `outputs`; NaN is a value that is missing. None where all are, where the forecast has no quantiles, and at the beginning of a sequence, whose
-    /// numbers are seen relative to rows that are not there yet.
+    /// The joint surprise, in nats, of the next values `next` `[targets]` after the rows `recent`, given the model's `outputs`; NaN is a
+    /// missing value. `None` if all are missing, if the forecast has no quantiles, and at the beginning of a sequence whose numbers are
+    /// relative to rows that do not exist yet.
     ///
     /// # Panics
-    /// When `recent` has no row and numbers are seen relative to a level, or there are too few outputs or values.
+    /// When `recent` has no row and numbers are relative to a level, or there are too few outputs or values.
     pub fn surprise(&self, recent: &[f64], outputs: &[f32], next: &[f64]) -> Option<f64> {
         if !self.tells_surprise() || recent.len() / self.columns.len() < self.scaling.reach() {
             return None;

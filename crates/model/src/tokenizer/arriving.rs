@@ -1,4 +1,4 @@
-//! Text that arrives piece by piece, in bytes: a piece may end inside a character.
+//! Text that arrives in pieces of bytes: a piece may end inside a character.
 
 use alloc::vec::Vec;
 
@@ -9,7 +9,7 @@ const LONGEST_LINE: usize = 1 << 20;
 
 /// Bytes of a text that cannot be encoded yet.
 ///
-/// A character that is not all there waits for the rest. So does a line where the vocabulary has tokens of several characters: they depend
+/// An incomplete character waits for the rest. With a vocabulary that has tokens of several characters, so does a line: its tokens depend
 /// on what follows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextInput {
@@ -17,17 +17,17 @@ pub struct TextInput {
 }
 
 impl TextInput {
-    /// One that has been given nothing.
+    /// A new, empty input.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Bytes that wait.
+    /// The bytes that wait.
     pub fn pending(&self) -> &[u8] {
         &self.pending
     }
 
-    /// Takes `bytes`, the next ones of the text, and gives those that can be encoded.
+    /// Takes the next `bytes` of the text, and returns those that can be encoded.
     pub fn push(&mut self, tokenizer: &Tokenizer, bytes: &[u8]) -> Vec<u8> {
         let waiting = self.pending.len();
         self.pending.extend_from_slice(bytes);
@@ -40,13 +40,13 @@ impl TextInput {
         self.pending.drain(..ready).collect()
     }
 
-    /// What waits, since nothing follows.
+    /// Returns the bytes that wait, at the end of the text.
     pub fn finish(&mut self) -> Vec<u8> {
         core::mem::take(&mut self.pending)
     }
 
-    /// Undoes the last [`push`](Self::push), and [`finish`](Self::finish) after it: `given` is all that they gave, and `waiting` how many bytes
-    /// waited before.
+    /// Undoes the last [`push`](Self::push), and any [`finish`](Self::finish) after it: `given` is everything they returned, and `waiting`
+    /// the number of bytes that waited before.
     pub fn take_back(&mut self, mut given: Vec<u8>, waiting: usize) {
         if !given.is_empty() {
             given.append(&mut self.pending);

@@ -61,7 +61,8 @@ impl Characters {
         }
     }
 
-    /// Where a character comes from that editors write without showing it, to be put behind what says that it is not known; of others nothing.
+    /// For a character that editors insert invisibly, its likely origin, to be appended to the message that it is not known; for others
+    /// nothing.
     pub fn origin(character: char) -> &'static str {
         match character {
             '\u{feff}' => ": it is a byte-order mark, with which texts begin that were saved as UTF-8 with BOM; save it without",
@@ -99,7 +100,7 @@ impl fmt::Display for Characters {
     }
 }
 
-/// Which characters have been seen: one bit per code point.
+/// The characters seen so far: one bit per code point.
 #[derive(Debug, Clone)]
 pub struct Seen {
     bits: Vec<u64>,
@@ -112,14 +113,14 @@ impl Default for Seen {
 }
 
 impl Seen {
-    /// Adds those of `text`.
+    /// Adds the characters of `text`.
     pub fn add(&mut self, text: &str) {
         for c in text.chars() {
             self.bits[c as usize / 64] |= 1 << (c as usize % 64);
         }
     }
 
-    /// The vocabulary of all that were seen.
+    /// The vocabulary of all characters seen.
     pub fn into_characters(self) -> Characters {
         Characters::new(
             (0..=char::MAX as u32).filter(|&c| self.bits[c as usize / 64] >> (c % 64) & 1 == 1).filter_map(char::from_u32).collect(),

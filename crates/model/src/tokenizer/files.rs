@@ -9,10 +9,10 @@ use super::Tokenizer;
 use crate::{Error, Result, write_atomic};
 
 impl Tokenizer {
-    /// Writes `tokenizer.json`, what [`to_json`](Self::to_json) gives.
+    /// Writes `tokenizer.json`, the output of [`to_json`](Self::to_json).
     ///
     /// # Errors
-    /// [`Error::Io`] when it cannot be written; then an older file is still whole.
+    /// [`Error::Io`] when it cannot be written; an older file is then untouched.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         write_atomic(path, self.to_json()?.as_bytes()).map_err(|error| match error {
             Error::Io { path, source, .. } => Error::Io { action: "write the tokenizer", path, source },
@@ -39,7 +39,7 @@ impl Tokenizer {
         Self::from_bytes(&json, path)
     }
 
-    /// The tokenizer of these bytes of a `tokenizer.json`, which stand in `path`.
+    /// Parses the bytes of the `tokenizer.json` at `path`.
     ///
     /// # Errors
     /// [`Error::Malformed`] when they are neither.

@@ -1,6 +1,6 @@
 //! Vocabularies in the format of Hugging Face's `tokenizers`, which has no kind of its own for characters or bytes.
 //!
-//! Characters are words of one character each, of a text that is cut before every character. Bytes are a byte-level BPE without merges.
+//! Characters are words of one character each, in a text split before every character. Bytes are a byte-level BPE without merges.
 
 use alloc::{format, string::String};
 
@@ -14,7 +14,7 @@ use crate::Result;
 const ANY_CHARACTER: &str = r"[\s\S]";
 
 impl Tokenizer {
-    /// A `tokenizer.json` that Hugging Face's `tokenizers` reads, with the same ids.
+    /// A `tokenizer.json` for Hugging Face's `tokenizers`, with the same ids.
     ///
     /// # Errors
     /// When a vocabulary of pieces cannot be described.

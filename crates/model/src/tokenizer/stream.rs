@@ -1,4 +1,4 @@
-//! Text as it arrives, token by token: a token may end inside a character, so its last bytes may have to wait.
+//! Text that arrives token by token: a token may end inside a character, so its last bytes may have to wait.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -7,10 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::Tokenizer;
 use crate::{Error, Result, first_few};
 
-/// Turns ids into text one at a time. All pieces and the final one together are what [`Tokenizer::decode`] gives for
-/// all ids.
+/// Decodes ids one at a time. All pieces and the final one joined are what [`Tokenizer::decode`] returns for all ids.
 ///
-/// What it could not have come to is not deserialised.
+/// Deserialising rejects states that could not have arisen.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Saved")]
 pub struct TextStream {
@@ -37,7 +36,7 @@ impl TryFrom<Saved> for TextStream {
 }
 
 impl TextStream {
-    /// A stream that has seen nothing.
+    /// A new stream.
     pub fn new() -> Self {
         Self::default()
     }
@@ -54,14 +53,14 @@ impl TextStream {
         Ok(String::from_utf8_lossy(&ready).into_owned())
     }
 
-    /// What is left at the end: empty, or `U+FFFD` for a character that was never completed.
+    /// What is left at the end: empty, or `U+FFFD` for an incomplete character.
     pub fn finish(self) -> String {
         String::from_utf8_lossy(&self.pending).into_owned()
     }
 }
 
-/// Number of bytes at the end of `bytes` that are the beginning of a character of UTF-8 and may still be completed: at most 3. Those that no others can
-/// complete are not among them.
+/// Number of bytes at the end of `bytes` that begin a UTF-8 character and could still be completed, at most 3; bytes that nothing can
+/// complete do not count.
 pub fn incomplete_tail(bytes: &[u8]) -> usize {
     // A character has at most four bytes, the first of which is never a later one of another: what is before them decides nothing.
     let mut rest = &bytes[bytes.len().saturating_sub(3)..];

@@ -1,6 +1,6 @@
 //! The mixers with a linear recurrence between two projections: minGRU, minLSTM, GILR, signed and decaying minGRU.
 //!
-//! Every one of them moves its state by what it loses, h ← h − (1 − a) h + b: next to 1, a rounded to f32 would forget another share.
+//! Each updates its state by what it loses, h ← h − (1 − a) h + b: close to 1, a rounded to f32 would forget a different share.
 
 use minrnn_kernels::Candidate;
 use minrnn_kernels::sigmoid::largest_share;

@@ -1,4 +1,4 @@
-//! The time-mixing layers. A new one is a file and a line in the list, or a line among those that no step of fixed size has.
+//! The time-mixing layers. A new one needs a file and a line in the list, or a line among those without a step of fixed size.
 
 mod aaren;
 mod delta;

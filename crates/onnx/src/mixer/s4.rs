@@ -1,4 +1,4 @@
-//! S4 and S4D: a state space for each channel, then GELU and a gated down-projection, which inside a wiring are left out.
+//! S4 and S4D: a state space for each channel, followed by GELU and a gated down-projection, which are left out inside a wiring.
 
 use minrnn_model::MixerKind;
 

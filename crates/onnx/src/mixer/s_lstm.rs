@@ -1,6 +1,6 @@
 //! sLSTM: m⁺ = max(ln f + m, ĩ), c ← e^(ln f + m − m⁺) c + e^(ĩ − m⁺) tanh z̃, n likewise of 1, h ← σ(õ) c / n, y = norm of each head of h.
 //!
-//! The gates of a head are one product of [SiLU(conv4(x)) | x | h] with a matrix that holds zeros where a gate does not look.
+//! The gates of a head are one product of [SiLU(conv4(x)) | x | h] with a matrix that has zeros for inputs a gate does not use.
 
 use minrnn_kernels::s_lstm::{EMPTY_M, ForgetGate};
 

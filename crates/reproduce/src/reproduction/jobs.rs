@@ -1,8 +1,8 @@
-//! Several trainings side by side in one process.
+//! Several concurrent trainings in one process.
 //!
-//! Each job is a thread that takes the first training of the queue for which there is room beside those that go on, and has a pool of
-//! threads of its own, so that a training comes out the same as alone with so many threads. They share the host and the grids, and talk to
-//! the host one at a time.
+//! Each job is a thread that takes the first training in the queue for which there is room beside those running, and has its own thread
+//! pool, so that a training gives the same results as alone with that many threads. They share the host and the grids, and call the host
+//! one at a time.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

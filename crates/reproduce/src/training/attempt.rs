@@ -1,4 +1,4 @@
-//! A run that is made: prepared, trained, concluded.
+//! An attempt at a run: prepared, trained, concluded.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;

@@ -1,4 +1,4 @@
-//! A target's results as a table of one line for each row, column and metric.
+//! A target's results as a table with one line for each row, column and metric.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ const HEADING: [&str; 21] = [
     "note",
 ];
 
-/// The table with its heading.
+/// The table, including its header.
 pub fn csv(grid: &Grid) -> String {
     let mut text = line(&HEADING.map(str::to_owned));
     for (row, column, cell) in grid.iter() {

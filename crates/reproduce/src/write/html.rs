@@ -14,10 +14,10 @@ const MAX_PAGE: u64 = 1 << 24;
 
 const STYLE: &str = include_str!("style.css");
 
-/// Writes every target's page that lies in `folder`, one below the other; in place of a damaged one it says so.
+/// Writes every target's page in `folder`, one below another; a damaged one is replaced by a note.
 ///
 /// # Errors
-/// When the disk refuses.
+/// When writing fails.
 pub fn write_html(folder: &Folder, scale: Scale) -> Result<()> {
     let title = format!("Results of minrnn reproduce at scale {}", scale.name());
     let (mut list, mut sections) = (String::new(), String::new());

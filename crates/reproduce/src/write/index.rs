@@ -1,4 +1,4 @@
-//! `README.md` and `index.html` of the results folder: what there is.
+//! `README.md` and `index.html` of the results folder: an overview.
 
 use std::fmt::Write;
 
@@ -9,10 +9,10 @@ use super::html::write_html;
 use crate::folder::{self, Folder};
 use crate::{Metric, Result, Scale, catalog};
 
-/// Lists every target whose results lie in `folder`; of one whose file is damaged it says so.
+/// Lists every target with results in `folder`, noting those whose file is damaged.
 ///
 /// # Errors
-/// When the disk refuses.
+/// When writing fails.
 pub fn write_index(folder: &Folder, scale: Scale) -> Result<()> {
     let mut page = format!("# Results of `minrnn reproduce` at scale {}\n\n", scale.name());
     if scale == Scale::Smoke {

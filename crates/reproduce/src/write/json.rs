@@ -1,4 +1,4 @@
-//! A target's results with everything that is known of every run.
+//! A target's results with everything known about every run.
 
 use serde_json::{Map, Value, json};
 

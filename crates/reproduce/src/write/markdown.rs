@@ -10,7 +10,7 @@ use minrnn::words::{counted, plural};
 use crate::unfinished::Begun;
 use crate::{End, Filled, Grid, Metric, Origin, Outcome, Run, Scale, Summary, Verdict, Work};
 
-/// The page; `pictures` lie beside it as SVG.
+/// The page; `pictures` are beside it as SVG.
 pub fn markdown(grid: &Grid, pictures: &[String]) -> String {
     let mut page = format!("# {}\n\n{}", grid.target.title, head(grid));
     for &metric in &grid.target.metrics {

@@ -1,4 +1,4 @@
-//! The files of a target: Markdown, CSV, JSON and pictures, each replaced whole.
+//! The files of a target: Markdown, CSV, JSON and pictures, each replaced as a whole.
 
 mod csv;
 mod html;
@@ -18,7 +18,7 @@ use crate::{Grid, Result};
 /// Writes the pictures of `grid` and its tables.
 ///
 /// # Errors
-/// When the disk refuses.
+/// When writing fails.
 pub fn write(grid: &Grid, folder: &Folder) -> Result<()> {
     let name = &grid.target.name;
     for (is_drawn, name) in
@@ -33,10 +33,10 @@ pub fn write(grid: &Grid, folder: &Folder) -> Result<()> {
     write_tables(grid, folder)
 }
 
-/// Writes the tables of `grid` alone, with the pictures that are there.
+/// Writes only the tables of `grid`, with the existing pictures.
 ///
 /// # Errors
-/// When the disk refuses.
+/// When writing fails.
 pub fn write_tables(grid: &Grid, folder: &Folder) -> Result<()> {
     let name = &grid.target.name;
     let pictures = [name.clone(), picture::lengths_name(name)];

@@ -5,7 +5,7 @@ use minrnn::train::unscaled_accuracy;
 
 use crate::{AtLength, Baseline, Filled, Folder, Grid, Line, Metric, Outcome, Point, Show};
 
-/// Draws `NAME.svg` and `NAME.png`, where there is a number to draw.
+/// Draws `NAME.svg` and `NAME.png`, if there is a number to draw.
 ///
 /// # Errors
 /// When they cannot be written.
@@ -46,7 +46,7 @@ pub fn lengths_name(name: &str) -> String {
     format!("{name}-lengths")
 }
 
-/// Draws how accuracy depends on the length of strings, a panel for each column, where that was looked at.
+/// Draws accuracy over string length, a panel for each column, where that was examined.
 ///
 /// # Errors
 /// When it cannot be written.

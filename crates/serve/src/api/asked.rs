@@ -9,7 +9,7 @@ use super::error::ApiError;
 use super::fields::{Fields, Texts};
 use super::unsupported::OF_TEXTS;
 use super::{App, Served};
-use crate::job::{Job, Told, told};
+use crate::job::{Events, Job, channel};
 
 type Result<T> = std::result::Result<T, ApiError>;
 
@@ -79,7 +79,7 @@ pub(super) fn tokens_of(served: &Served, text: &str) -> Result<Vec<u32>> {
 
 impl Asked {
     /// Hands the prompts to the model; gives what it will say, and how many texts there will be.
-    pub fn submit(self, app: &App, served: &Served) -> Result<(Told, usize)> {
+    pub fn submit(self, app: &App, served: &Served) -> Result<(Events, usize)> {
         self.expect_tellable()?;
         let Self { prompts, n, max_tokens, sampling, stops, logprobs, of_prompt } = self;
         let most = app.settings.queue;
@@ -102,7 +102,7 @@ impl Asked {
             Ok(bytes as u64)
         };
         let choices = prompts.len() * n;
-        let (client, told) = told(choices);
+        let (client, events) = channel(choices);
         let texts = |prompt: &[u32]| -> minrnn_stream::Result<Vec<Continuation>> {
             // A prompt is continued alike whichever it is of its request.
             (0..n).map(|i| Ok(Continuation::new(prompt, Sampler::of_row(&sampling, i)?, stops.clone()))).collect()
@@ -116,7 +116,7 @@ impl Asked {
         });
         let jobs = jobs.collect::<Result<Vec<_>>>()?;
         served.engine.submit(jobs)?;
-        Ok((told, choices))
+        Ok((events, choices))
     }
 
     /// Refuses to tell more probabilities than an answer has room for.

@@ -13,7 +13,7 @@ use super::asked::{Asked, sampling, stops, tokens_of};
 use super::error::ApiError;
 use super::fields::StreamOptions;
 use super::pieces::{Narrator, Piece, Pieces, streamed};
-use super::tokens::{Place, Told};
+use super::tokens::{Logprobs, Place};
 use super::unsupported::OF_COMPLETIONS;
 use super::{AT_ONCE, App, Served, answered_json, now};
 use crate::job::Ended;
@@ -62,7 +62,7 @@ pub(super) async fn completions(State(app): State<Arc<App>>, request: Request) -
     let seed = sampling.seed as i64;
     let tokens = prompts.iter().map(|prompt| prompt.tokens.clone()).collect();
     let asked = Asked { prompts: tokens, n, max_tokens, sampling, stops, logprobs, of_prompt };
-    let (told, choices) = asked.submit(&app, served)?;
+    let (events, choices) = asked.submit(&app, served)?;
     let id = app.next_id("cmpl-");
     let texts = (0..choices).map(|choice| Text::new(&prompts[choice / n], echo, logprobs.is_some())).collect();
     let tokenizer = served.tokenizer.clone();
@@ -78,7 +78,7 @@ pub(super) async fn completions(State(app): State<Arc<App>>, request: Request) -
         usage: Usage { prompt_tokens, ..Usage::default() },
         usage_wanted: options.include_usage.unwrap_or(false),
     };
-    let pieces = Pieces::new(told, choices);
+    let pieces = Pieces::new(events, choices);
     if stream { Ok(streamed(pieces, answer)) } else { answer.whole(pieces, &app).await }
 }
 
@@ -125,21 +125,21 @@ impl Text {
     }
 
     /// The text of a piece and its probabilities.
-    fn tell<'p>(&mut self, tokenizer: &'p Tokenizer, piece: &'p Piece) -> (String, Option<Told<'p>>) {
-        let mut told = Told { tokenizer, first: None, of_prompt: &[], generated: &piece.logprobs, place: self.place.clone() };
+    fn tell<'p>(&mut self, tokenizer: &'p Tokenizer, piece: &'p Piece) -> (String, Option<Logprobs<'p>>) {
+        let mut logprobs = Logprobs { tokenizer, first: None, of_prompt: &[], generated: &piece.logprobs, place: self.place.clone() };
         let mut text = String::new();
         if let Some((_, of_prompt)) = &piece.read
             && let Some((prompt, first)) = self.echo.take()
         {
             text += &prompt;
-            (told.first, told.of_prompt) = (first, of_prompt);
+            (logprobs.first, logprobs.of_prompt) = (first, of_prompt);
         }
         text += &piece.text;
         if !self.has_logprobs {
             return (text, None);
         }
-        self.place = told.end();
-        (text, Some(told))
+        self.place = logprobs.end();
+        (text, Some(logprobs))
     }
 }
 
@@ -148,7 +148,7 @@ impl Text {
 struct Choice<'p> {
     index: usize,
     text: String,
-    logprobs: Option<Told<'p>>,
+    logprobs: Option<Logprobs<'p>>,
     finish_reason: Option<Ended>,
 }
 
@@ -173,7 +173,7 @@ struct Usage {
 }
 
 impl Usage {
-    fn told(&self) -> Value {
+    fn to_json(&self) -> Value {
         let Self { prompt_tokens, completion_tokens, cached_tokens } = self;
         json!({ "prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens, "total_tokens": prompt_tokens + completion_tokens,
             "prompt_tokens_details": { "cached_tokens": cached_tokens } })
@@ -207,17 +207,17 @@ impl Answer {
         Choice { index: piece.choice, text, logprobs, finish_reason: piece.ended }
     }
 
-    fn told(&self, choices: &[Choice<'_>], usage: Option<Value>) -> String {
+    fn to_json(&self, choices: &[Choice<'_>], usage: Option<Value>) -> String {
         let Self { id, model, created, seed, .. } = self;
-        let told = Completion { id, object: "text_completion", created: *created, model, choices, seed: *seed, usage };
-        serde_json::to_string(&told).expect("numbers and texts, whose names are texts")
+        let completion = Completion { id, object: "text_completion", created: *created, model, choices, seed: *seed, usage };
+        serde_json::to_string(&completion).expect("numbers and texts, whose names are texts")
     }
 
     /// The answer once all of it is known.
     fn complete(&mut self, pieces: &[Piece]) -> String {
         let tokenizer = self.tokenizer.clone();
         let choices: Vec<Choice<'_>> = pieces.iter().map(|piece| self.choice(&tokenizer, piece)).collect();
-        self.told(&choices, Some(self.usage.told()))
+        self.to_json(&choices, Some(self.usage.to_json()))
     }
 
     async fn whole(mut self, mut pieces: Pieces, app: &Arc<App>) -> Result<Response, ApiError> {
@@ -251,7 +251,7 @@ impl Narrator for Answer {
         }
         // Where it is wanted at the end, it is there before, and null.
         let usage = self.usage_wanted.then_some(Value::Null);
-        vec![Sent::default().data(self.told(&[choice], usage))]
+        vec![Sent::default().data(self.to_json(&[choice], usage))]
     }
 
     fn weight(&self, piece: &Piece) -> usize {
@@ -263,7 +263,7 @@ impl Narrator for Answer {
     }
 
     fn end(&mut self) -> Vec<Sent> {
-        let usage = self.usage_wanted.then(|| self.told(&[], Some(self.usage.told())));
+        let usage = self.usage_wanted.then(|| self.to_json(&[], Some(self.usage.to_json())));
         usage.into_iter().chain(["[DONE]".to_owned()]).map(|data| Sent::default().data(data)).collect()
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
@@ -114,7 +114,7 @@ pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
 
 /// What a request's JSON is.
 enum Read {
-    /// An object, and a field that it has twice, of which a map would keep the last without a word.
+    /// An object, and a field that it or one within it has twice, of which a map would keep the last without a word.
     Object { fields: Map<String, Value>, twice: Option<String> },
     /// Something else.
     Other,
@@ -151,15 +151,106 @@ impl<'de> Deserialize<'de> for Read {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Read, A::Error> {
                 let (mut fields, mut twice) = (Map::new(), None);
                 while let Some(name) = map.next_key::<String>()? {
-                    if fields.contains_key(&name) {
-                        twice.get_or_insert_with(|| name.clone());
-                    }
-                    fields.insert(name, map.next_value()?);
+                    let value = map.next_value_seed(Nested { twice: &mut twice, name: &name })?;
+                    insert(&mut fields, name, value, &mut twice);
                 }
                 Ok(Read::Object { fields, twice })
             }
         }
         deserializer.deserialize_any(Any)
+    }
+}
+
+/// Adds a field to an object; the first of all that was there already is told.
+fn insert(fields: &mut Map<String, Value>, name: String, value: Value, twice: &mut Option<String>) {
+    if fields.contains_key(&name) {
+        twice.get_or_insert_with(|| name.clone());
+    }
+    fields.insert(name, value);
+}
+
+/// Reads the value of the field `name`, and tells what an object within it has twice.
+struct Nested<'a> {
+    twice: &'a mut Option<String>,
+    name: &'a str,
+}
+
+impl<'de> DeserializeSeed<'de> for Nested<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Value, D::Error> {
+        let mut twice = None;
+        let value = deserializer.deserialize_any(Once { twice: &mut twice })?;
+        if let Some(inner) = twice {
+            self.twice.get_or_insert_with(|| format!("{}.{inner}", self.name));
+        }
+        Ok(value)
+    }
+}
+
+/// Reads any value; of an object the first field that is there twice is told.
+struct Once<'a> {
+    twice: &'a mut Option<String>,
+}
+
+impl<'de> DeserializeSeed<'de> for Once<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Once<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_unit<E>(self) -> std::result::Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> std::result::Result<Value, E> {
+        Ok(flag.into())
+    }
+
+    fn visit_i64<E>(self, number: i64) -> std::result::Result<Value, E> {
+        Ok(number.into())
+    }
+
+    fn visit_u64<E>(self, number: u64) -> std::result::Result<Value, E> {
+        Ok(number.into())
+    }
+
+    fn visit_f64<E>(self, number: f64) -> std::result::Result<Value, E> {
+        Ok(number.into())
+    }
+
+    fn visit_str<E>(self, text: &str) -> std::result::Result<Value, E> {
+        Ok(text.into())
+    }
+
+    fn visit_string<E>(self, text: String) -> std::result::Result<Value, E> {
+        Ok(text.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element_seed(Once { twice: &mut *self.twice })? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Value, A::Error> {
+        let mut fields = Map::new();
+        while let Some(name) = map.next_key::<String>()? {
+            let value = map.next_value_seed(Nested { twice: &mut *self.twice, name: &name })?;
+            insert(&mut fields, name, value, self.twice);
+        }
+        Ok(Value::Object(fields))
     }
 }
 
@@ -232,6 +323,19 @@ mod tests {
         assert_eq!(of("\u{FEFF}{\"prompt\": \"the\", \"n\": 1}"), Ok(2));
         let refused = of("{\"prompt\": \"the\", \"n\": 1, \"prompt\": \"quick\"}").unwrap_err();
         assert_eq!((&refused["param"], &refused["message"]), (&"prompt".into(), &"prompt: is there twice; give it once".into()));
+        for (nested, name) in [
+            ("{\"stream_options\": {\"include_usage\": false, \"include_usage\": true}}", "stream_options.include_usage"),
+            ("{\"text\": {\"format\": {\"type\": \"text\", \"type\": \"json\"}}}", "text.format.type"),
+            ("{\"input\": [{\"role\": \"user\"}, {\"role\": \"user\", \"role\": \"system\"}]}", "input.role"),
+            ("{\"a\": {\"b\": 1, \"b\": 2}, \"a\": 1}", "a.b"),
+        ] {
+            let refused = of(nested).unwrap_err();
+            assert_eq!((&refused["param"], &refused["message"]), (&name.into(), &format!("{name}: is there twice; give it once").into()));
+        }
+        // Objects of their own may have the same fields.
+        assert_eq!(of("{\"a\": {\"b\": 1}, \"c\": [{\"b\": 1}, {\"b\": [null, true, -1, 1.5, \"b\"]}]}"), Ok(2));
+        let kept = Fields::of(b"{\"a\": {\"c\": [null, true, -1, 18446744073709551615, 1.5, \"b\", {}]}}").unwrap().left;
+        assert_eq!(Value::from(kept), serde_json::json!({ "a": { "c": [null, true, -1, u64::MAX, 1.5, "b", {}] } }));
         for other in ["[1, {}]", "1", "-1.5", "\"a\"", "null", "true"] {
             assert!(of(other).unwrap_err()["message"].as_str().unwrap().contains("must be a JSON object"), "{other}");
         }

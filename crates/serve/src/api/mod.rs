@@ -238,7 +238,7 @@ enum Described<'a> {
 }
 
 impl Described<'_> {
-    fn told(self, app: &App) -> Value {
+    fn to_json(self, app: &App) -> Value {
         match self {
             Self::Text(served) => {
                 json!({ "id": served.name, "object": "model", "created": app.begun, "owned_by": "minrnn", "mixer": served.model.config().mixer_names(),
@@ -252,11 +252,11 @@ impl Described<'_> {
 }
 
 async fn models(State(app): State<Arc<App>>) -> Response {
-    let models: Vec<Value> = described(&app).map(|(_, model)| model.told(&app)).collect();
+    let models: Vec<Value> = described(&app).map(|(_, model)| model.to_json(&app)).collect();
     answered(&json!({ "object": "list", "data": models }))
 }
 
 async fn model(State(app): State<Arc<App>>, name: Result<Path<String>, PathRejection>) -> Result<Response, ApiError> {
     let Path(name) = name.map_err(|_| ApiError::wrong("the name of the model is no UTF-8; /v1/models has the names"))?;
-    Ok(answered(&named(Some(&name), "", described(&app))?.told(&app)))
+    Ok(answered(&named(Some(&name), "", described(&app))?.to_json(&app)))
 }

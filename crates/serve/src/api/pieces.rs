@@ -11,7 +11,7 @@ use futures_util::stream;
 
 use super::AT_ONCE;
 use super::error::ApiError;
-use crate::job::{Ended, Event, Generated, Told};
+use crate::job::{Ended, Event, Events, Generated};
 use crate::logprobs::Logprob;
 
 /// How long further tokens are waited for, once one is there.
@@ -41,7 +41,7 @@ impl Piece {
 
 /// The pieces of a request's texts.
 pub(crate) struct Pieces {
-    told: Told,
+    events: Events,
     /// Texts that have not ended.
     left: usize,
     /// Where the latest piece of each text was among those of its time.
@@ -49,8 +49,8 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    pub fn new(told: Told, choices: usize) -> Self {
-        Self { told, left: choices, places: vec![0; choices] }
+    pub fn new(events: Events, choices: usize) -> Self {
+        Self { events, left: choices, places: vec![0; choices] }
     }
 
     /// What has come since, waiting for something; nothing once all texts have ended.
@@ -61,12 +61,12 @@ impl Pieces {
         }
         // That a prompt has been read is no news by itself.
         while pieces.iter().all(|piece: &Piece| piece.tokens.is_empty() && piece.ended.is_none()) {
-            let event = self.told.next().await.ok_or_else(ApiError::gone)?;
+            let event = self.events.next().await.ok_or_else(ApiError::gone)?;
             self.add(&mut pieces, event)?;
         }
         if self.left > 0 {
             tokio::time::sleep(GATHER).await;
-            while let Some(event) = self.told.next_there() {
+            while let Some(event) = self.events.next_there() {
                 self.add(&mut pieces, event)?;
             }
         }

@@ -198,9 +198,9 @@ mod tests {
             (r#"{"Data": "a", "future": "b"}"#, "Data: there is no such field; expected one of data, future"),
         ] {
             let Sent { flaw, .. } = of(body, true);
-            let told = flaw.unwrap().body();
-            assert_eq!(told["error"]["message"], sentence, "{body}");
-            assert_eq!(told["error"]["param"], sentence.split(':').next().unwrap());
+            let refused = flaw.unwrap().body();
+            assert_eq!(refused["error"]["message"], sentence, "{body}");
+            assert_eq!(refused["error"]["param"], sentence.split(':').next().unwrap());
             assert_eq!(of(body, true).table, body.as_bytes());
         }
     }

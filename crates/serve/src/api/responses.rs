@@ -67,8 +67,8 @@ pub(super) async fn responses(State(app): State<Arc<App>>, request: Request) -> 
         app: app.clone(),
     };
     let asked = Asked { prompts: vec![tokens.into()], n: 1, max_tokens, sampling, stops, logprobs: None, of_prompt: false };
-    let (told, choices) = asked.submit(&app, served)?;
-    let pieces = Pieces::new(told, choices);
+    let (events, choices) = asked.submit(&app, served)?;
+    let pieces = Pieces::new(events, choices);
     if stream { Ok(streamed(pieces, answer)) } else { answer.whole(pieces).await }
 }
 
@@ -130,39 +130,39 @@ impl Answer {
     }
 
     /// The answer as it is: under way without an item, or at its end with it.
-    fn told(&self, status: &str, item: Option<Value>) -> Value {
+    fn to_json(&self, status: &str, item: Option<Value>) -> Value {
         let (read, generated) = (self.read, self.tokens.len() - self.read);
-        let mut told = self.head.clone();
-        told["status"] = status.into();
-        told["output"] = item.iter().cloned().collect();
-        told["incomplete_details"] = if status == "incomplete" { json!({ "reason": "max_output_tokens" }) } else { Value::Null };
-        told["usage"] = match item {
+        let mut answer = self.head.clone();
+        answer["status"] = status.into();
+        answer["output"] = item.iter().cloned().collect();
+        answer["incomplete_details"] = if status == "incomplete" { json!({ "reason": "max_output_tokens" }) } else { Value::Null };
+        answer["usage"] = match item {
             None => Value::Null,
             Some(_) => json!({ "input_tokens": read, "input_tokens_details": { "cached_tokens": self.cached }, "output_tokens": generated,
                 "output_tokens_details": { "reasoning_tokens": 0 }, "total_tokens": read + generated }),
         };
-        told
+        answer
     }
 
-    /// The tokens of the whole text as the client knows it: behind what was told the model may have gone on, to the end of a stop string.
-    fn told_tokens(&self) -> Vec<u32> {
+    /// The tokens of the whole text as the client knows it: behind what was sent the model may have gone on, to the end of a stop string.
+    fn sent_tokens(&self) -> Vec<u32> {
         let (read, generated) = self.tokens.split_at(self.read);
-        let told = match self.app.model(Some(&self.model)) {
+        let sent = match self.app.model(Some(&self.model)) {
             Ok(served) if self.ended == Some(Ended::Stop) => tokens_within(&served.tokenizer, generated, &self.text).ok(),
             _ => None,
         };
         // A vocabulary that has no token for the rest of one goes on behind the whole of it.
-        told.map_or_else(|| self.tokens.clone(), |told| [read, &told].concat())
+        sent.map_or_else(|| self.tokens.clone(), |sent| [read, &sent].concat())
     }
 
     fn finished(&self) -> Value {
         if self.store {
-            let tokens = self.told_tokens();
+            let tokens = self.sent_tokens();
             let id = self.head["id"].as_str().unwrap_or_default().to_owned();
             self.app.kept.insert(id, Text { model: self.model.clone(), tokens });
         }
         let status = status_of(self.ended);
-        self.told(status, Some(self.item(status, Some(self.content()))))
+        self.to_json(status, Some(self.item(status, Some(self.content()))))
     }
 
     async fn whole(mut self, mut pieces: Pieces) -> Result<Response, ApiError> {
@@ -190,7 +190,7 @@ impl Answer {
 
 impl Narrator for Answer {
     fn begin(&mut self) -> Vec<Sent> {
-        let (answer, item) = (self.told("in_progress", None), self.item("in_progress", None));
+        let (answer, item) = (self.to_json("in_progress", None), self.item("in_progress", None));
         let part = with(self.place(), "part", self.content());
         vec![
             self.event("response.created", json!({ "response": answer })),
@@ -210,7 +210,7 @@ impl Narrator for Answer {
     }
 
     fn fail(&mut self, error: &ApiError) -> Vec<Sent> {
-        let mut answer = self.told("failed", None);
+        let mut answer = self.to_json("failed", None);
         answer["error"] = json!({ "code": "server_error", "message": error.body()["error"]["message"] });
         vec![self.event("response.failed", json!({ "response": answer }))]
     }

@@ -85,10 +85,10 @@ impl Place {
     }
 }
 
-/// How probable tokens were, as completions tell it: written from what the model said, without a copy. Offsets count characters from the beginning of
+/// How probable tokens were, as completions have it: written from what the model said, without a copy. Offsets count characters from the beginning of
 /// the text that is told.
 #[derive(Debug)]
-pub(super) struct Told<'t> {
+pub(super) struct Logprobs<'t> {
     pub tokenizer: &'t Tokenizer,
     /// A token of which nothing is known: the first of a prompt.
     pub first: Option<u32>,
@@ -98,7 +98,7 @@ pub(super) struct Told<'t> {
     pub place: Place,
 }
 
-impl<'t> Told<'t> {
+impl<'t> Logprobs<'t> {
     fn tokens(&self) -> impl Iterator<Item = (u32, Option<&'t Logprob>)> {
         let known = self.of_prompt.iter().chain(self.generated);
         self.first.map(|token| (token, None)).into_iter().chain(known.map(|logprob| (logprob.token, Some(logprob))))
@@ -127,14 +127,14 @@ impl<'t> Told<'t> {
     }
 }
 
-impl Serialize for Told<'_> {
+impl Serialize for Logprobs<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut told = serializer.serialize_struct("Told", 4)?;
-        told.serialize_field("tokens", &Each(|| self.tokens().map(|(token, _)| named(self.tokenizer, token))))?;
-        told.serialize_field("token_logprobs", &Each(|| self.tokens().map(|(_, known)| known.map(|known| f64::from(known.logprob)))))?;
-        told.serialize_field("top_logprobs", &Each(|| self.tokens().map(|(_, known)| known.map(|known| self.top(known)))))?;
-        told.serialize_field("text_offset", &Each(|| self.places().zip(self.tokens()).map(|(place, _)| place.offset())))?;
-        told.end()
+        let mut object = serializer.serialize_struct("Logprobs", 4)?;
+        object.serialize_field("tokens", &Each(|| self.tokens().map(|(token, _)| named(self.tokenizer, token))))?;
+        object.serialize_field("token_logprobs", &Each(|| self.tokens().map(|(_, known)| known.map(|known| f64::from(known.logprob)))))?;
+        object.serialize_field("top_logprobs", &Each(|| self.tokens().map(|(_, known)| known.map(|known| self.top(known)))))?;
+        object.serialize_field("text_offset", &Each(|| self.places().zip(self.tokens()).map(|(place, _)| place.offset())))?;
+        object.end()
     }
 }
 
@@ -162,7 +162,7 @@ fn bytes_of(tokenizer: &Tokenizer, token: u32) -> Vec<u8> {
 /// The text of a token; of one that ends inside a character, its bytes.
 fn named(tokenizer: &Tokenizer, token: u32) -> String {
     String::from_utf8(bytes_of(tokenizer, token))
-        .unwrap_or_else(|error| error.as_bytes().iter().fold("bytes:".to_owned(), |told, byte| told + &format!("\\x{byte:02x}")))
+        .unwrap_or_else(|error| error.as_bytes().iter().fold("bytes:".to_owned(), |name, byte| name + &format!("\\x{byte:02x}")))
 }
 
 #[cfg(test)]
@@ -176,9 +176,9 @@ mod tests {
         Logprob { token: token.into(), logprob, top }
     }
 
-    fn told(place: Place, of_prompt: &[Logprob], generated: &[Logprob]) -> (Value, Place) {
-        let told = Told { tokenizer: &Tokenizer::Byte, first: None, of_prompt, generated, place };
-        (serde_json::to_value(&told).unwrap()["text_offset"].clone(), told.end())
+    fn offsets_of(place: Place, of_prompt: &[Logprob], generated: &[Logprob]) -> (Value, Place) {
+        let logprobs = Logprobs { tokenizer: &Tokenizer::Byte, first: None, of_prompt, generated, place };
+        (serde_json::to_value(&logprobs).unwrap()["text_offset"].clone(), logprobs.end())
     }
 
     proptest! {
@@ -189,24 +189,24 @@ mod tests {
         ) {
             let all: Vec<Logprob> = bytes.iter().map(|&byte| known(byte, -1.0, Vec::new())).collect();
             let (first, rest) = all.split_at(cut.min(all.len()));
-            let (before, place) = told(Place::behind("é日"), &[], first);
-            let (behind, end) = told(place, &[], rest);
+            let (before, place) = offsets_of(Place::behind("é日"), &[], first);
+            let (behind, end) = offsets_of(place, &[], rest);
             let characters = |bytes: &[u8]| String::from_utf8_lossy(bytes).chars().count();
             prop_assert_eq!(end.offset(), 2 + characters(&bytes));
             let offsets: Vec<usize> = (0..bytes.len()).map(|n| 2 + characters(&bytes[..n])).collect();
             prop_assert_eq!(json!([before.as_array().unwrap().clone(), behind.as_array().unwrap().clone()].concat()), json!(offsets));
             // Behind a prompt another text begins.
-            let (_, end) = told(Place::default(), first, rest);
+            let (_, end) = offsets_of(Place::default(), first, rest);
             let cut = cut.min(bytes.len());
             prop_assert_eq!(end.offset(), characters(&bytes[..cut]) + characters(&bytes[cut..]));
         }
 
         #[test]
         fn what_is_kept_of_a_text_is_the_text_that_was_told(text in "[aé日]{0,12}", at in 0..12usize, more in "[aé日]{0,3}") {
-            let told: String = text.chars().take(at).collect();
+            let sent: String = text.chars().take(at).collect();
             let generated: Vec<u32> = (text + &more).bytes().map(u32::from).collect();
-            let kept = tokens_within(&Tokenizer::Byte, &generated, &told).unwrap();
-            prop_assert_eq!(kept, told.bytes().map(u32::from).collect::<Vec<_>>());
+            let kept = tokens_within(&Tokenizer::Byte, &generated, &sent).unwrap();
+            prop_assert_eq!(kept, sent.bytes().map(u32::from).collect::<Vec<_>>());
         }
     }
 
@@ -237,16 +237,16 @@ mod tests {
     fn tokens_are_named_by_their_text_or_their_bytes_and_offsets_count_characters() {
         let of_prompt = [known(0xa9, -0.5, vec![(0xa9, -0.5), (u32::from(b'a'), -1.0)])];
         let generated = [known(b'x', -2.0, Vec::new())];
-        let told = Told {
+        let logprobs = Logprobs {
             tokenizer: &Tokenizer::Byte,
             first: Some(0xc3),
             of_prompt: &of_prompt,
             generated: &generated,
             place: Place::behind("日本語"),
         };
-        assert_eq!(told.end().offset(), 5);
+        assert_eq!(logprobs.end().offset(), 5);
         let expected = json!({ "tokens": ["bytes:\\xc3", "bytes:\\xa9", "x"], "token_logprobs": [null, -0.5, -2.0],
             "top_logprobs": [null, { "bytes:\\xa9": -0.5, "a": -1.0 }, {}], "text_offset": [3, 4, 4] });
-        assert_eq!(serde_json::to_value(&told).unwrap(), expected);
+        assert_eq!(serde_json::to_value(&logprobs).unwrap(), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Aaren: with o the mean of the values read and l the logarithm of their weight, per head:
+//! Aaren: with o the mean of the values read and l the logarithm of their weight, for each head:
 //!
 //! ```text
 //! z = σ(s − l)       o ← o + z (v − o)       l ← ln(e^l + e^s)       s = x · (W_kᵀ q / √e)

@@ -4,8 +4,8 @@
 //! [q | k | v] = W x + b      y = Σ_s p_s v_s of every head      p = softmax(q · k_s / √dₕ)
 //! ```
 //!
-//! With rotary positions q and k turn with the place of their token, counted from the first of the session. Keys and values are the past that
-//! a session keeps. Heads need nothing of each other, so each worker runs its own for all tokens.
+//! With rotary positions q and k are rotated by the position of their token, counted from the first of the session. A session keeps past
+//! keys and values. Heads are independent, so each worker runs its own for all tokens.
 
 use alloc::vec::Vec;
 

@@ -1,6 +1,6 @@
 //! Associative memories with the delta rule: S ← S + β (v − S k̂) k̂ᵀ, y = S q for every head, the products being [q | k | v | β].
 //!
-//! The input side of all tokens is one product; then each worker runs whole heads through all tokens.
+//! The inputs of all tokens are projected in one product; then each worker runs whole heads through all tokens.
 
 use minrnn_kernels::delta;
 

@@ -6,7 +6,7 @@
 //! torch:  n = tanh(p_n + b_n + r ⊙ (U_n h + b'_n))    h ← (1 − z) ⊙ n + z ⊙ h
 //! ```
 //!
-//! with p = W x. A step is one product (two in the paper's form), cut over the workers by channels, with the gates at its end.
+//! with p = W x. A step is one product (two in the paper's form), split over the workers by channels, with the gates applied at its end.
 
 use alloc::vec::Vec;
 

@@ -4,7 +4,7 @@
 //! q, k, v = W x + b      k̄_t = Σ_l K_l ⊙ k_{t−l}      m_ab = k̄_a v_b      y_b = Σ_a q_a S4D(m_ab)
 //! ```
 //!
-//! a, b being channels of one head. A session keeps the last N − 1 keys, oldest first, then the state spaces. Heads are independent, so
+//! with a and b channels of one head. A session keeps the last N − 1 keys, oldest first, then the state spaces. Heads are independent, so
 //! each worker runs its own through all tokens.
 
 use super::Mixer;

@@ -1,4 +1,4 @@
-//! Hyena's filter alone, then GELU and a gated down-projection, which inside a wiring are left out.
+//! Hyena's filter alone, followed by GELU and a gated down-projection, which are left out inside a wiring.
 
 use super::long_filter::LongFilter;
 use super::{Mixer, Output};

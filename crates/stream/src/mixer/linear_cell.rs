@@ -1,8 +1,8 @@
-//! The mixers with a linear recurrence between two projections: minGRU, minLSTM, GILR (minGRU with the candidate tanh), signed and
-//! decaying minGRU. They differ in their [`Cell`] and in what it reads besides the products.
+//! The mixers with a linear recurrence between two projections: minGRU, minLSTM, GILR (minGRU with a tanh candidate), signed and decaying
+//! minGRU. They differ in their [`Cell`] and in its inputs beside the products.
 //!
-//! The channels are independent, so each worker runs its own through all tokens right after their product: the same
-//! code for a token and for a prompt.
+//! The channels are independent, so each worker runs its own through all tokens right after their product: the same code for a token and
+//! for a prompt.
 
 use alloc::vec;
 use alloc::vec::Vec;

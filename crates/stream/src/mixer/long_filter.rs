@@ -1,11 +1,11 @@
-//! Hyena's long filter, whose taps a small network makes of the lag:
+//! Hyena's long filter, whose taps a small network computes from the lag:
 //!
 //! ```text
 //! y_t = Σ_{l<L} h_l ⊙ u_{t−l} + b ⊙ u_t
 //! h_l = F(z_l) ⊙ e^{−|δ| τ}      τ = l / (L − 1)      F: linear, then sin(w ⊙ ·) and linear, 3 times
 //! ```
 //!
-//! The taps are made once, in f64. A session keeps the last L − 1 inputs; what lies before its first is 0 and not summed.
+//! The taps are computed once, in f64. A session keeps the last L − 1 inputs; what lies before its first is 0 and not summed.
 
 use alloc::vec::Vec;
 use alloc::{format, vec};

@@ -4,7 +4,7 @@
 //! i, f, o = σ(p + U h + b)      g = tanh(p_g + U_g h + b_g)      c ← f ⊙ c + i ⊙ g      h ← o ⊙ tanh(c)
 //! ```
 //!
-//! with p = W x. A step is one product, cut over the workers by channels, with the gates at its end.
+//! with p = W x. A step is one product, split over the workers by channels, with the gates applied at its end.
 
 use alloc::vec::Vec;
 

@@ -5,7 +5,7 @@
 //! C ← e^(ln f + m − m⁺) C + e^(ĩ − m⁺) k vᵀ/√e     h = Cᵀ q / η      (norm of each head of h + s ⊙ c̄) ⊙ SiLU(ζ)
 //! ```
 //!
-//! After the in-projection sessions are cut over the workers; each runs through its tokens one by one, the same for a prompt and for a step.
+//! After the in-projection sessions are split over the workers; each runs its own token by token, for a prompt as for a step.
 
 use alloc::vec::Vec;
 

@@ -4,8 +4,8 @@
 //! [u, ζ] = W_in x      u ← SiLU(conv4(u))      y = S6(u) ⊙ SiLU(ζ)
 //! ```
 //!
-//! The channels are independent but for the first product of S6, so each worker takes its own through the convolution after
-//! the product here.
+//! The channels are independent, except in the first product of S6, so each worker takes its own through the convolution after the product
+//! here.
 
 use minrnn_kernels::weight_matrix::WeightMatrix;
 

@@ -1,4 +1,4 @@
-//! The time-mixing layers. A new one is a file and a line in the list.
+//! The time-mixing layers. A new one needs a file and a line in the list.
 
 mod aaren;
 mod attention;

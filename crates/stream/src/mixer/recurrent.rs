@@ -1,4 +1,4 @@
-//! What GRU and LSTM share: products of the input side for all tokens at once, and of the state at every step.
+//! What GRU and LSTM share: products with the inputs of all tokens at once, and with the state at every step.
 
 use alloc::vec::Vec;
 

@@ -1,11 +1,11 @@
-//! Gated linear attention with a constant decay: RetNet, and linear attention without decay. Per head:
+//! Gated linear attention with a constant decay: RetNet, and linear attention without decay. For each head:
 //!
 //! ```text
 //! S ← γ S + c φ(k) vᵀ       o = Sᵀ φ(q)
 //! linear attention: o / (n + 1e−6), n being the output of a value of 1       RetNet: SiLU(g) ⊙ o / √(mean o² + 1e−6)
 //! ```
 //!
-//! Heads need nothing of each other, so each worker runs its own through all tokens.
+//! Heads are independent, so each worker runs its own through all tokens.
 
 use alloc::vec::Vec;
 use core::ops::Range;

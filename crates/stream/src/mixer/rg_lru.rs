@@ -4,7 +4,7 @@
 //! u = W_u x + b_u      r, i = W_a u + b_a, W_x u + b_x      a = e^(−8 softplus(Λ) σ(r))      h ← a h + √(1 − a²) σ(i) u
 //! ```
 //!
-//! After the in-projection sessions are cut over the workers; each runs through its tokens one by one, the same for a prompt and for a step.
+//! After the in-projection sessions are split over the workers; each runs its own token by token, for a prompt as for a step.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -4,7 +4,8 @@
 //! y = σ(r) ⊙ (a + σ(u + k − l) ⊙ (v − a))       a ← a + σ(k − w − l) ⊙ (v − a)       l ← ln(e^(w + l) + e^k)
 //! ```
 //!
-//! What rounding l loses is carried to the next step, as the kernel does over a whole sequence: where the past fades slowly, it would add up.
+//! The rounding error of l is carried to the next step, as the kernel does over a whole sequence: it would add up when the past fades
+//! slowly.
 //!
 //! The channels are independent, so each worker runs its own through all tokens right after the product with W_v.
 

@@ -4,7 +4,7 @@
 //! [δ, B, C] = W_x u      Δ = softplus(W_dt δ + b)      h ← exp(Δ A) h + Δ u B for each of N states of a channel      y = Σ_n C h + D u
 //! ```
 //!
-//! Two products, each cut over the workers by channels; after the second each member takes its own channels through all states.
+//! There are two products, each split over the workers by channels; after the second each worker takes its own channels through all states.
 
 use alloc::vec::Vec;
 use core::ops::Range;

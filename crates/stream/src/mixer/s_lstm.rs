@@ -5,7 +5,7 @@
 //! c ← e^(ln f + m − m⁺) c + e^(ĩ − m⁺) tanh z̃     n ← e^(ln f + m − m⁺) n + e^(ĩ − m⁺)     h ← σ(õ) c / n      y = norm of each head of h
 //! ```
 //!
-//! Sessions are cut over the workers; each runs through its tokens one by one, the same for a prompt and for a step.
+//! Sessions are split over the workers; each runs its own token by token, for a prompt as for a step.
 
 use alloc::vec::Vec;
 

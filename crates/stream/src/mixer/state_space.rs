@@ -1,5 +1,5 @@
-//! The state spaces of S4, S4D and H3, discrete, as [`minrnn_kernels::state_space`] has them, with g and f in S4 alone; a, b, g and f follow once from
-//! Δ, A, B, P ([`Continuous`]). A session keeps the real parts of x, then the imaginary ones, each `[N/2, D]`.
+//! The discrete state spaces of S4, S4D and H3, as in [`minrnn_kernels::state_space`], with g and f in S4 only; a, b, g and f are computed
+//! once from Δ, A, B, P ([`Continuous`]). A session keeps the real parts of x, then the imaginary ones, each `[N/2, D]`.
 
 use alloc::vec::Vec;
 use core::ops::Range;

@@ -1,4 +1,4 @@
-//! What is checked before anything is read.
+//! Checks before anything is read.
 
 use alloc::vec::Vec;
 use alloc::{format, string::String};

@@ -1,4 +1,4 @@
-//! Steps in, predictions out: one of every session, prompts at once, or all outputs of a sequence.
+//! Steps in, predictions out: one step of every session, whole prompts, or every output of a sequence.
 
 use alloc::format;
 
@@ -14,40 +14,40 @@ use crate::workspace::Workspace;
 const PASS_OUTPUTS: usize = 1 << 22;
 
 impl Model {
-    /// Reads one token of every session and writes the logits of the next.
+    /// Reads one token for every session and writes the logits of the next.
     ///
     /// # Shapes
     /// `tokens` `[B]`, `outputs` `[B, outputs]` for the B sessions of `state`
     ///
     /// # Errors
-    /// When the model reads values, a token is not known, lengths or the state do not fit, or memory cannot hold the past that is seen;
+    /// When the model reads values, a token is not known, lengths or the state do not fit, or memory cannot hold the past that is kept;
     /// nothing is then read.
     pub fn step(&self, tokens: &[u32], state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
         self.expect_rows(state, tokens.len())?;
         self.step_spans(|i| i, self.tokens(tokens)?, state, outputs, workspace)
     }
 
-    /// Reads one step of numbers of every session and writes what is predicted after it.
+    /// Reads one step of numbers for every session and writes the prediction after it.
     ///
     /// # Shapes
     /// `values` `[B, F]`, `outputs` `[B, outputs]` for the B sessions of `state`
     ///
     /// # Errors
     /// When the model reads tokens, a number is NaN or infinite, lengths or the state do not fit, or memory cannot hold the past that is
-    /// seen; nothing is then read.
+    /// kept; nothing is then read.
     pub fn step_values(&self, values: &[f32], state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
         let steps = self.values(values, 0)?;
         self.expect_rows(state, steps.len())?;
         self.step_spans(|i| i, steps, state, outputs, workspace)
     }
 
-    /// Reads one token of each of the sessions `rows` and writes the logits of the next; the others stay as they are.
+    /// Reads one token for each of the sessions `rows` and writes the logits of the next; the others stay as they are.
     ///
     /// # Shapes
     /// `rows`, `tokens` `[R]`, `outputs` `[R, outputs]`
     ///
     /// # Errors
-    /// As [`step`](Model::step); also when the rows do not ascend or do not exist.
+    /// As [`step`](Model::step); also when the rows are not ascending or do not exist.
     pub fn step_rows(
         &self,
         rows: &[usize],
@@ -59,13 +59,13 @@ impl Model {
         self.step_some(rows, self.tokens(tokens)?, state, outputs, workspace)
     }
 
-    /// Reads one step of numbers of each of the sessions `rows` and writes what is predicted after it; the others stay as they are.
+    /// Reads one step of numbers for each of the sessions `rows` and writes the prediction after it; the others stay as they are.
     ///
     /// # Shapes
     /// `rows` `[R]`, `values` `[R, F]`, `outputs` `[R, outputs]`
     ///
     /// # Errors
-    /// As [`step_values`](Model::step_values); also when the rows do not ascend or do not exist.
+    /// As [`step_values`](Model::step_values); also when the rows are not ascending or do not exist.
     pub fn step_rows_values(
         &self,
         rows: &[usize],
@@ -77,8 +77,8 @@ impl Model {
         self.step_some(rows, self.values(values, 0)?, state, outputs, workspace)
     }
 
-    /// Reads a prompt for every session, all tokens at once, and writes the logits after each prompt's last token. Prompts may have
-    /// different lengths.
+    /// Reads a prompt for every session, all tokens at once, and writes the logits after each prompt's last token. Prompts may differ in
+    /// length.
     ///
     /// # Shapes
     /// `prompts` B of `[T]` tokens, `outputs` `[B, outputs]` for the B sessions of `state`
@@ -97,7 +97,7 @@ impl Model {
     /// `rows` `[R]`, `prompts` R of `[T]` tokens, `outputs` `[R, outputs]`
     ///
     /// # Errors
-    /// As [`prefill`](Model::prefill); also when the rows do not ascend or do not exist.
+    /// As [`prefill`](Model::prefill); also when the rows are not ascending or do not exist.
     pub fn prefill_rows<P: AsRef<[u32]>>(
         &self,
         rows: &[usize],
@@ -110,8 +110,8 @@ impl Model {
         self.read_and_predict(|i| rows[i], &self.prompts(prompts)?, state, outputs, workspace)
     }
 
-    /// Reads a sequence of numbers for every session, all steps at once, and writes what is predicted after each sequence's last step. The
-    /// sequences may have different lengths.
+    /// Reads a sequence of numbers for every session, all steps at once, and writes the prediction after each sequence's last step.
+    /// Sequences may differ in length.
     ///
     /// # Shapes
     /// `sequences` B of `[T, F]` numbers, `outputs` `[B, outputs]` for the B sessions of `state`
@@ -129,14 +129,14 @@ impl Model {
         self.read_and_predict(|i| i, &self.sequences(sequences)?, state, outputs, workspace)
     }
 
-    /// Reads a sequence of numbers for each of the sessions `rows`, all steps at once, and writes what is predicted after each sequence's last step;
-    /// the others stay as they are.
+    /// Reads a sequence of numbers for each of the sessions `rows`, all steps at once, and writes the prediction after each sequence's last
+    /// step; the others stay as they are.
     ///
     /// # Shapes
     /// `rows` `[R]`, `sequences` R of `[T, F]` numbers, `outputs` `[R, outputs]`
     ///
     /// # Errors
-    /// As [`prefill_values`](Model::prefill_values); also when the rows do not ascend or do not exist.
+    /// As [`prefill_values`](Model::prefill_values); also when the rows are not ascending or do not exist.
     pub fn prefill_rows_values<P: AsRef<[f32]>>(
         &self,
         rows: &[usize],
@@ -149,7 +149,7 @@ impl Model {
         self.read_and_predict(|i| rows[i], &self.sequences(sequences)?, state, outputs, workspace)
     }
 
-    /// Reads as [`prefill`](Model::prefill) does, for the state alone; a prompt may be empty.
+    /// Reads like [`prefill`](Model::prefill), but only updates the state; a prompt may be empty.
     ///
     /// # Shapes
     /// `prompts` B of `[T]` tokens for the B sessions of `state`
@@ -161,25 +161,25 @@ impl Model {
         self.read_sequences(|i| i, &self.prompts(prompts)?, state, None, workspace)
     }
 
-    /// Reads as [`prefill_rows`](Model::prefill_rows) does, for the state alone; a prompt may be empty.
+    /// Reads like [`prefill_rows`](Model::prefill_rows), but only updates the state; a prompt may be empty.
     ///
     /// # Shapes
     /// `rows` `[R]`, `prompts` R of `[T]` tokens
     ///
     /// # Errors
-    /// As [`advance`](Model::advance); also when the rows do not ascend or do not exist.
+    /// As [`advance`](Model::advance); also when the rows are not ascending or do not exist.
     pub fn advance_rows<P: AsRef<[u32]>>(&self, rows: &[usize], prompts: &[P], state: &mut State, workspace: &mut Workspace) -> Result<()> {
         self.expect_some(rows, prompts.len(), state)?;
         self.read_sequences(|i| rows[i], &self.prompts(prompts)?, state, None, workspace)
     }
 
-    /// Reads as [`prefill_rows_values`](Model::prefill_rows_values) does, for the state alone; a sequence may be empty.
+    /// Reads like [`prefill_rows_values`](Model::prefill_rows_values), but only updates the state; a sequence may be empty.
     ///
     /// # Shapes
     /// `rows` `[R]`, `sequences` R of `[T, F]` numbers
     ///
     /// # Errors
-    /// As [`advance_values`](Model::advance_values); also when the rows do not ascend or do not exist.
+    /// As [`advance_values`](Model::advance_values); also when the rows are not ascending or do not exist.
     pub fn advance_rows_values<P: AsRef<[f32]>>(
         &self,
         rows: &[usize],
@@ -191,7 +191,7 @@ impl Model {
         self.read_sequences(|i| rows[i], &self.sequences(sequences)?, state, None, workspace)
     }
 
-    /// Reads as [`prefill_values`](Model::prefill_values) does, for the state alone; a sequence may be empty.
+    /// Reads like [`prefill_values`](Model::prefill_values), but only updates the state; a sequence may be empty.
     ///
     /// # Shapes
     /// `sequences` B of `[T, F]` numbers for the B sessions of `state`
@@ -203,24 +203,24 @@ impl Model {
         self.read_sequences(|i| i, &self.sequences(sequences)?, state, None, workspace)
     }
 
-    /// Reads tokens of one session and writes the logits after every token, as the loss of a text needs them.
+    /// Reads tokens into one session and writes the logits after every token, as needed for the loss of a text.
     ///
     /// # Shapes
     /// `tokens` `[T]`, `outputs` `[T, outputs]`; `state` has one session
     ///
     /// # Errors
-    /// As [`step`](Model::step); also when the state has more or fewer sessions than one.
+    /// As [`step`](Model::step); also when the state does not have exactly one session.
     pub fn forward(&self, tokens: &[u32], state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
         self.read_and_predict_all(self.tokens(tokens)?, state, outputs, Inside::default(), workspace)
     }
 
-    /// The same as [`forward`](Model::forward), which also writes what `inside` wants.
+    /// As [`forward`](Model::forward), and also writes what `inside` asks for.
     ///
     /// # Shapes
-    /// As [`forward`](Model::forward); those of `inside` `[T, D]`
+    /// As [`forward`](Model::forward); the buffers of `inside` are `[T, D]`
     ///
     /// # Errors
-    /// As [`forward`](Model::forward); also when there is no such block, or the room does not fit.
+    /// As [`forward`](Model::forward); also when there is no such block, or a buffer does not fit.
     pub fn forward_inside(
         &self,
         tokens: &[u32],
@@ -232,24 +232,24 @@ impl Model {
         self.read_and_predict_all(self.tokens(tokens)?, state, outputs, inside, workspace)
     }
 
-    /// Reads steps of numbers of one session and writes what is predicted after every step.
+    /// Reads steps of numbers into one session and writes the prediction after every step.
     ///
     /// # Shapes
     /// `values` `[T, F]`, `outputs` `[T, outputs]`; `state` has one session
     ///
     /// # Errors
-    /// As [`step_values`](Model::step_values); also when the state has more or fewer sessions than one.
+    /// As [`step_values`](Model::step_values); also when the state does not have exactly one session.
     pub fn forward_values(&self, values: &[f32], state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
         self.read_and_predict_all(self.values(values, 0)?, state, outputs, Inside::default(), workspace)
     }
 
-    /// The same as [`forward_values`](Model::forward_values), which also writes what `inside` wants.
+    /// As [`forward_values`](Model::forward_values), and also writes what `inside` asks for.
     ///
     /// # Shapes
-    /// As [`forward_values`](Model::forward_values); those of `inside` `[T, D]`
+    /// As [`forward_values`](Model::forward_values); the buffers of `inside` are `[T, D]`
     ///
     /// # Errors
-    /// As [`forward_values`](Model::forward_values); also when there is no such block, or the room does not fit.
+    /// As [`forward_values`](Model::forward_values); also when there is no such block, or a buffer does not fit.
     pub fn forward_values_inside(
         &self,
         values: &[f32],

@@ -1,4 +1,4 @@
-//! States taken apart and made again, as numbers or bytes, for the model that they belong to.
+//! Takes states apart into numbers or bytes, and restores them for the model they belong to.
 
 use alloc::{format, string::String, vec, vec::Vec};
 
@@ -25,11 +25,11 @@ struct Header {
 }
 
 impl State {
-    /// `rows` sessions with the numbers that [`values`](State::values) gave, for `model`, and the `pasts` of the first session, then those of the
+    /// `rows` sessions of `model` with the numbers from [`values`](State::values), and the `pasts` of the first session, then those of the
     /// second, and so on.
     ///
     /// # Errors
-    /// When there are more or fewer numbers than the sessions of this model have, or one is NaN or infinite.
+    /// When the number of values does not match this model, or one is NaN or infinite.
     pub fn from_parts(model: &Model, rows: usize, values: Vec<f32>, pasts: Vec<Vec<f32>>) -> Result<Self> {
         let state = Self::of_values(model, rows, values)?;
         let shapes = state.shape.pasts().iter().cycle();
@@ -45,7 +45,7 @@ impl State {
         Ok(state)
     }
 
-    /// The same of a model that keeps no past tokens.
+    /// As [`from_parts`](State::from_parts), for a model that keeps no past tokens.
     ///
     /// # Errors
     /// As [`from_parts`](State::from_parts); also when the model keeps some.
@@ -64,10 +64,10 @@ impl State {
         Ok(Self { shape, rows, values, pasts: Vec::new() })
     }
 
-    /// Everything as bytes: the sizes of the model, the numbers (little-endian) of all sessions, then their past tokens, a checksum.
+    /// Everything as bytes: the sizes of the model, the numbers (little-endian) of all sessions, their past tokens, and a checksum.
     ///
     /// # Panics
-    /// When there are so many sessions that how many tokens each has kept takes 4 GiB to say.
+    /// When there are so many sessions that their token counts take 4 GiB.
     pub fn to_bytes(&self) -> Vec<u8> {
         let header = self.header();
         let mut bytes = vec![0; self.len_with(&header).expect("a header is shorter than 4 GiB")];
@@ -94,8 +94,7 @@ impl State {
         });
     }
 
-    /// The state that [`to_bytes`](State::to_bytes) made the bytes of, for `model`. That the weights are those it was made with is not
-    /// checked.
+    /// The state saved by [`to_bytes`](State::to_bytes), for `model`. That the weights are the same is not checked.
     ///
     /// # Errors
     /// When the bytes are damaged, from another version, or of a model of other sizes, or a number is NaN or infinite.

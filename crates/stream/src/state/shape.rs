@@ -1,4 +1,4 @@
-//! The sizes that a state depends on, what tells two of them apart, and those of states that were saved before.
+//! The sizes that a state depends on, how two of them differ, and those of states saved by earlier versions.
 
 use alloc::{format, string::String, vec::Vec};
 use core::fmt;

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
 pub mod allocator;
+mod numbers;
 pub mod reference;
 pub mod tables;
 
@@ -11,24 +12,9 @@ use minrnn_model::{
     Candidate, FeedForwardKind, GruForm, InitialState, MixerKind, ModelConfig, NormKind, ScanKind, WeightFormat, Weights, write_safetensors,
 };
 use minrnn_stream::{Model, Workspace};
+pub use numbers::Numbers;
 
 pub type Tensors = BTreeMap<String, (Vec<usize>, Vec<f32>)>;
-
-/// Numbers in [−1, 1) from a seed.
-pub struct Numbers(u64);
-
-impl Numbers {
-    pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    pub fn next(&mut self) -> f32 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 40) as f32 / (1u64 << 23) as f32 - 1.0
-    }
-}
 
 /// Every tensor of a checkpoint of `config`, in PyTorch's names and layouts, with weights of the size of trained ones.
 pub fn tensors(config: &ModelConfig, seed: u64) -> Tensors {

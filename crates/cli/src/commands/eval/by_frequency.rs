@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Context;
 use minrnn::data::TextData;
 use minrnn::model::SequenceModel;
-use minrnn::train::{Evaluation, Experiment, FrequencyScore, evaluate_by_frequency, full_pass, token_counts};
+use minrnn::train::{Evaluation, Experiment, FrequencyScore, Windows, evaluate_by_frequency, full_pass, token_counts};
 use minrnn::words::counted;
 
 use super::output::Output;
@@ -23,7 +23,7 @@ pub fn score(
     output: Output,
     stop: &AtomicBool,
 ) -> anyhow::Result<ExitCode> {
-    let mut set = full_pass(text.test().clone(), experiment, false)?;
+    let mut set = full_pass(text.test().clone(), experiment, Windows::Anew)?;
     let counts = token_counts(text.train())?;
     let Some(scores) = evaluate_by_frequency(model, &mut *set, &counts, n_bins, stop)? else {
         return Ok(super::stopped());

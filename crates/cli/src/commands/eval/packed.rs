@@ -50,9 +50,9 @@ pub fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     }
     let Some(Score { evaluation, agreement }) = deployed::score(model, other, &tokens, stop)? else { return Ok(stopped()) };
     expect_finite("the text", &evaluation)?;
+    let Some(size) = TextSize::of_tokens(&tokens, tokenizer, stop)? else { return Ok(stopped()) };
     let output = args.output();
     output.print_model(&args.run)?;
-    let size = TextSize::of_tokens(&tokens, tokenizer)?;
     output.print(Scored::FullPassCarried, &evaluation, Some(size)).context(NO_STDOUT)?;
     if let (Some(share), Some(other)) = (agreement, &args.against) {
         output.print_agreement(share, other).context(NO_STDOUT)?;

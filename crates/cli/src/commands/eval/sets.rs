@@ -10,7 +10,7 @@ use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, SequenceTask, Tex
 use minrnn::model::AnyModel;
 use minrnn::predict::predict;
 use minrnn::rng::Purpose;
-use minrnn::train::{Data, Evaluation, Experiment, TextSize, evaluation_memory, find_checkpoint, find_scored, full_pass, run_of};
+use minrnn::train::{Data, Evaluation, Experiment, TextSize, Windows, evaluation_memory, find_checkpoint, find_scored, full_pass, run_of};
 
 use super::{Args, expect_finite, tokens};
 use crate::failure::WrongInput;
@@ -93,7 +93,7 @@ impl Loaded {
             Ok(Some(Sets { sets: vec![(scored, set)], size: None, comparison: data.comparison(Purpose::TestData), told }))
         };
         let without_measures = |sets| Sets { sets, size: None, comparison: None, told: Vec::new() };
-        let of_text = |part, tokenizer| text_sets(part, tokenizer, &self.experiment, args.batches());
+        let of_text = |part, tokenizer| text_sets(part, tokenizer, &self.experiment, args.batches(), stop);
         let data = args.data.as_deref().map(input::path);
         match (data, self.tokenizer.clone()) {
             (Some(path), _) if let Some(task) = self.table_task.clone() => {
@@ -106,7 +106,7 @@ impl Loaded {
                 let (shown, tokens) = (format!("'{}'", path.display()), folder.to_owned());
                 let read = move || Data::test_text(&path, tokenizer, &tokens);
                 let Some((part, tokenizer)) = interrupt::unless_stopped(stop, read).transpose()? else { return Ok(None) };
-                tokens::expect_two(part.len()).and_then(|()| of_text(part, &tokenizer)).map(Some).context(shown)
+                tokens::expect_two(part.len()).and_then(|()| of_text(part, &tokenizer)).context(shown)
             }
             (Some(path), None) if self.experiment.data.task.reads_a_folder() => {
                 let mut experiment = self.experiment.clone();
@@ -121,7 +121,7 @@ impl Loaded {
                 Err(WrongInput(sentence.to_owned()).into())
             }
             (None, _) => match Data::open(&self.experiment, &run_of(&self.checkpoint)?)? {
-                Data::Text { text, tokenizer } => of_text(text.test().clone(), &tokenizer).map(Some),
+                Data::Text { text, tokenizer } => of_text(text.test().clone(), &tokenizer),
                 data @ Data::Task(_) => of_task(if data.has_parts() { Scored::TestPart } else { Scored::FixedBatches }, &data, Vec::new()),
             },
         }
@@ -154,18 +154,29 @@ impl Loaded {
 }
 
 /// Random windows, one pass with windows that start anew, and one that carries the state; that one alone where the text is shorter than a window.
-fn text_sets(part: TextPart, tokenizer: &Tokenizer, experiment: &Experiment, batches: u64) -> anyhow::Result<Sets> {
-    let (train, found, size) = (&experiment.train, part.len(), Some(TextSize::of_part(&part, tokenizer)?));
-    let carried = (Scored::FullPassCarried, full_pass(part.clone(), experiment, true)?);
+/// `None` when `stop` was raised.
+fn text_sets(
+    part: TextPart,
+    tokenizer: &Tokenizer,
+    experiment: &Experiment,
+    batches: u64,
+    stop: &AtomicBool,
+) -> anyhow::Result<Option<Sets>> {
+    let (train, found) = (&experiment.train, part.len());
+    let size = TextSize::of_part(&part, tokenizer, stop)?;
+    if size.is_none() {
+        return Ok(None);
+    }
+    let carried = (Scored::FullPassCarried, full_pass(part.clone(), experiment, Windows::Carried)?);
     if found <= train.seq_len as u64 {
         let (carries, needed) = ("only the pass that carries the state is scored", train.seq_len + 1);
         let told = format!("the text has {found} tokens, fewer than the {needed} of a window (seq_len = {}): {carries}", train.seq_len);
-        return Ok(Sets { sets: vec![carried], size, comparison: None, told: vec![told] });
+        return Ok(Some(Sets { sets: vec![carried], size, comparison: None, told: vec![told] }));
     }
     let windows = RandomWindows::new(part.clone(), train.batch_size, train.seq_len, train.scoring_seed(), Purpose::TestData)?;
     let fixed = (Scored::FixedBatches, Box::new(FixedBatches::new(windows, batches)) as Box<dyn EvaluationSet>);
-    let sets = vec![fixed, (Scored::FullPass, full_pass(part, experiment, false)?), carried];
-    Ok(Sets { sets, size, comparison: None, told: Vec::new() })
+    let sets = vec![fixed, (Scored::FullPass, full_pass(part, experiment, Windows::Anew)?), carried];
+    Ok(Some(Sets { sets, size, comparison: None, told: Vec::new() }))
 }
 
 /// What is said of a table that was not trained on.

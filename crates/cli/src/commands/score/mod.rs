@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use minrnn::data::table::TableTask;
 use minrnn::deployed::{Deployed, RowUnit};
 use minrnn::output::{expect_harmless, expect_writable};
-use minrnn_model::Calibration;
+use minrnn_model::{Calibration, Threshold};
 
 use crate::exit::ExitCode;
 use crate::failure::{FAILED, WrongInput};
@@ -105,20 +105,12 @@ fn threshold(args: &Args, calibration: Option<&Calibration>, gone: Option<&Path>
                  a text with nothing unusual with --calibrate FILE",
                 file.display()
             )),
-            None => say(
-                "the model does not say how surprising held-out rows were, so none is marked by its surprise; give rows with nothing unusual with --calibrate FILE",
-            ),
+            None => say(format_args!("{}; give rows with nothing unusual with --calibrate FILE", Threshold::NONE)),
         }
         return Ok(None);
     };
     let share = args.threshold;
     let found = calibration.threshold(share).map_err(|error| WrongInput(format!("--threshold {share:?}: {error}")))?;
-    let (surprise, rows) = (found.surprise, found.rows);
-    match found.is_largest {
-        true => say(format_args!("marking what is above {surprise:.3} nats, the highest of {rows} reference rows (too few for {share:?})")),
-        false => say(format_args!(
-            "marking what is above {surprise:.3} nats, which a share of {share:?} of the {rows} reference rows does not exceed"
-        )),
-    }
-    Ok(Some(surprise))
+    say(found.describe(share));
+    Ok(Some(found.surprise))
 }

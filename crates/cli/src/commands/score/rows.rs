@@ -5,10 +5,9 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use minrnn::csv::quoted;
-use minrnn::data::table::{ForecastRow, ForecastRows, Forecaster, Series};
-use minrnn::deployed::{Deployed, score_rows};
+use minrnn::data::table::{ForecastRow, ForecastRows, Forecaster, Series, TableSource};
+use minrnn::deployed::{Deployed, calibrate_rows, score_rows};
 use minrnn::numbers::Shortest;
-use minrnn_model::Calibration;
 
 use super::tally::{Tally, mark};
 use super::{Args, threshold};
@@ -23,24 +22,13 @@ pub fn score(args: &Args, deployed: &Deployed, forecaster: &Forecaster, stop: &A
         None => deployed.surprise.clone(),
         Some(path) => {
             let Some(rows) = read(path, forecaster, stop)? else { return Ok(false) };
-            let mut surprises = Vec::new();
-            let see = |_, _, row: ForecastRow| {
-                surprises.extend(row.surprise);
-                Ok(())
-            };
-            if !score_rows(&deployed.model, &rows, stop, see)? {
-                return Ok(false);
-            }
-            Some(Calibration::of(surprises))
+            rows.notes().into_iter().for_each(|note| say(format_args!("{}: {note}", path.display())));
+            let Some(calibration) = calibrate_rows(&deployed.model, &rows, stop)? else { return Ok(false) };
+            Some(calibration)
         }
     };
     let Some(rows) = read(&args.data, forecaster, stop)? else { return Ok(false) };
-    if rows.known_ahead() > 1 {
-        say(format_args!(
-            "the model reads what is known {} steps ahead: beyond the last row of a sequence, it is taken to stay as it is in that row",
-            rows.known_ahead()
-        ));
-    }
+    rows.notes().into_iter().for_each(say);
     let threshold = threshold(args, calibration.as_ref(), None)?;
     let mut sink = Sink::open(args.out.as_deref())?;
     sink.write(&header(forecaster, rows.series()))?;
@@ -79,7 +67,7 @@ pub fn score(args: &Args, deployed: &Deployed, forecaster: &Forecaster, stop: &A
 
 fn read(path: &Path, forecaster: &Forecaster, stop: &AtomicBool) -> anyhow::Result<Option<ForecastRows>> {
     let (path, reads) = (input::path(path), forecaster.clone());
-    Ok(interrupt::unless_stopped(stop, move || ForecastRows::open(&path, &reads)).transpose()?)
+    Ok(interrupt::unless_stopped(stop, move || ForecastRows::read(TableSource::File(&path), &reads)).transpose()?)
 }
 
 /// Group, time or the number of the step, each target with its forecast, surprise and mark. A column of our own that the table has too gets another name,

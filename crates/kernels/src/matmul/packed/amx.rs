@@ -1,10 +1,10 @@
 //! Tiles of 32 × 32 on AMX, of pairs of bf16: four tile registers of sums, two of the left side, two of the right.
 //!
-//! An instruction multiplies 16 rows of 16 units by 16 units of 16 columns, so both sides are read sixteen units at a time; what is left of a block's
-//! depth goes to AVX-512. Packed operands are those of AVX-512, but that a left side whose rows are contiguous is transposed: its
-//! units follow each other along the depth too, [`ROW`] apart from row to row.
+//! An instruction multiplies 16 rows of 16 units by 16 units of 16 columns, so both sides are read sixteen units at a time; the rest of a
+//! block's depth uses AVX-512. Packed operands are those of AVX-512, except that a left side with contiguous rows is transposed: its units
+//! are contiguous along the depth too, [`ROW`] apart from row to row.
 //!
-//! AMX rounds as AVX512-BF16 does, and inputs and results below the smallest normal f32 count as 0 as there; sums are taken in another order.
+//! AMX rounds like AVX512-BF16, and inputs and results below the smallest normal f32 likewise count as 0; sums are taken in another order.
 
 use super::avx512::{self, pack};
 use super::unit::{Begin, Panels, Sides, Target, Unit};

@@ -1,4 +1,4 @@
-//! Memory of packed operands, kept by each thread, and memory prefetched before it is needed.
+//! Memory for packed operands, kept by each thread, and prefetching.
 
 use super::Matrix;
 use crate::simd;

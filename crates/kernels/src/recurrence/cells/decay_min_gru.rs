@@ -1,5 +1,5 @@
-//! minGRU that also forgets with the time that passes, beyond the paper: h_t = (1 − z_t) e^{−u_t} h_{t−1} + z_t h̃_t with z = σ(k),
-//! h̃ = candidate(v), and u_t = λ Δt_t for the rate λ of a channel and the time Δt_t since the step before.
+//! minGRU that also forgets as time passes, beyond the paper: h_t = (1 − z_t) e^{−u_t} h_{t−1} + z_t h̃_t with z = σ(k), h̃ = candidate(v),
+//! and u_t = λ Δt_t for the rate λ of a channel and the time Δt_t since the previous step.
 
 use super::super::gate::Sum;
 use super::scaled_min_gru::{Factor, Value};

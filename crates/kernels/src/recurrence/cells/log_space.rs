@@ -4,12 +4,12 @@
 //! relative to S_t: with ℓ_t = ln h_t, ℓ_t = max(x, y) + ln(1 + e^{−|x − y|}) of x = ln a_t + ℓ_{t−1} and y = ln b_t. It is the same sum,
 //! rebased every step, so the error does not grow with T. ln 0 = −∞ is a value like any other.
 //!
-//! Where time is cut into chunks, the state that enters a chunk is found in linear space. Backward uses the closed forms
-//! ∂ln a_t = G_t a_t h_{t−1}, ∂ln b_t = G_t b_t, with G of the linear recurrence.
+//! If time is split into chunks, the state that enters a chunk is computed in linear space. Backward uses the closed forms ∂ln a_t = G_t
+//! a_t h_{t−1}, ∂ln b_t = G_t b_t, with G of the linear recurrence.
 
 use super::super::formulas::Formulas;
 use super::super::gate::{Gate, Pair};
-use crate::simd::{exp, exp_neg_abs, ln};
+use crate::simd::{exp, exp_neg_abs, ln, ln_of_normal};
 use pulp::Simd;
 
 #[derive(Clone, Copy)]
@@ -41,7 +41,7 @@ impl Formulas<2> for LogSpace {
     fn advance<S: Simd>(self, simd: S, [log_a, log_b]: [S::f32s; 2], log_h: S::f32s) -> S::f32s {
         let kept = simd.add_f32s(log_a, log_h);
         let difference = exp_neg_abs(simd, simd.sub_f32s(kept, log_b));
-        let sum = ln(simd, simd.add_f32s(simd.splat_f32s(1.0), difference));
+        let sum = ln_of_normal(simd, simd.add_f32s(simd.splat_f32s(1.0), difference));
         let kept_is_larger = simd.greater_than_f32s(kept, log_b);
         let result = simd.add_f32s(simd.select_f32s(kept_is_larger, kept, log_b), sum);
         // Two times −∞ has no difference.

@@ -1,4 +1,4 @@
-//! The cells: each file has the gate formulas of one, with their slopes.
+//! The cells: each file has one cell's gate formulas, with their slopes.
 
 pub mod decay_min_gru;
 pub mod floored_min_gru;

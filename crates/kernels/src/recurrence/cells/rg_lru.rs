@@ -1,10 +1,10 @@
 //! RG-LRU, the recurrence of Griffin (De et al. 2024, arXiv:2402.19427, §2.4): h_t = a_t h_{t−1} + √(1 − a_t²) i_t x_t with the input gate
 //! i = σ(k) and a = e^{−u}, u = c ρ for the recurrence gate ρ = σ(r) and the rate c ≥ 0 of a channel.
 //!
-//! r = +∞ is a step that forgets all: a = 0, and i x enters whole.
+//! r = +∞ marks a step that forgets everything: a = 0, and i x enters unscaled.
 //!
 //! Backward, with G_t = ∂L/∂h_t + a_{t+1} G_{t+1}, β = √(1 − a²) and du = G (a² i x / β − a h_{t−1}): dx = G β i, dk = G β x i (1 − i),
-//! dr = du c ρ (1 − ρ), dc = Σ du ρ. In du 1/β is at most 2000, as in the released code: the slope of a root has no bound.
+//! dr = du c ρ (1 − ρ), dc = Σ du ρ. In du 1/β is at most 2000, as in the released code: the slope of a square root is unbounded.
 
 use super::super::formulas::Formulas;
 use super::super::gate::{Leak, Sum};
@@ -12,9 +12,9 @@ use crate::simd::{exp_neg, sigmoid_pair};
 use crate::softplus::softplus;
 use pulp::Simd;
 
-/// The least β that gradients are divided by.
+/// The smallest β that gradients are divided by.
 pub const LEAST_ROOT: f32 = 5e-4;
-/// How much faster than its Λ says a channel of RG-LRU can forget.
+/// The sharpness of RG-LRU: the factor 8 in the rate of a channel.
 pub const RG_LRU_SHARPNESS: f64 = 8.0;
 
 /// The rate c = 8 softplus(Λ) of a channel of RG-LRU.

@@ -1,5 +1,5 @@
-//! minGRU whose memory is multiplied by a factor besides the gate: h_t = (1 − z_t) φ(s_t) h_{t−1} + z_t h̃_t with z = σ(k),
-//! h̃ = candidate(v). The factor is a type parameter, |φ| ≤ 1.
+//! minGRU whose memory is multiplied by a factor besides the gate: h_t = (1 − z_t) φ(s_t) h_{t−1} + z_t h̃_t with z = σ(k), h̃ =
+//! candidate(v). The factor is a type parameter, |φ| ≤ 1.
 //!
 //! Backward, with G_t = ∂L/∂h_t + (1 − z_{t+1}) φ(s_{t+1}) G_{t+1}:
 //!
@@ -7,8 +7,8 @@
 //! dv = G z h̃'(v)        dk = G z (1 − z) (h̃ − φ h_{t−1})        ds = G h_{t−1} (1 − z) φ'(s)
 //! ```
 //!
-//! What a step forgets, 1 − (1 − z) |φ| = z + (1 − z) (1 − |φ|), is a sum of positive numbers, each known exactly where it is small: a
-//! slow gate with a factor close to 1 does not drift.
+//! What a step forgets, 1 − (1 − z) |φ| = z + (1 − z) (1 − |φ|), is a sum of positive numbers, each accurate even if small: a slow gate
+//! with a factor close to 1 does not drift.
 
 use super::super::candidate::Activation;
 use super::super::formulas::Formulas;
@@ -17,17 +17,17 @@ use super::update::Update;
 use crate::simd::mul_add;
 use pulp::Simd;
 
-/// φ of its input s, computed in two halves around a division that the caller does.
+/// φ of its input s, computed in two halves around a division done by the caller.
 pub trait Factor: Copy + Send + Sync {
-    /// How many parts the pre-activations of the cell have: 3 with s among them, else 2.
+    /// Number of parts of the cell's pre-activations: 3 including s, else 2.
     const PARTS: usize;
-    /// The form of a step: [`Sum`] or, where φ may be negative, one with a sign.
+    /// The form of a step: [`Sum`] or, if φ may be negative, one with a sign.
     type Gate<S: Simd>: Gate<S>;
 
     /// What is known before the division, and a divisor between 1 and 2.
     fn divisor<S: Simd>(self, simd: S, s: S::f32s) -> (S::f32s, S::f32s);
 
-    /// The factor, given what [`Factor::divisor`] gave and 1 / divisor.
+    /// The factor, given the result of [`Factor::divisor`] and 1 / divisor.
     fn value<S: Simd>(self, simd: S, s: S::f32s, e: S::f32s, inverse: S::f32s) -> Value<S>;
 
     /// `sum`, which has the size of the factor, with its sign.
@@ -39,7 +39,7 @@ pub trait Factor: Copy + Send + Sync {
 pub struct Value<S: Simd> {
     /// |φ|
     pub size: S::f32s,
-    /// 1 − |φ|, exact where it is small.
+    /// 1 − |φ|, accurate even if small.
     pub missing: S::f32s,
     /// 1 or −1, the sign of φ.
     pub sign: S::f32s,

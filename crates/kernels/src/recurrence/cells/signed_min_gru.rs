@@ -1,6 +1,6 @@
 //! Signed minGRU, beyond the paper: h_t = (1 − z_t) tanh(s_t) h_{t−1} + z_t h̃_t with z = σ(k), h̃ = candidate(v).
 //!
-//! The coefficient lies in (−1, 1) instead of (0, 1): a step can turn the state around, and so count modulo 2.
+//! The coefficient lies in (−1, 1) instead of (0, 1): a step can flip the sign of the state, and so count modulo 2.
 
 use super::super::gate::{SignedSum, Sum};
 use super::scaled_min_gru::{Factor, Value};

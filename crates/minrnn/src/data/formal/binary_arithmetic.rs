@@ -1,5 +1,5 @@
-//! Sums and products of two binary numbers, written from the lowest bit up with the separator 2 between them, and whole square roots of
-//! one, written from the highest bit down.
+//! Sums and products of two binary numbers, written lowest bit first and separated by 2, and integer square roots of one, written highest
+//! bit first.
 
 use num_bigint::BigUint;
 use rand::RngExt;

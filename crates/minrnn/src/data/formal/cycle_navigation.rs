@@ -1,6 +1,6 @@
-//! Cycle navigation: moves of −1, 0 or +1 on a cycle of five places, begun at place 0.
+//! Cycle navigation: moves of −1, 0 or +1 on a cycle of five positions, starting at 0.
 //!
-//! The moves are the ids 0, 1, 2; with xLSTM 1 stays, 2 goes forward, 3 back, and place p is the id 4 + p.
+//! The moves are ids 0, 1, 2; with xLSTM 1 stays, 2 goes forward, 3 back, and position p is id 4 + p.
 
 use super::{Alphabet, Example, Protocol, Rules, uniform};
 use crate::rng::ChaCha8Rng;

@@ -1,4 +1,4 @@
-//! Even pairs: the number of neighbours that differ, modulo 2; that is whether the last symbol differs from the first.
+//! Even pairs: the number of differing neighbours modulo 2, that is, whether the last symbol differs from the first.
 
 use super::{Alphabet, Example, Protocol, Rules, parity};
 use crate::rng::ChaCha8Rng;

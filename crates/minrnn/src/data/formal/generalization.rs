@@ -8,9 +8,9 @@ use crate::rng::Purpose;
 /// A formal language learned on short strings and scored on longer ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Generalization {
-    /// What is trained on.
+    /// The training task.
     pub training: FormalTask,
-    /// What is scored; the same language and protocol.
+    /// The scored task: the same language and protocol.
     pub evaluation: FormalTask,
 }
 

@@ -1,5 +1,5 @@
-//! Majority: the most frequent of 63 symbols, or how often it occurs. Among equals the largest id wins, as with the authors; xLSTM does not
-//! say. Counts are ids: the count itself, at most the largest id.
+//! Majority: the most frequent of 63 symbols, or its count. In a tie the largest id wins, as in the authors' code; xLSTM does not specify.
+//! Counts are ids: the count itself, capped at the largest id.
 
 use super::{Alphabet, Example, Protocol, Rules, uniform};
 use crate::rng::ChaCha8Rng;

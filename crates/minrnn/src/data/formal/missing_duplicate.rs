@@ -1,7 +1,7 @@
-//! Missing duplicate: a string, and a copy of it that lacks a symbol.
+//! Missing duplicate: a string, followed by a copy that lacks a symbol.
 //!
-//! The authors show the copy up to the missing symbol, which stands at the same place in every row of a batch. xLSTM and DeepMind put a
-//! mask in its place, DeepMind in either half of a doubled string of bits.
+//! The authors show the copy up to the missing symbol, which is at the same position in every row of a batch. xLSTM and DeepMind put a mask
+//! in its place, DeepMind in either half of a doubled string of bits.
 
 use rand::RngExt;
 

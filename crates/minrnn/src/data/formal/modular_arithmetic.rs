@@ -1,4 +1,4 @@
-//! Modular arithmetic: the value of an expression modulo 5. With xLSTM an equals sign stands behind the expression.
+//! Modular arithmetic: the value of an expression modulo 5. With xLSTM an equals sign follows the expression.
 
 use super::expression::{self, Codes};
 use super::{Alphabet, Example, Protocol, Rules};

@@ -9,7 +9,7 @@ use crate::rng::Purpose;
 /// Strings in a batch, as in DeepMind's study.
 const BATCH_SIZE: u64 = 64;
 
-/// So many strings of a language that all have the same length.
+/// A number of strings of a language, all of the same length.
 #[derive(Debug, Clone)]
 pub struct OneLength {
     source: FormalLanguage,
@@ -18,7 +18,7 @@ pub struct OneLength {
 }
 
 impl OneLength {
-    /// `n_strings` of `length` in the language and protocol of `task`, whose own lengths do not matter.
+    /// `n_strings` strings of `length` in the language and protocol of `task`, whose own lengths are ignored.
     ///
     /// # Errors
     /// As [`FormalTask::validate`].

@@ -1,5 +1,5 @@
-//! Set: the distinct symbols of the string in the order of their first occurrence. The study that defines the task says "set" and no more;
-//! the order is ours.
+//! Set: the distinct symbols of the string in order of first occurrence. The study that defines the task does not specify an order; this
+//! one is ours.
 
 use super::{Alphabet, Example, Protocol, Rules, uniform};
 use crate::rng::ChaCha8Rng;

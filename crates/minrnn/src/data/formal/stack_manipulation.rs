@@ -1,8 +1,8 @@
 //! Stack manipulation: a stack from bottom to top, then pushes and pops; the answer is the final stack from top to bottom.
 //!
-//! DeepMind: bits; pop = 2, push 0 = 3, push 1 = 4; a pop of the empty stack does nothing; behind the answer a terminator 2 and zeros up to
-//! length n + 1, of which those up to the terminator count. xLSTM: values 1 to 4, pushes 5 to 8, pop 9, act 10; the last push is never
-//! undone, so that there is always an answer.
+//! DeepMind: bits; pop = 2, push 0 = 3, push 1 = 4; popping the empty stack does nothing; the answer is followed by a terminator 2 and
+//! zeros up to length n + 1, and is scored up to the terminator. xLSTM: values 1 to 4, pushes 5 to 8, pop 9, act 10; the last push is never
+//! undone, so there is always an answer.
 
 use rand::RngExt;
 

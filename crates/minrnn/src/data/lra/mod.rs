@@ -1,4 +1,4 @@
-//! Long Range Arena: one label for a sequence of a thousand steps and more.
+//! Long Range Arena: one label for a sequence of a thousand or more steps.
 //!
 //! | task | sequence | classes | data |
 //! |---|---|---|---|
@@ -6,8 +6,8 @@
 //! | [`Retrieval`] | two documents, letter by letter | do they cite one another, 2 | the ACL Anthology Network's files |
 //! | [`Image`] | the pixels of a grey picture, row by row | what it shows, 10 | CIFAR-10's files |
 //!
-//! The label is the target of the last step. Training goes through the training part in an order that is new for every pass; scoring
-//! covers the whole validation or test part.
+//! The label is the target of the last step. Training visits the training part in a new order in every pass; scoring covers the whole
+//! validation or test part.
 
 mod image;
 mod lines;

@@ -1,4 +1,4 @@
-//! The numbers that stand for a step.
+//! The encoding of a step as numbers.
 
 use minrnn_model::{ModelConfig, POLICY_TIME_SCALE};
 use serde::{Deserialize, Serialize};
@@ -12,30 +12,30 @@ const EPS: f64 = 1e-6;
 /// Most numbers that observations and actions have together.
 const MAX_WIDTH: usize = 1 << 16;
 
-/// How a step becomes numbers: `[R / scale | (s − mean) / deviation | a | t / 1000]`
+/// The encoding of a step: `[R / scale | (s − mean) / deviation | a | t / 1000]`
 ///
-/// where R is what is still to be earned, s the observation, a the action *before* it and t the number of the step in its episode, from 0.
-/// The action at the step itself is what a policy predicts, so it is not among them; it stands in the next row.
+/// where R is the return still to be earned, s the observation, a the *previous* action and t the number of the step in its episode,
+/// counted from zero. The action at the step itself is what a policy predicts, so it is not included; it is in the next row.
 ///
-/// Whoever uses a trained policy needs this; it is the description that is kept beside the model.
+/// It is stored beside a trained policy, which cannot be used without it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepEncoding {
-    /// Mean of each number of the observations.
+    /// Mean of each component of the observations.
     pub mean: Vec<f32>,
     /// Standard deviation of each, plus 1e-6.
     pub deviation: Vec<f32>,
-    /// Numbers in an action.
+    /// Width of an action.
     pub action_width: usize,
-    /// What returns are divided by.
+    /// Returns are divided by this.
     pub return_scale: f64,
-    /// The largest return of an episode that was learned from; none where it was not kept.
+    /// The largest return of a training episode; `None` if it was not stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best_return: Option<f64>,
 }
 
 impl StepEncoding {
-    /// With mean and deviation of all observations of `trajectories`.
+    /// The encoding with the mean and deviation of all observations of `trajectories`.
     ///
     /// # Errors
     /// When there is no step, or the scale is not above 0.
@@ -65,10 +65,10 @@ impl StepEncoding {
         Ok(encoding)
     }
 
-    /// Checks that steps can be written with it.
+    /// Checks that steps can be encoded with it.
     ///
     /// # Errors
-    /// When a mean has no deviation, a number is not finite, or something is divided by 0.
+    /// When means and deviations do not match, a number is not finite, or a divisor is 0.
     pub fn validate(&self) -> Result<()> {
         let wrong = |problem: String| Err(Error::Config(problem));
         let (means, deviations) = (self.mean.len(), self.deviation.len());
@@ -96,10 +96,10 @@ impl StepEncoding {
         Ok(())
     }
 
-    /// That in the JSON `text`, for the policy of `config`.
+    /// Parses the JSON `text`, for the policy of `config`.
     ///
     /// # Errors
-    /// When it is not one, or makes other rows than the policy reads.
+    /// When it is not an encoding, or its rows are not those the policy reads.
     pub fn of_model(text: &[u8], config: &ModelConfig) -> Result<Self> {
         let encoding: Self = serde_json::from_slice(text)
             .map_err(|error| Error::Config(format!("expected means and deviations of observations: {error}")))?;
@@ -113,12 +113,12 @@ impl StepEncoding {
         }
     }
 
-    /// Numbers in an observation.
+    /// Width of an observation.
     pub fn observation_width(&self) -> usize {
         self.mean.len()
     }
 
-    /// Numbers in a row.
+    /// Width of a row.
     pub fn width(&self) -> usize {
         1 + self.mean.len() + self.action_width + 1
     }
@@ -126,7 +126,7 @@ impl StepEncoding {
     /// Writes the row of a step.
     ///
     /// # Panics
-    /// When a part does not have its width.
+    /// When a part has the wrong width.
     pub fn write(&self, row: &mut [f32], to_go: f64, observation: &[f32], previous_action: &[f32], time: usize) {
         let width = self.observation_width();
         assert_eq!(row.len(), self.width(), "numbers in a row");

@@ -1,32 +1,32 @@
-//! What a policy acts in.
+//! Environments for policies to act in.
 
 use crate::rng::ChaCha8Rng;
 
-/// What an action led to.
+/// The result of an action.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Transition {
-    /// What is observed afterwards.
+    /// The next observation.
     pub observation: Vec<f32>,
-    /// What it earned.
+    /// The reward.
     pub reward: f32,
-    /// True when the episode is over; running out of time does not count.
+    /// Whether the episode is over; running out of time does not count.
     pub terminal: bool,
 }
 
-/// Something that is observed, acted upon, and rewards it.
+/// Something that can be observed and acted in, and gives rewards.
 pub trait Environment {
-    /// Numbers in an observation and in an action.
+    /// Widths of an observation and an action.
     fn widths(&self) -> [usize; 2];
 
-    /// Steps after which an episode is over in any case.
+    /// Maximum number of steps of an episode.
     fn max_steps(&self) -> usize;
 
-    /// Begins an episode; `rng` chooses how.
+    /// Starts an episode; `rng` chooses the start.
     fn reset(&mut self, rng: &mut ChaCha8Rng) -> Vec<f32>;
 
     /// One step.
     ///
     /// # Panics
-    /// When the action does not have its width.
+    /// When the action has the wrong width.
     fn step(&mut self, action: &[f32]) -> Transition;
 }

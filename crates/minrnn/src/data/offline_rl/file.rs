@@ -29,7 +29,7 @@ const BUFFER_LEN: usize = 1 << 16;
 const AGAIN: &str = "make it again with tools/convert_trajectories.py";
 
 impl Trajectories {
-    /// How a file of trajectories begins.
+    /// The first bytes of a file of trajectories.
     pub const MAGIC: [u8; 8] = *b"MINRNNRL";
 
     /// Reads the file `path`.
@@ -41,7 +41,7 @@ impl Trajectories {
         Ok(Self::read_and_count_rest(path)?.0)
     }
 
-    /// The same, with how many steps are left out since they follow the last ending.
+    /// As [`read`](Self::read), and also returns the number of steps left out because they follow the last ending.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -91,7 +91,7 @@ impl Trajectories {
         Ok((trajectories, rest))
     }
 
-    /// Writes the file `path`; it appears only when it is complete.
+    /// Writes the file `path`; it appears once it is complete.
     ///
     /// # Errors
     /// When it cannot be written.

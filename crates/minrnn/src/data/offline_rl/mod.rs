@@ -1,14 +1,14 @@
 //! Offline reinforcement learning: recorded episodes, and windows of them that a policy is trained on (Chen et al. 2021, arXiv:2106.01345;
 //! Ota 2024, arXiv:2403.19925).
 //!
-//! A policy reads at every step what is still to be earned (the return-to-go), what it observes and what it did last, and predicts what
-//! to do. It is trained to imitate the recorded actions; asked for a high return, it does what was done where returns were high.
+//! A policy reads at every step the return still to be earned (the return-to-go), the observation and its previous action, and predicts the
+//! next action. It is trained to imitate the recorded actions; asked for a high return, it acts as in episodes with high returns.
 //!
 //! * [`Trajectories`]: recorded episodes, in memory and as a file; `tools/convert_trajectories.py` makes the file from HDF5 of D4RL and
 //!   Minari.
 //! * [`OfflineRl`]: the task; its batches are windows of K steps.
-//! * [`StepEncoding`]: the numbers that stand for a step, the same in training and in use.
-//! * [`Environment`], [`PointMass`]: something to act in, where no physics simulator is at hand.
+//! * [`StepEncoding`]: the encoding of a step, the same in training and in use.
+//! * [`Environment`], [`PointMass`]: something to act in without a physics simulator.
 
 mod encoding;
 mod environment;

@@ -1,4 +1,4 @@
-//! A point on a plane that is pushed to the origin: a double integrator with drag, and a quadratic cost.
+//! A point on a plane to be pushed to the origin: a double integrator with drag and a quadratic cost.
 //!
 //! ```text
 //! v ← 0.9 v + a Δt,   x ← x + v Δt,   reward = 1 − |x|² − 0.1 |v|² − 0.01 |a|²
@@ -6,8 +6,8 @@
 //!
 //! where:
 //!
-//! * x, v: place and velocity in the plane, both observed; x starts uniformly in [−1, 1]², v in [−½, ½]²
-//! * a: the action, each part cut to [−1, 1]
+//! * x, v: position and velocity in the plane, both observed; x starts uniformly in [−1, 1]², v in [−½, ½]²
+//! * a: the action, each component clipped to [−1, 1]
 //! * Δt = 0.1; an episode has 100 steps
 
 use minrnn_kernels::choices;
@@ -52,7 +52,7 @@ impl PointMass {
         std::array::from_fn(|i| (-6.0 * self.place[i] - 3.0 * self.velocity[i]).clamp(-1.0, 1.0))
     }
 
-    /// `n_episodes` episodes of `behavior`; `purpose` and `seed` choose starts and noise.
+    /// `n_episodes` episodes of `behavior`; `purpose` and `seed` determine starts and noise.
     pub fn record(behavior: Behavior, n_episodes: u64, seed: u64, purpose: Purpose) -> Trajectories {
         let mut point = Self::default();
         let [observation_width, action_width] = point.widths();

@@ -15,10 +15,10 @@ const HELD_OUT: usize = 20;
 const LEAST_READ: f64 = 1e-9;
 const MOST_READ: f64 = 1e9;
 
-/// Windows of `context` steps in, the actions recorded at every step out.
+/// Windows of `context` steps as inputs, the recorded action at every step as target.
 ///
-/// What a model reads holds the action before a step, never the one it is to predict: any model of values can be trained on it, and
-/// [`Decision`](crate::model::Decision) makes the tokens of the Decision Transformer of it.
+/// The inputs hold the previous action of each step, never the one to be predicted: any model of values can be trained on it, and
+/// [`Decision`](crate::model::Decision) turns it into the tokens of the Decision Transformer.
 #[derive(Debug, Clone)]
 pub struct OfflineRl {
     trajectories: Arc<Trajectories>,
@@ -29,12 +29,12 @@ pub struct OfflineRl {
 }
 
 impl OfflineRl {
-    /// The task of `trajectories`, with returns divided by `return_scale` (1000 in the published experiments), or by the largest return of an
-    /// episode, whatever its sign.
+    /// The task on `trajectories`, with returns divided by `return_scale` (1000 in the published experiments), by default the largest
+    /// return of an episode, whatever its sign.
     ///
     /// # Errors
-    /// When there are fewer than two trajectories, one to learn from and one to score, when a setting is 0, or when the scale leaves returns that no policy
-    /// could tell from 0 or compute with.
+    /// When there are fewer than two trajectories, one to learn from and one to score, when a setting is 0, or when scaled returns would be
+    /// indistinguishable from 0 or too large to compute with.
     pub fn new(trajectories: Trajectories, context: usize, return_scale: Option<f64>, padding: LeftPadding) -> Result<Self> {
         if context == 0 {
             return Err(Error::Config("the context of a policy must be at least 1 step, found 0".into()));
@@ -61,7 +61,7 @@ impl OfflineRl {
         Ok(Self { trajectories: trajectories.into(), encoding, context, padding, understood: None })
     }
 
-    /// The same of a recording whose last `n` steps were left out, since no ending follows them.
+    /// The same for a recording whose last `n` steps were dropped because no ending follows them.
     pub fn without_rest(self, n: usize) -> Self {
         let all = self.trajectories.n_steps() + n;
         let sentence = format!("left out: {n} of {all} steps, which no terminal or timeout follows");

@@ -5,14 +5,14 @@ use crate::{Error, Result};
 /// Why a trajectory ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// The task is over: it was reached, or nothing can be earned any more.
+    /// The task is over: the goal was reached, or nothing more can be earned.
     Terminal,
     /// The time was up.
     Timeout,
 }
 
 impl Ending {
-    /// That of a step which is marked as a terminal or as the last one of the time; none of a step with another behind it.
+    /// The ending of a step marked as terminal or as the last before the time limit; `None` if another step follows.
     pub fn of(terminal: bool, timeout: bool) -> Option<Self> {
         match (terminal, timeout) {
             (true, _) => Some(Self::Terminal),
@@ -22,7 +22,7 @@ impl Ending {
     }
 }
 
-/// Whole episodes one after the other: what was observed, what was done upon it, and what that earned.
+/// Whole episodes one after another: observations, actions and rewards.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trajectories {
     observation_width: usize,
@@ -37,18 +37,18 @@ pub struct Trajectories {
 /// One episode of T steps.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trajectory<'a> {
-    /// What was observed before every action, row-major `[T, observation_width]`.
+    /// The observation before every action, row-major `[T, observation_width]`.
     pub observations: &'a [f32],
-    /// What was done, row-major `[T, action_width]`.
+    /// The actions, row-major `[T, action_width]`.
     pub actions: &'a [f32],
-    /// What it earned `[T]`.
+    /// The rewards `[T]`.
     pub rewards: &'a [f32],
     /// Why there is no further step.
     pub ending: Ending,
 }
 
 impl Trajectories {
-    /// No episode yet, of observations and actions of these widths.
+    /// No episodes yet, with observations and actions of these widths.
     ///
     /// # Errors
     /// When a width is 0.
@@ -62,10 +62,11 @@ impl Trajectories {
         Ok(Self { observation_width, action_width, observations, actions, rewards, ends })
     }
 
-    /// Cuts rows of observations and actions of the widths `[S, A]` into trajectories behind each row that has an ending; rows after the last one are dropped.
+    /// Splits rows of observations and actions of widths `[S, A]` into trajectories after each row with an ending; rows after the last one
+    /// are dropped.
     ///
     /// # Errors
-    /// When a width is 0, there are not as many rows of each as rewards, or an action of a trajectory is outside −1 to 1, where policies act.
+    /// When a width is 0, the numbers of rows differ, or an action of a trajectory is outside −1 to 1, the range of policies.
     pub fn from_rows(
         [observation_width, action_width]: [usize; 2],
         mut observations: Vec<f32>,
@@ -100,7 +101,7 @@ impl Trajectories {
     /// Appends an episode.
     ///
     /// # Errors
-    /// When it has no step, parts that do not fit each other, or an action outside −1 to 1, where policies act.
+    /// When it has no step, its parts do not match, or an action is outside −1 to 1, the range of policies.
     pub fn push(&mut self, episode: Trajectory<'_>) -> Result<()> {
         let (n_steps, [observation, action]) = (episode.rewards.len(), self.widths());
         let fits = [(episode.observations.len(), observation), (episode.actions.len(), action)];
@@ -125,17 +126,17 @@ impl Trajectories {
         self.ends.len()
     }
 
-    /// True when there is none.
+    /// Whether there are no episodes.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Steps of all episodes together.
+    /// Number of steps of all episodes together.
     pub fn n_steps(&self) -> usize {
         self.rewards.len()
     }
 
-    /// Numbers in an observation and in an action.
+    /// Widths of an observation and an action.
     pub fn widths(&self) -> [usize; 2] {
         [self.observation_width, self.action_width]
     }
@@ -143,7 +144,7 @@ impl Trajectories {
     /// Episode `index`, counted from 0.
     ///
     /// # Panics
-    /// When there are not so many.
+    /// When there is no such episode.
     pub fn get(&self, index: usize) -> Trajectory<'_> {
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before].0);
         let (end, ending) = self.ends[index];
@@ -160,12 +161,12 @@ impl Trajectories {
         (0..self.len()).map(|index| self.get(index))
     }
 
-    /// The mean of the episodes' returns; 0 without any.
+    /// The mean return of the episodes; 0 if there are none.
     pub fn mean_return(&self) -> f64 {
         self.iter().map(|episode| episode.total()).sum::<f64>() / self.len().max(1) as f64
     }
 
-    /// The largest of the episodes' returns, negative infinity without any.
+    /// The largest return of an episode; negative infinity if there are none.
     pub fn best_return(&self) -> f64 {
         self.iter().map(|episode| episode.total()).fold(f64::NEG_INFINITY, f64::max)
     }
@@ -192,7 +193,7 @@ impl Trajectory<'_> {
         self.rewards.iter().map(|&reward| f64::from(reward)).sum()
     }
 
-    /// What is still to be earned before each step `[T]`: the undiscounted sum of its reward and all later ones.
+    /// The return-to-go before each step `[T]`: the undiscounted sum of its reward and all later ones.
     pub fn returns_to_go(&self) -> Vec<f64> {
         let mut sum = 0.0;
         let mut to_go: Vec<f64> = self

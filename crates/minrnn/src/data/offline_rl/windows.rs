@@ -1,8 +1,8 @@
 //! Windows of K steps, cut from trajectories at random (Chen et al. 2021, arXiv:2106.01345, §3).
 //!
-//! A trajectory is drawn in proportion to its length and a start uniformly inside it: every step is a start equally often. A window that
-//! reaches the end of its trajectory is shorter than K and padded on the left with rows in which the observation is 0 *before* it is
-//! normalised, the action −10, return and time 0. Padded steps are not scored.
+//! A trajectory is drawn with probability proportional to its length and a start uniformly within it: every step is equally likely as a
+//! start. A window that reaches the end of its trajectory is shorter than K and padded on the left with rows in which the observation is 0
+//! *before* normalisation, the action −10, return and time 0. Padded steps are not scored.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ choices! {
 }
 
 impl LeftPadding {
-    /// The segments of rows that begin with these numbers of padded steps.
+    /// The segments of rows that begin with the given numbers of padded steps.
     pub fn segments(self, padded: &[usize]) -> Segments {
         if self == Self::Seen || padded.iter().all(|&n| n == 0) {
             return Segments::dense();
@@ -40,7 +40,7 @@ impl LeftPadding {
     }
 }
 
-/// Batches of windows, drawn anew for every iteration.
+/// Batches of windows, drawn afresh for every iteration.
 #[derive(Debug, Clone)]
 pub struct TrajectoryWindows {
     trajectories: Arc<Trajectories>,
@@ -55,13 +55,13 @@ pub struct TrajectoryWindows {
 }
 
 impl TrajectoryWindows {
-    /// Windows of `context` steps of the trajectories whose numbers are in `part`.
+    /// Windows of `context` steps from the trajectories whose indices are in `part`.
     ///
     /// # Errors
     /// When there is no trajectory to draw from, the encoding is that of other data, or a batch would be too large.
     ///
     /// # Panics
-    /// When `part` has a number that the trajectories do not have.
+    /// When `part` has an index that does not exist.
     pub fn new(
         trajectories: Arc<Trajectories>,
         encoding: Arc<StepEncoding>,
@@ -93,7 +93,7 @@ impl TrajectoryWindows {
         Ok(Self { trajectories, encoding, part, context, padding: LeftPadding::default(), batch_size, seed, purpose })
     }
 
-    /// The same with another treatment of padding.
+    /// The same with a different treatment of padding.
     pub fn with_padding(self, padding: LeftPadding) -> Self {
         Self { padding, ..self }
     }

@@ -1,7 +1,7 @@
-//! Columns that a column of times tells: the part of the calendar that a row lies in, as a name.
+//! Columns derived from a time column: a part of the calendar, as a name.
 //!
-//! Beside a column of times `ds` there is a column `ds.month`, `ds.weekday`, …, wherever a table has none that is called so. Each is a column of names,
-//! of which every one is an input of 0 or 1, so that nothing is assumed of their order.
+//! Beside a time column `ds` there are columns `ds.month`, `ds.weekday`, …, unless the table has columns of these names. Each is a column
+//! of names, every one of which is an input of 0 or 1, so no order is assumed.
 
 use std::collections::HashMap;
 
@@ -80,7 +80,7 @@ pub(super) struct CalendarColumn {
 pub(super) type Told = Vec<(usize, CalendarColumn)>;
 
 impl CalendarColumn {
-    /// The column `name` beside `time`, if it is one; the names that are told apart are those of `categories`, or all.
+    /// The column `name` beside `time`, if it is such a column; the names it distinguishes are those of `categories`, or all.
     pub fn of(name: &str, time: &str, categories: &[Names]) -> Option<Self> {
         let part = CalendarPart::of_column(name, time)?;
         let (least, most) = part.bounds();
@@ -91,10 +91,10 @@ impl CalendarColumn {
         Some(Self { name: name.to_owned(), part, names, places })
     }
 
-    /// The place of the name of `time`, which is written by `clock`.
+    /// The index of the name of `time`, which is written as `clock` says.
     ///
     /// # Errors
-    /// When it is no date.
+    /// When it is not a date.
     pub fn read(&self, clock: Clock, time: f64) -> Result<f64> {
         let date = Some(time).filter(|_| clock != Clock::Number).and_then(date);
         let date = date.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! Columns that hold names, as a training learns them.
+//! Columns of names, as training learns them.
 
 use minrnn_model::{Category, Normalization, UNSEEN};
 

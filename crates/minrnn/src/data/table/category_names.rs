@@ -1,11 +1,11 @@
-//! The names that a column of a model's tables may hold, looked for in whatever is read.
+//! The names that a column of a model's tables may hold, for lookup in any table.
 
 use minrnn_model::UNSEEN;
 
 use super::known_names::KnownNames;
 use super::missing::is_nothing;
 
-/// The names that a column held in training, and the number that stands for each.
+/// The names that a column held in training, with their codes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CategoryNames {
     names: Vec<String>,
@@ -13,7 +13,7 @@ pub struct CategoryNames {
 }
 
 impl CategoryNames {
-    /// Of the `names` of a [`Category`](minrnn_model::Category), in its order.
+    /// The `names` of a [`Category`](minrnn_model::Category), in order.
     pub fn new(names: &[String]) -> Self {
         Self { names: names.to_vec(), known: KnownNames::of_values(names.iter().map(String::as_str)) }
     }
@@ -23,8 +23,8 @@ impl CategoryNames {
         &self.names
     }
 
-    /// What stands in a row for `name`, whatever blanks are around it: its number, [`UNSEEN`] of one that is none of the names, or NaN where nothing stands,
-    /// for which more texts are taken where some `may_miss`. A name is known as it is written, and as another format writes the same number.
+    /// The code of `name`, ignoring surrounding blanks: its index, [`UNSEEN`] if it is unknown, or NaN for an empty cell; more texts count
+    /// as empty if names `may_miss`. A name is recognised as written, and as another format writes the same number.
     pub fn code(&self, name: &str, may_miss: bool) -> f64 {
         let name = name.trim();
         match self.known.find_as_written(name) {

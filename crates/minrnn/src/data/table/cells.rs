@@ -1,4 +1,4 @@
-//! Columns as they are filled, cell by cell.
+//! Columns being filled cell by cell.
 
 use std::fmt;
 use std::sync::Arc;
@@ -81,18 +81,18 @@ fn missing(place: Place, column: &str, found: &str) -> Error {
 }
 
 impl Cell<'_> {
-    /// `digits` with the point before the last `scale` of them; with a negative one as many zeros follow.
+    /// `digits` with the point before the last `scale` of them; a negative `scale` appends zeros.
     pub fn decimal(digits: i128, scale: i32) -> Self {
         if scale == 0 { Self::Whole(digits) } else { Self::real_decimal(digits as f64, scale) }
     }
 
-    /// As [`decimal`](Self::decimal) of digits that may be too many for a whole number.
+    /// As [`decimal`](Self::decimal), for digits that may be too many for an integer.
     pub fn real_decimal(digits: f64, scale: i32) -> Self {
         let unit = 10f64.powi(scale.saturating_abs());
         Self::Real(if scale < 0 { digits * unit } else { digits / unit })
     }
 
-    /// Whether it is a date, and no number, by its type or as a text.
+    /// Whether it is a date rather than a number, by its type or as a text.
     pub fn is_date(&self) -> bool {
         match self {
             Self::Any(text) | Self::Text(text) => Clock::is_date(text),
@@ -101,7 +101,15 @@ impl Cell<'_> {
         }
     }
 
-    /// As a name, without blanks around it; empty where nothing stands.
+    /// Length in bytes of the text in the cell; 0 for other cells.
+    pub fn text_len(&self) -> usize {
+        match self {
+            Self::Any(text) | Self::Text(text) => text.len(),
+            Self::Missing | Self::Whole(_) | Self::Real(_) | Self::Bool(_) | Self::Time(_) | Self::Nanoseconds(_) => 0,
+        }
+    }
+
+    /// The cell as a name, without surrounding blanks; empty for an empty cell.
     pub fn name(&self) -> std::borrow::Cow<'_, str> {
         match self {
             Self::Missing => "".into(),
@@ -158,7 +166,7 @@ pub(super) struct CellReader {
 }
 
 impl CellReader {
-    /// Of the column `name`, where numbers may be missing.
+    /// For the column `name`, whose numbers may be missing.
     pub fn new(name: String, may_miss: bool, kind: Kind) -> Self {
         Self { name, may_miss, kind, unasked: None, n_names: 0, missing_at: None, unseen: None }
     }
@@ -174,7 +182,7 @@ impl CellReader {
         Some(UnseenNames { column: name.clone(), first: first.clone(), n: *n, of: *n_names, known: known.names().to_vec() })
     }
 
-    /// The number that `cell` holds or stands for; NaN of one that is missing.
+    /// The number that `cell` holds or stands for; NaN if it is missing.
     ///
     /// # Errors
     /// When there is none, or it is infinite or too large.
@@ -323,7 +331,7 @@ pub(super) struct NumberColumn {
 }
 
 impl NumberColumn {
-    /// One of `n_columns`.
+    /// One of `n_columns` columns.
     pub fn new(reader: CellReader, n_columns: usize) -> Self {
         Self { reader, values: ValuesWriter::new(n_columns) }
     }
@@ -340,12 +348,12 @@ impl NumberColumn {
         self.values.push(self.reader.number(cell, place)?)
     }
 
-    /// The names that are not among those of the training, where the column holds such.
+    /// The names that training did not see, if the column holds names.
     pub fn unseen_names(&self) -> Option<UnseenNames> {
         self.reader.unseen_names()
     }
 
-    /// The numbers, and the names that they stand for where the column holds names.
+    /// The numbers, and the names they stand for if the column holds names.
     ///
     /// # Errors
     /// As [`ValuesWriter::finish`].

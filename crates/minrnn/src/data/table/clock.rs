@@ -1,4 +1,4 @@
-//! How times are written and read.
+//! Formats of times.
 
 use std::ops::RangeInclusive;
 
@@ -46,18 +46,19 @@ pub(super) fn milliseconds(time: NaiveDateTime) -> f64 {
     time.timestamp_millis() as f64 + f64::from(time.timestamp_subsec_micros() % 1000) / 1e3
 }
 
-/// How the times of a column are written.
+/// The format of a column of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
     /// Numbers.
     Number,
     /// Months, such as 2024-01.
     Month,
-    /// Dates, or dates with a time of the day: one of the patterns with one of the ends, those with the first end before those with the second.
+    /// Dates, with or without a time of day: one of the patterns combined with one of the endings; the patterns with the first ending come
+    /// first.
     Calendar(usize),
-    /// Dates in digits, such as 20240131.
+    /// Dates as digits, such as 20240131.
     DateDigits,
-    /// Months in digits, such as 202401.
+    /// Months as digits, such as 202401.
     MonthDigits,
 }
 
@@ -135,7 +136,7 @@ impl Clock {
         }
     }
 
-    /// `time` as it would be written.
+    /// `time` in this format.
     pub fn write(self, time: f64) -> String {
         match (self, date(time)) {
             (Self::Month, Some(time)) => time.format("%Y-%m").to_string(),

@@ -18,35 +18,35 @@ const KNOWN_NAMES: [&str; 5] = ["ds", "date", "time", "timestamp", "datetime"];
 pub struct Wanted {
     /// Columns of numbers.
     pub numbers: Numbers,
-    /// Columns of names, such as groups and labels; any cell is one.
+    /// Columns of names, such as groups and labels; any cell counts as a name.
     pub texts: Vec<String>,
-    /// The column that tells when a row was.
+    /// The column with the time of a row.
     pub time: TimeColumn,
-    /// Whether a number may be missing, which is NaN then.
+    /// Whether a number may be missing, that is, NaN.
     pub may_miss: bool,
     /// Those of the columns of numbers that may hold names.
     pub categories: Vec<Names>,
-    /// How the series lie in a table that does not have these columns.
+    /// The layout of the series in a table that does not have these columns.
     pub layout: Layout,
-    /// Columns of a wide table that are no steps and no series.
+    /// Columns of a wide table that are neither steps nor series.
     pub aside: Vec<String>,
-    /// The classes of which the first cell of a row must be one, if it is known, where a wide table has no names; none: any that it holds.
+    /// The classes to which the first cell of a row must belong, if known, when a wide table has no names; empty: any class in it.
     pub classes: Vec<String>,
-    /// Those of the columns of numbers that are other columns of later steps where a table lacks them, such as `price+1`.
+    /// Columns of numbers that, if the table lacks them, are other columns at later steps, such as `price+1`.
     pub leads: Vec<String>,
 }
 
-/// A column of numbers that may hold names, each of which is read as its number.
+/// A column of numbers that may hold names, each of which is read as its code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names {
     /// The column.
     pub column: String,
-    /// The names that are told apart; none: those of the table, if its first cell is no number.
+    /// The names it distinguishes; `None`: those of the table, if its first cell is not a number.
     pub values: Option<Vec<String>>,
 }
 
 impl Names {
-    /// Of the `columns` of a trained model, with what it knows of them.
+    /// The `columns` of a trained model, with the names it knows.
     pub fn known(columns: &[String], categories: &[Category]) -> Vec<Self> {
         let names = |category: &Category| Self { column: columns[category.column].clone(), values: Some(category.values.clone()) };
         categories.iter().map(names).collect()
@@ -60,21 +60,21 @@ impl Names {
     }
 }
 
-/// The column that tells when a row was.
+/// The column with the time of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum TimeColumn {
-    /// There is none: rows are in the order of time.
+    /// There is none: rows are in order of time.
     #[default]
     None,
-    /// This one.
+    /// The column of this name.
     Named(String),
-    /// One that is called ds, date, time, timestamp or datetime, if there is one that was not asked for by name. Forecasts take one of another name too,
-    /// where it alone holds dates.
+    /// One called ds, date, time, timestamp or datetime that was not asked for by name, if any. Forecasts also take one of another name if
+    /// it alone holds dates.
     Found,
 }
 
 impl TimeColumn {
-    /// What a setting says: nothing for none, `auto`, or a name.
+    /// The meaning of a setting: empty for none, `auto`, or a name.
     pub fn of_setting(setting: &str) -> Self {
         match setting {
             "" => Self::None,
@@ -89,7 +89,7 @@ impl TimeColumn {
 pub enum Numbers {
     /// These, in this order.
     Named(Vec<String>),
-    /// All but those that are wanted as texts, in the order of the table.
+    /// All except those wanted as texts, in the order of the table.
     #[default]
     AllOthers,
 }

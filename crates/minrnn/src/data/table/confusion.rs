@@ -1,6 +1,6 @@
-//! Which classes are taken for which.
+//! The confusion of classes.
 
-/// How often each class was predicted where each was right.
+/// A confusion matrix: how often each class was predicted for each true class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confusion {
     names: Vec<String>,
@@ -8,14 +8,14 @@ pub struct Confusion {
     counts: Vec<u64>,
 }
 
-/// How well one class is told from the others.
+/// How well one class is recognised.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OfClass {
-    /// Share of its own that were found; none where there are none.
+    /// The share of its cases that were found; `None` if it has none.
     pub recall: Option<f64>,
-    /// Share of those taken for it that are; none where nothing was.
+    /// The share of correct cases among those predicted as this class; `None` if there were none.
     pub precision: Option<f64>,
-    /// How many there are.
+    /// Number of its cases.
     pub n: u64,
 }
 
@@ -41,7 +41,7 @@ impl Confusion {
         &self.names
     }
 
-    /// How many of `class` were taken for `predicted`.
+    /// Number of cases of `class` predicted as `predicted`.
     ///
     /// # Panics
     /// When there is no such class.
@@ -49,22 +49,22 @@ impl Confusion {
         self.counts[class * self.names.len()..][..self.names.len()][predicted]
     }
 
-    /// How many there are of `class`.
+    /// Number of cases of `class`.
     pub fn n_of(&self, class: usize) -> u64 {
         self.counts[class * self.names.len()..][..self.names.len()].iter().sum()
     }
 
-    /// How many there are.
+    /// Number of cases.
     pub fn n(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// How many were right.
+    /// Number of correct predictions.
     pub fn right(&self) -> u64 {
         (0..self.names.len()).map(|class| self.count(class, class)).sum()
     }
 
-    /// How well `class` is told from the others.
+    /// How well `class` is recognised.
     pub fn of_class(&self, class: usize) -> OfClass {
         let share = |of: u64| (of > 0).then(|| self.count(class, class) as f64 / of as f64);
         let taken = (0..self.names.len()).map(|other| self.count(other, class)).sum();
@@ -72,7 +72,7 @@ impl Confusion {
         OfClass { recall: share(n), precision: share(taken), n }
     }
 
-    /// An object of JSON for each class, with what it was taken for in the order of [`names`](Self::names).
+    /// A JSON object for each class, with its predictions in the order of [`names`](Self::names).
     pub fn to_json(&self) -> Vec<serde_json::Value> {
         let object = |(class, name): (usize, &String)| {
             let of = self.of_class(class);

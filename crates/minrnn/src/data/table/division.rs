@@ -1,4 +1,4 @@
-//! How the files of a task are read, and which part each of them is.
+//! How a task's files are read, and which part each of them is.
 
 use std::path::{Path, PathBuf};
 
@@ -7,22 +7,22 @@ use minrnn_model::{Layout, Missing};
 use super::columns::{TimeColumn, Wanted};
 use super::layout::LayoutChoice;
 
-/// Times, gaps and parts of a task's files.
+/// Times, missing values and parts of a task's files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Division {
-    /// The column that tells when a row was.
+    /// The column with the time of a row.
     pub time: TimeColumn,
-    /// How the series lie in the rows and columns.
+    /// The layout of the series.
     pub layout: LayoutChoice,
-    /// What is done with numbers that are missing.
+    /// How missing numbers are treated.
     pub missing: Missing,
     /// Share of the training file that is not held out: of its sequences, or of every sequence from its start.
     pub train_fraction: f64,
-    /// Whether a part that is held out chooses the best checkpoint.
+    /// Whether a held-out part chooses the best checkpoint.
     pub validates: bool,
     /// A table that chooses the best checkpoint.
     pub validation: Option<PathBuf>,
-    /// A table that is reported.
+    /// A table for the report.
     pub test: Option<PathBuf>,
 }
 

@@ -1,4 +1,4 @@
-//! Single sequences of a test part, for whoever wants to see where a model is wrong.
+//! Single sequences of a test part, to show where a model is wrong.
 
 use super::series::Series;
 
@@ -7,52 +7,52 @@ pub(super) const MOST: usize = 12;
 /// Steps of a sequence that are kept to be looked at, at most.
 pub(super) const MOST_STEPS: usize = 400;
 
-/// A sequence and what was predicted of it.
+/// A sequence and its prediction.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Example {
-    /// One that was taken for another class.
+    /// A misclassified sequence.
     Classified {
-        /// The sequence.
+        /// The name of the sequence.
         name: String,
         /// Its class.
         class: String,
-        /// The one that it was taken for.
+        /// The predicted class.
         predicted: String,
-        /// The probability of that, 0 to 1.
+        /// The probability of the predicted class, 0 to 1.
         probability: f64,
-        /// The column that is shown of it.
+        /// The column shown.
         column: String,
-        /// What stands there, every n-th step where there are many.
+        /// Its values, every n-th step if there are many.
         values: Vec<f64>,
     },
-    /// One and the number that was predicted for it.
+    /// A sequence with a predicted number.
     Measured {
-        /// The sequence.
+        /// The name of the sequence.
         name: String,
-        /// Its number.
+        /// The true number.
         number: f64,
-        /// The one that was predicted.
+        /// The predicted number.
         predicted: f64,
-        /// The column that is shown of it.
+        /// The column shown.
         column: String,
-        /// What stands there, every n-th step where there are many.
+        /// Its values, every n-th step if there are many.
         values: Vec<f64>,
     },
-    /// A forecast and what came.
+    /// A forecast and the actual values.
     Forecast {
-        /// The sequence; empty where the table is one.
+        /// The name of the sequence; empty if the table is a single sequence.
         name: String,
         /// The column.
         target: String,
         /// The last values before it.
         past: Vec<f64>,
-        /// What came, as far as it is known.
+        /// The actual values, as far as they are known.
         came: Vec<f64>,
-        /// What was forecast.
+        /// The forecast.
         median: Vec<f64>,
-        /// The outermost quantiles, where there are some.
+        /// The outermost quantiles, if any.
         interval: Vec<(f64, f64)>,
-        /// Mean absolute error, divided by what is a season apart before.
+        /// Mean absolute error, divided by the mean difference of a season in the history.
         error: Option<f64>,
     },
 }

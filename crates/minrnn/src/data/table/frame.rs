@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::cells::{CellReader, Kind, NumberColumn, Place, how_to_choose};
 use super::columns::{Numbers, Positions, Wanted};
+use super::limit::TableLimit;
 use super::text_cells::TextColumn;
 use super::texts::Texts;
 use super::time_cells::{TimeColumnCells, Times};
@@ -18,11 +19,11 @@ pub struct Frame {
     pub names: Vec<String>,
     /// The numbers of each column.
     pub numbers: Vec<Values<f64>>,
-    /// Of each column of numbers the names that these stand for, where it holds names.
+    /// For each column of numbers, the names they stand for if it holds names.
     pub categories: Vec<Option<Vec<String>>>,
-    /// The columns that hold names which are not among those that are told apart.
+    /// The columns with names that are not among those distinguished.
     pub unseen: Vec<UnseenNames>,
-    /// The columns of names, in the order they were wanted.
+    /// The columns of names, in the order requested.
     pub texts: Vec<Texts>,
     /// When the rows were, where a column tells.
     pub(super) times: Option<Times>,
@@ -35,9 +36,9 @@ pub struct Frame {
 /// A column that holds another one of later steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lead {
-    /// Its place in a row.
+    /// Its position in a row.
     pub at: usize,
-    /// The place of the other one.
+    /// The position of the other one.
     pub of: usize,
     /// How many steps later.
     pub ahead: usize,
@@ -60,12 +61,12 @@ impl Locations {
         }
     }
 
-    /// The series `name` of a wide table begins with the row `row`.
+    /// Starts the series `name` of a wide table at the row `row`.
     pub fn begin_series(&mut self, row: usize, name: &str) {
         self.series.push((row, name.to_owned()));
     }
 
-    /// The place of a row, in words.
+    /// The location of a row, in words.
     pub fn name(&self, row: usize) -> String {
         match self.series.partition_point(|&(from, _)| from <= row).checked_sub(1) {
             Some(last) => format!("series '{}', step {}", self.series[last].1, row - self.series[last].0 + 1),
@@ -86,9 +87,8 @@ impl Frame {
     #[cfg(test)]
     pub(super) fn of(names: &[&str]) -> Self {
         let header: Vec<String> = names.iter().map(ToString::to_string).collect();
-        Filling::new(&header, &Positions { numbers: (0..names.len()).collect(), texts: Vec::new(), time: None }, &Wanted::default())
-            .into_frame()
-            .unwrap()
+        let positions = Positions { numbers: (0..names.len()).collect(), texts: Vec::new(), time: None };
+        Filling::new(&header, &positions, &Wanted::default(), None).into_frame().unwrap()
     }
 
     /// Number of rows.
@@ -97,7 +97,7 @@ impl Frame {
         self.numbers.first().map_or_else(of_times, |numbers| numbers.len())
     }
 
-    /// The name of the column of times.
+    /// The name of the time column.
     pub fn time(&self) -> Option<&str> {
         self.times.as_ref().map(|times| times.name.as_str())
     }
@@ -120,11 +120,12 @@ pub(super) struct Filling {
     pub texts: Vec<TextColumn>,
     pub times: Option<TimeColumnCells>,
     places: Locations,
+    limit: Option<TableLimit>,
 }
 
 impl Filling {
-    /// Without rows, for the columns at `positions` of `header`.
-    pub fn new(header: &[String], positions: &Positions, wanted: &Wanted) -> Self {
+    /// An empty frame for the columns at `positions` of `header`; `limit` bounds what is read into it.
+    pub fn new(header: &[String], positions: &Positions, wanted: &Wanted, limit: Option<TableLimit>) -> Self {
         let names: Vec<String> = positions.numbers.iter().map(|&at| header[at].clone()).collect();
         let kinds: HashMap<&String, Kind> = wanted.categories.iter().map(|names| (&names.column, names.kind())).collect();
         let n_columns = positions.numbers.len() + positions.texts.len() + usize::from(positions.time.is_some());
@@ -136,16 +137,16 @@ impl Filling {
         let numbers = names.iter().map(reader).collect();
         let texts = positions.texts.iter().map(|&at| TextColumn::new(header[at].clone(), n_columns)).collect();
         let times = positions.time.map(|at| TimeColumnCells::new(header[at].clone(), n_columns));
-        Self { names, numbers, texts, times, places: Locations::default() }
+        Self { names, numbers, texts, times, places: Locations::default(), limit }
     }
 
-    /// Number of rows; those of the times where no numbers are read.
+    /// Number of rows; those of the times if no numbers are read.
     pub fn n_rows(&self) -> usize {
         let of_times = || self.times.as_ref().map_or(0, TimeColumnCells::len);
         self.numbers.first().map_or_else(of_times, NumberColumn::len)
     }
 
-    /// The row that is added next begins on `line`.
+    /// Starts the next row, on `line`.
     ///
     /// # Errors
     /// When there is no room for it.
@@ -156,9 +157,11 @@ impl Filling {
         Ok(())
     }
 
-    /// Refuses a table that would not fit.
+    /// Checks that a table of `n_rows` would fit.
     pub fn expect_room(&self, n_rows: usize) -> Result<()> {
-        let limit = most_rows(self.numbers.len() + self.texts.len() + usize::from(self.times.is_some()));
+        let n_columns = self.numbers.len() + self.texts.len() + usize::from(self.times.is_some());
+        self.limit.map_or(Ok(()), |limit| limit.expect_room(n_rows, n_columns))?;
+        let limit = most_rows(n_columns);
         if n_rows <= limit {
             return Ok(());
         }

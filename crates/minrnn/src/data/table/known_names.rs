@@ -1,4 +1,4 @@
-//! Names of one file, looked for among those of another.
+//! Looking up names of one file among those of another.
 
 use std::collections::HashMap;
 
@@ -57,12 +57,12 @@ pub(super) struct KnownNames {
 }
 
 impl KnownNames {
-    /// These names of sequences, each at its place among them.
+    /// Names of sequences, each with its index.
     pub fn of_sequences<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         Self::default().with(names)
     }
 
-    /// These names of classes, or of what a column holds, each at its place among them.
+    /// Names of classes or of a column's values, each with its index.
     pub fn of_values<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         Self { alike: Alike::Numbers, ..Self::default() }.with(names)
     }
@@ -72,7 +72,7 @@ impl KnownNames {
         self
     }
 
-    /// Adds `name`, which is not known yet, at the place `at`.
+    /// Adds `name`, which must be new, with the index `at`.
     pub fn insert(&mut self, name: &str, at: usize) {
         self.places.insert(name.to_owned(), at);
         if let Some(number) = self.alike.number(name) {
@@ -80,20 +80,20 @@ impl KnownNames {
         }
     }
 
-    /// The place of `name`.
+    /// The index of `name`.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.find_as_written(name).or_else(|| self.numbers.get(&self.alike.number(name)?).copied().flatten())
     }
 
-    /// The place of `name` as it is written.
+    /// The index of `name` exactly as written.
     pub fn find_as_written(&self, name: &str) -> Option<usize> {
         self.places.get(name).copied()
     }
 
-    /// The places of `names`, different ones of another file.
+    /// The indices of `names`, which are distinct names of another file.
     ///
     /// # Errors
-    /// When two of them have the same place.
+    /// When two of them have the same index.
     pub fn find_all<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Result<Vec<Option<usize>>> {
         let mut names_at: HashMap<usize, &str> = HashMap::new();
         let mut find = |name: &'a str| {

@@ -1,9 +1,9 @@
-//! What every sequence of a table has one of.
+//! The label of a table's sequences.
 
-/// What a sequence has one of.
+/// The kind of a sequence's label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Label {
-    /// A class of several.
+    /// One of several classes.
     Class,
     /// A number.
     Number,

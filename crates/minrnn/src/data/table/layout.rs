@@ -1,12 +1,12 @@
-//! Wide tables, whose series lie in rows or in columns, read as long ones.
+//! Wide tables, with a series per row or per column, read as long ones.
 //!
 //! ```text
 //! wide-series:  id,2024-01,2024-02,…          wide-columns:  date,meter a,meter b
 //!               a,1,2,…                                      2024-01,1,5
 //! ```
 //!
-//! A long table of it has a column of names, one of numbers, and those of the class and of times where there are some. A cell that is missing before
-//! the first or after the last number of a series is no step of it.
+//! As a long table it has a column of names, one of numbers, and those of the class and of times, if any. Missing cells before the first or
+//! after the last number of a series are not steps.
 
 use std::collections::HashSet;
 

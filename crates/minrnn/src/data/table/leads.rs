@@ -1,7 +1,8 @@
-//! Columns that are known ahead, such as prices, holidays and forecasts of the weather.
+//! Columns that are known ahead, such as prices, holidays and weather forecasts.
 //!
-//! Beside a column `price` that is known ahead there are `price+1`, `price+2`, …, wherever a table has none that are called so: its values so many steps
-//! later in the same sequence. Behind the last row of a sequence they are those of rows to come, where these are given, and else its last value.
+//! A column `price` that is known ahead adds `price+1`, `price+2`, …, unless the table has columns of these names: its values that many
+//! steps later in the same sequence. After the last row of a sequence they come from the future rows, if given, otherwise its last value is
+//! repeated.
 
 use std::collections::{HashMap, HashSet};
 

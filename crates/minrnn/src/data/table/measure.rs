@@ -1,4 +1,4 @@
-//! Measures in a task's own units, with how sure they are, beside those of a baseline.
+//! Measures in a task's own units, with their confidence, beside those of a baseline.
 
 use super::Spreads;
 use super::confusion::Confusion;
@@ -7,41 +7,41 @@ use crate::data::Batch;
 use crate::numbers::significant;
 use crate::statistics::{Summary, interval_of_share, sign_test};
 
-/// What a model reaches, and what can be had without one.
+/// A model's result, beside a baseline's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measure {
     /// What is measured.
     pub kind: MeasureKind,
-    /// The column that it is measured of, where columns are told apart.
+    /// The column it refers to, if columns are distinguished.
     pub target: Option<String>,
-    /// What was found.
+    /// The result.
     pub found: f64,
-    /// Bounds of the 95 % confidence interval, where there are enough cases for one.
+    /// Bounds of the 95 % confidence interval, if there are enough cases.
     pub interval: Option<[f64; 2]>,
-    /// Cases that it is the mean of.
+    /// Number of cases it is the mean of.
     pub n: u64,
     /// What a case is.
     pub cases: Cases,
-    /// What can be had without a model, on the same cases.
+    /// The result of a baseline without a model, on the same cases.
     pub baseline: Option<Baseline>,
 }
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum MeasureKind {
-    /// The share of cases that are right.
+    /// The share of cases that are correct.
     Accuracy,
     /// The mean absolute error, in the units of the table.
     AbsoluteError,
-    /// The root of the mean squared error, in the units of the table.
+    /// The root mean squared error, in the units of the table.
     RootSquaredError,
     /// The symmetric mean absolute percentage error, in per cent.
     SymmetricPercentageError,
-    /// The mean absolute error over the mean difference of a season.
+    /// The mean absolute error over the mean seasonal difference.
     ScaledError,
-    /// The share of values inside the interval that this share of them should be in.
+    /// The coverage of the interval with this nominal coverage.
     Covers(f64),
-    /// How wide that interval is, in the units of the table.
+    /// The width of that interval, in the units of the table.
     Width(f64),
     /// A loss, by its name.
     Loss(&'static str),
@@ -54,36 +54,36 @@ impl MeasureKind {
     }
 }
 
-/// What measures are means over.
+/// The cases that a measure is the mean of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cases {
     /// Whole sequences.
     Sequences,
-    /// Stretches of so many steps, of sequences that are too few to compare; the last of a sequence has what is left besides.
+    /// Stretches of this many steps, for sequences too few to compare; the last of a sequence also has the remaining steps.
     Stretches(usize),
     /// Single values.
     Values,
 }
 
-/// What a baseline reaches, and whether the model is better.
+/// The result of a baseline, and whether the model is better.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Baseline {
-    /// What it does.
+    /// What the baseline does.
     pub name: String,
-    /// What it reaches.
+    /// Its result.
     pub found: f64,
-    /// What can be said of the difference, case by case.
+    /// The verdict on the difference, case by case.
     pub verdict: Verdict,
 }
 
-/// What can be said of a difference at 95 % confidence.
+/// The verdict on a difference at 95 % confidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The model is better.
     Better,
     /// The baseline is better.
     Worse,
-    /// Too small for the number of cases.
+    /// The difference is too small for the number of cases.
     Undecided,
 }
 
@@ -102,7 +102,7 @@ impl Verdict {
 const FEWEST: usize = 5;
 
 impl Measure {
-    /// What is measured, and of which column, in words.
+    /// What is measured, and for which column, in words.
     pub fn name(&self) -> String {
         let of_target = self.target.as_ref().map_or_else(String::new, |target| format!(" of {target}"));
         let of_interval = |share: f64, what: &str| format!("{:.0} % interval{of_target}: {what}", 100.0 * share);
@@ -119,12 +119,12 @@ impl Measure {
         format!("{name}{of_target}")
     }
 
-    /// `x`, a number of this measure, in words: a share in per cent, else five digits that matter.
+    /// `x`, a value of this measure, in words: a share in per cent, otherwise with five significant digits.
     pub fn shown(&self, x: f64) -> String {
         if self.kind.is_share() { format!("{:.2} %", 100.0 * x) } else { significant(x) }
     }
 
-    /// Its interval in words, such as `95 % interval 84.1 to 90.0`, where there is one.
+    /// Its interval in words, such as `95 % interval 84.1 to 90.0`, if any.
     pub fn interval_shown(&self) -> Option<String> {
         let bound = |x: f64| if self.kind.is_share() { format!("{:.1}", 100.0 * x) } else { significant(x) };
         self.interval.map(|[low, high]| format!("95 % interval {} to {}", bound(low), bound(high)))
@@ -142,7 +142,7 @@ impl Measure {
         }
     }
 
-    /// All of it in words, with its interval, and in a second line a baseline and which of them is better if that can be said.
+    /// Everything in words, with its interval, and on a second line the baseline and which is better, if that is certain.
     pub fn describe(&self) -> String {
         let interval = self.interval_shown().map_or_else(String::new, |interval| interval + ", ");
         let mut told = format!("{} {} ({interval}{})", self.name(), self.shown(self.found), self.n_shown());
@@ -152,7 +152,7 @@ impl Measure {
         told
     }
 
-    /// All of it as an object of JSON.
+    /// Everything as a JSON object.
     pub fn to_json(&self) -> serde_json::Value {
         let mut object = serde_json::json!({"measure": self.name(), "value": self.found, "interval": self.interval, "n": self.n});
         if let Some(baseline) = &self.baseline {
@@ -168,8 +168,8 @@ impl Measure {
         object
     }
 
-    /// The share of `right` of `n` cases, beside a baseline that does what `baseline` says: of the cases that only one of the two has right, the model
-    /// has `only_model` and the baseline `only_baseline`.
+    /// The share of `right` among `n` cases, beside a baseline described by `baseline`: of the cases that only one of the two has right,
+    /// the model has `only_model` and the baseline `only_baseline`.
     pub fn of_accuracy([right, n]: [u64; 2], baseline: &str, [only_model, only_baseline]: [u64; 2]) -> Self {
         let share = |right: u64| right as f64 / n.max(1) as f64;
         let verdict = match sign_test(only_model, only_baseline) < 0.05 {
@@ -188,7 +188,7 @@ impl Measure {
         }
     }
 
-    /// The mean of an error of the column `target` over cases, of which each of `pairs` has that of the model and that of a baseline.
+    /// The mean of an error of the column `target` over cases; each of `pairs` has the model's and the baseline's.
     pub fn of_errors(kind: MeasureKind, target: &str, cases: Cases, pairs: &[[f64; 2]], baseline: &str) -> Self {
         let of = |error: fn(&[f64; 2]) -> f64| Summary::of(&pairs.iter().map(error).collect::<Vec<_>>());
         let (found, other) = (of(|pair| pair[0]), of(|pair| pair[1]));
@@ -212,7 +212,7 @@ impl Measure {
     }
 }
 
-/// Which columns of `measures`, those of forecasts, have no percentage error, and why, a sentence for each.
+/// Which columns of the forecast `measures` have no percentage error, and why, a sentence for each.
 pub fn left_out(measures: &[Measure]) -> Vec<String> {
     let targets =
         |kind: MeasureKind| measures.iter().filter(move |measure| measure.kind == kind).filter_map(|measure| measure.target.as_ref());
@@ -224,48 +224,48 @@ pub fn left_out(measures: &[Measure]) -> Vec<String> {
         .collect()
 }
 
-/// Collects what a model predicts on an evaluation set.
+/// Collects a model's predictions on an evaluation set.
 pub trait Comparison {
-    /// Whether something is [taken](Self::add) of `batch`, that of this `index` in its set, where nothing in it is scored.
+    /// Whether [`add`](Self::add) needs `batch`, the one with this `index` in its set, even if nothing in it is scored.
     fn looks_past(&self, _index: u64, _batch: &Batch) -> bool {
         false
     }
 
-    /// Takes the outputs `[B, T, n_outputs]` of the model on `batch`, that of this `index` in its set.
+    /// Takes the model's outputs `[B, T, n_outputs]` on `batch`, the one with this `index` in its set.
     fn add(&mut self, index: u64, batch: &Batch, outputs: &[f32]);
 
-    /// The measures of everything that was taken.
+    /// The measures of everything taken.
     fn measures(&self) -> Vec<Measure>;
 
-    /// How surprising each next value was to the model, in nats, where its forecasts tell that.
+    /// How surprising each next value was to the model, in nats, if its forecasts can tell.
     fn surprises(&self) -> &[f64] {
         &[]
     }
 
-    /// Before anything is taken: [`surprises_when_spread`](Self::surprises_when_spread) will be asked for, of these.
+    /// Called first if [`surprises_when_spread`](Self::surprises_when_spread) will be asked for, with these spreads.
     fn spread_by(&mut self, _: &Spreads) {}
 
-    /// The surprises of a model whose quantiles are so spread.
+    /// The surprises of a model with its quantiles spread in this way.
     fn surprises_when_spread(&self) -> &[f64] {
         &[]
     }
 
-    /// Before anything is taken: [`spreads`](Self::spreads) will be asked for. False where the model predicts nothing that could be spread.
+    /// Called first if [`spreads`](Self::spreads) will be asked for. Returns false if the model predicts nothing that can be spread.
     fn find_spreads(&mut self) -> bool {
         false
     }
 
-    /// What the quantiles of the model are to be spread by so that they hold for what was taken, where it predicts some and that was enough.
+    /// The spreads that calibrate the model's quantiles on what was taken, if it predicts quantiles and there was enough.
     fn spreads(&self) -> Option<Spreads> {
         None
     }
 
-    /// Which classes were taken for which, where classes are predicted.
+    /// The confusion matrix, if classes are predicted.
     fn confusion(&self) -> Option<&Confusion> {
         None
     }
 
-    /// Single sequences, the worst first.
+    /// Single sequences, worst first.
     fn examples(&self) -> Vec<Example> {
         Vec::new()
     }

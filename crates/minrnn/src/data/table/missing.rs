@@ -1,4 +1,4 @@
-//! How tables without types write that nothing is known.
+//! How untyped tables write missing values.
 
 /// What stands where a number or a name is missing, whatever its case.
 const MISSING: [&str; 7] = ["", "nan", "na", "n/a", "null", "none", "?"];

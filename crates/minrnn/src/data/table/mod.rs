@@ -32,6 +32,7 @@ mod label;
 mod labelling;
 mod layout;
 mod leads;
+mod limit;
 mod measure;
 mod missing;
 mod normalization;
@@ -77,6 +78,7 @@ pub use self::frame::Frame;
 pub use self::label::Label;
 pub use self::labelling::{ClassWeights, Labelling, LabellingConfig, read_labels};
 pub use self::layout::LayoutChoice;
+pub use self::limit::TableLimit;
 pub use self::measure::{Baseline, Cases, Comparison, Measure, MeasureKind, Verdict, left_out};
 pub use self::notes::notes;
 pub use self::output_names::output_names;
@@ -121,6 +123,8 @@ pub(crate) fn memory_of(path: &Path) -> u128 {
 pub enum TableSource<'a> {
     /// In a file, in whichever format of tables it is.
     File(&'a Path),
+    /// The same of a file that somebody sent, of which no more is read than a limit.
+    Limited(&'a Path, TableLimit),
     /// In memory, as batches of rows, with the name that sentences have for it.
     Batches(&'a Path, Box<dyn RecordBatchReader>),
 }
@@ -128,13 +132,14 @@ pub enum TableSource<'a> {
 impl<'a> TableSource<'a> {
     fn path(&self) -> &'a Path {
         match self {
-            Self::File(path) | Self::Batches(path, _) => path,
+            Self::File(path) | Self::Limited(path, _) | Self::Batches(path, _) => path,
         }
     }
 
     fn open(self) -> Result<Opened<'a>> {
         match self {
             Self::File(path) => Opened::new(path),
+            Self::Limited(path, limit) => Opened::limited(path, Some(limit)),
             Self::Batches(path, batches) => Ok(Opened { path, reader: formats::in_memory(batches) }),
         }
     }
@@ -148,7 +153,11 @@ struct Opened<'a> {
 
 impl<'a> Opened<'a> {
     fn new(path: &'a Path) -> Result<Self> {
-        let reader = formats::open(path).map_err(|error| naming(path, error))?;
+        Self::limited(path, None)
+    }
+
+    fn limited(path: &'a Path, limit: Option<TableLimit>) -> Result<Self> {
+        let reader = formats::open(path, limit).map_err(|error| naming(path, error))?;
         Ok(Self { path, reader })
     }
 
@@ -167,10 +176,11 @@ impl<'a> Opened<'a> {
     }
 }
 
-/// `error` with the name of the file, where that is at fault.
+/// `error` with the name of the file, where that is at fault: its content, or what kept it from being read. What is told of another file, such as one
+/// that values are kept in, stays as it is.
 fn naming(path: &Path, error: Error) -> Error {
     match error {
-        Error::Io { source, .. } => Error::io("read the table", path, source),
+        Error::Io { action, path: unnamed, source } if unnamed.as_os_str().is_empty() => Error::io(action, path, source),
         error => error.in_file(path),
     }
 }

@@ -1,4 +1,4 @@
-//! Mean 0 and deviation 1.
+//! Normalisation to mean 0 and standard deviation 1.
 
 use minrnn_model::{MAX_DEVIATIONS, Normalization, Transform};
 

@@ -1,21 +1,27 @@
-//! What whoever reads predictions should know of the table that they were made for.
+//! What readers of predictions should know about the table they were made for.
 
 use minrnn_model::{Forecaster, TableTask};
 
 use super::paces::Paces;
 use super::{Series, UnseenNames, gaps};
 
-/// A sentence for each: which names training never saw, where steps are longer than usual and, of forecasts, whether they go on in equal steps though the table does not, which series end early, and which have no
-/// known value by which they could be forecast.
+/// Sentences: which names training never saw, where steps are longer than usual and, for forecasts, whether they continue in equal steps
+/// although the table does not, which series end early, and which have no known value to forecast from.
 pub fn notes(task: &TableTask, series: &[Series], unseen: &[UnseenNames]) -> Vec<String> {
-    let mut notes: Vec<String> = unseen.iter().map(UnseenNames::to_string).collect();
-    notes.extend(gaps(series, task).iter().flat_map(|gaps| gaps.lines()).map(str::to_owned));
+    let mut notes = of_rows(task, series, unseen);
     if let TableTask::Forecast(forecaster) = task {
         notes.extend(Paces::of(series).evened());
         notes.extend(what_has_no_step(forecaster, series));
         notes.extend(what_ended(series));
         notes.extend(what_is_unknown(forecaster, task.reach(), series));
     }
+    notes
+}
+
+/// The first two of these.
+pub(super) fn of_rows(task: &TableTask, series: &[Series], unseen: &[UnseenNames]) -> Vec<String> {
+    let mut notes: Vec<String> = unseen.iter().map(UnseenNames::to_string).collect();
+    notes.extend(gaps(series, task).iter().flat_map(|gaps| gaps.lines()).map(str::to_owned));
     notes
 }
 

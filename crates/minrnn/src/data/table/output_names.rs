@@ -1,10 +1,10 @@
-//! What the numbers that are predicted are called, wherever they stand as columns of a table.
+//! The names of predicted numbers, wherever they are columns of a table.
 
 use minrnn_model::TableTask;
 
-/// Names of the numbers that are predicted of a sequence, of a forecast of those at one step ahead, in the order in which tables have them; with the
-/// place of each among the numbers. The probability of a class is called after it, the number of a regressor as its target, and the values of a
-/// forecast as [`Forecaster::value_names`](minrnn_model::Forecaster::value_names) says.
+/// Names of the numbers predicted for a sequence (for a forecast those at one step ahead), in the order of columns in tables, each with its
+/// index among the numbers. The probability of a class is named after the class, the number of a regressor after its target, and the values
+/// of a forecast as in [`Forecaster::value_names`](minrnn_model::Forecaster::value_names).
 pub fn output_names(task: &TableTask) -> Vec<(String, usize)> {
     match task {
         TableTask::Classify(classifier) => classifier.classes.iter().map(|class| format!("probability of {class}")).zip(0..).collect(),

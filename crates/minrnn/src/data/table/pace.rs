@@ -1,4 +1,4 @@
-//! How the times of a series follow each other: its usual step, and what does not follow.
+//! The pace of a series' times: its usual step, and what deviates from it.
 
 use chrono::{Datelike, NaiveDateTime};
 
@@ -20,11 +20,11 @@ const FEWEST_DAYS: f64 = 28.0;
 pub(super) struct Pace {
     /// The usual step.
     pub step: Step,
-    /// Steps that are longer.
+    /// Number of longer steps.
     pub n_longer: usize,
-    /// Whether most steps are as long.
+    /// Whether most steps have this length.
     pub is_usual: bool,
-    /// Steps that are no whole number of such steps.
+    /// Number of steps that are not a multiple of it.
     pub n_off: usize,
 }
 
@@ -35,19 +35,19 @@ impl Pace {
     }
 }
 
-/// A time that does not follow those before it.
+/// A time that does not follow the previous ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Break {
     /// The time.
     pub found: f64,
-    /// What was expected in its place.
+    /// The time expected in its place.
     pub expected: f64,
-    /// Whether anything before that would have done too.
+    /// Whether any earlier time would have been accepted too.
     pub is_latest: bool,
 }
 
 impl Clock {
-    /// The usual step between the times of a series, which rise; none of fewer than two.
+    /// The usual step between the ascending times of a series; `None` for fewer than two.
     pub fn step(self, times: &[f64]) -> Option<Step> {
         self.pace(times).map(|pace| pace.step)
     }
@@ -79,8 +79,9 @@ impl Clock {
         pace(FIRST).filter(|pace| pace.is_usual).or_else(|| pace(times.len()))
     }
 
-    /// Whether `next` are times that follow `times`, both of which rise: at their pace where the steps of `times` are alike but for gaps of whole
-    /// steps, of days with holidays on open days and without a longer gap than any in `times`, and else without one that is twice as long. What does not, if something does.
+    /// Checks that the ascending times `next` follow the ascending `times`: at their pace, if the steps of `times` are equal except for
+    /// gaps of whole steps (for open days, with holidays and without a longer gap than any in `times`), otherwise without a step more than
+    /// twice as long as the longest. Returns what does not follow, if anything.
     pub fn break_in(self, times: &[f64], next: &[f64]) -> Option<Break> {
         let (pace, &last) = (self.pace(times)?, times.last()?);
         let Pace { step, n_longer, .. } = pace;

@@ -1,4 +1,4 @@
-//! What the times of series tell of their steps: which season is usual, and where rows are missing.
+//! What the times of series say about their steps: the usual season, and where rows are missing.
 
 use minrnn_model::{Missing, TableTask};
 
@@ -26,7 +26,7 @@ impl Paces {
         Self { all: series.iter().filter_map(|series| Some((series.clock.pace(&series.times)?, series.len()))).collect() }
     }
 
-    /// The season that is usual for most rows, of two for as many the shorter one; 0 where nothing tells times.
+    /// The usual season for most rows; in a tie the shorter one; 0 without times.
     pub fn season(&self) -> usize {
         let mut seasons: Vec<usize> = self.all.iter().map(|(pace, _)| pace.step.season()).collect();
         seasons.sort_unstable();
@@ -38,7 +38,7 @@ impl Paces {
         self.all.iter().filter(|(pace, _)| pace.step.season() == season).map(|(_, rows)| rows).sum()
     }
 
-    /// That the season is not the usual one of all series, if so, as a sentence.
+    /// A sentence that the season is not the usual one of all series, if so.
     pub fn mixture(&self) -> Option<String> {
         let season = self.season();
         let mut others: Vec<usize> = self.all.iter().map(|(pace, _)| pace.step.season()).filter(|&other| other != season).collect();
@@ -56,8 +56,8 @@ impl Paces {
         ))
     }
 
-    /// Where steps are longer than usual or of no usual length, if some are, and what that means to a model of this season, as sentences; a row that is
-    /// inserted has `unknown`.
+    /// Where steps are longer than usual or of no usual length, if any, and what that means for a model with this season, as sentences; an
+    /// inserted row has `unknown`.
     pub fn gaps(&self, season: usize, missing: Missing, unknown: &str) -> Option<String> {
         let [even, uneven] = [true, false].map(|is_usual| self.all.iter().filter(move |(pace, _)| pace.is_usual == is_usual));
         let (longer, all) = even.clone().fold((0usize, 0usize), |(longer, all), (pace, rows)| (longer + pace.n_longer, all + rows - 1));
@@ -81,7 +81,7 @@ impl Paces {
         with_gaps.into_iter().chain(without_pace).reduce(|all, sentence| all + "\n" + &sentence)
     }
 
-    /// That forecasts go on in equal steps where those of the dates are not, such as the 1st and 15th of every month, if so, as a sentence.
+    /// A sentence that forecasts continue in equal steps although the dates do not, such as the 1st and 15th of every month, if so.
     pub fn evened(&self) -> Option<String> {
         // An hour by which a clock is put back is not meant.
         let is_uneven = |pace: &Pace, rows: usize| pace.is_usual && pace.n_longer == 0 && MOST_OFF * pace.n_off > rows;
@@ -95,8 +95,8 @@ impl Paces {
     }
 }
 
-/// Where steps of the sequences of a table are longer than usual, or have no usual length, and what that means to the model of `task`, a sentence on each
-/// line; none where all follow each other evenly, or no column tells.
+/// Where steps of a table's sequences are longer than usual, or have no usual length, and what that means for the model of `task`, one
+/// sentence per line; `None` if all are even, or there is no time column.
 pub fn gaps(series: &[Series], task: &TableTask) -> Option<String> {
     let (season, unknown) = match task {
         TableTask::Forecast(forecaster) => (forecaster.season, NO_TARGET),

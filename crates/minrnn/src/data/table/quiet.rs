@@ -1,4 +1,4 @@
-//! Panics of a decoder that are no news: a damaged file is told of in a sentence.
+//! Suppresses the panic messages of a decoder: a damaged file is reported as an error.
 
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};

@@ -1,4 +1,4 @@
-//! Which columns are for what where nobody says it: those that bear the names which others give them, and wide tables whose names leave no doubt.
+//! Inferring the roles of columns that were not named: by their usual names, and for wide tables whose column names leave no doubt.
 
 use minrnn_model::first_few;
 
@@ -43,21 +43,21 @@ pub(super) fn together(sentences: impl IntoIterator<Item = Understood>) -> Under
 /// Which columns are for what, as far as it is told.
 #[derive(Debug, Clone)]
 pub(super) struct Roles {
-    /// Those that are named to be read.
+    /// Columns named for reading.
     pub columns: Vec<String>,
-    /// What names the sequences.
+    /// The column that names the sequences.
     pub group: Option<String>,
-    /// Classes, or what is forecast.
+    /// Columns of classes, or of what is forecast.
     pub target: Vec<String>,
     pub time: TimeColumn,
     pub layout: LayoutChoice,
 }
 
 impl Roles {
-    /// The same with the columns of sequences and labels that `header` has.
+    /// The same with the columns of sequences and labels found in `header`.
     ///
     /// # Errors
-    /// When there is one that nobody names.
+    /// When one is not named and cannot be found.
     pub fn to_label(&self, header: &[String], label: Label) -> Result<(Self, Understood)> {
         let mut understood = self.clone();
         match self.layout {
@@ -143,10 +143,10 @@ impl Roles {
         others(header, self.group.iter().chain(&self.target).cloned().collect())
     }
 
-    /// The same with the columns that `header` has, where neither sequences nor targets are named.
+    /// The same with the columns found in `header`, if neither sequences nor targets are named.
     ///
     /// # Errors
-    /// When no target is named then.
+    /// When no target can be found.
     pub fn to_forecast(&self, header: &[String]) -> Result<(Self, Understood)> {
         match self.layout {
             LayoutChoice::WideSeries => return self.in_rows(header),
@@ -185,14 +185,15 @@ impl Roles {
         Ok((understood, sentence(&taken)))
     }
 
-    /// Whether a column of times is looked for by its name, and none of `header` bears one that is not wanted for something else.
+    /// Whether a time column is looked for by name, and `header` has none that is not wanted for something else.
     pub fn lacks_time(&self, header: &[String]) -> bool {
         let is_long = self.layout != LayoutChoice::WideSeries;
         let named = self.named();
         is_long && self.time == TimeColumn::Found && !header.iter().any(|name| is_time_name(name) && !named.contains(name))
     }
 
-    /// That rows are taken as they come, where no column of times was found and the columns `dates` hold dates; nothing where it is told already.
+    /// A note that rows are taken in their order if no time column was found and the columns `dates` hold dates; nothing if it was noted
+    /// already.
     pub fn without_times(&self, dates: &[String]) -> Understood {
         if self.layout == LayoutChoice::WideColumns {
             return None;
@@ -207,12 +208,12 @@ impl Roles {
         Some(format!("no column of times was found{which}: rows are taken in the order of the file"))
     }
 
-    /// All columns that are named.
+    /// All named columns.
     pub fn named(&self) -> Vec<String> {
         self.columns.iter().chain(&self.group).chain(&self.target).cloned().collect()
     }
 
-    /// What was `understood` of these, with the column `name`, which holds dates, for that of times.
+    /// What was `understood`, with the column `name`, which holds dates, as the time column.
     ///
     /// # Errors
     /// As [`to_forecast`](Self::to_forecast).

@@ -1,4 +1,4 @@
-//! Rows of a CSV table one after the other, as they arrive.
+//! Rows of a CSV table one at a time, as they arrive.
 
 use std::io::Read;
 
@@ -13,7 +13,7 @@ use super::time_cells::of_zone;
 use crate::counted::counted;
 use crate::{Error, Result};
 
-/// Rows of a table that a model reads, from a source that may give them slowly, such as a pipe.
+/// Rows of a table for a model, from a source that may be slow, such as a pipe.
 pub struct Rows<R> {
     records: Records<R>,
     header: Vec<String>,
@@ -41,23 +41,24 @@ enum Column {
 pub struct Row<'a> {
     /// The line on which it begins, from 1.
     pub line: u64,
-    /// The sequence that it belongs to; empty where no column says it.
+    /// The sequence that it belongs to; empty without a group column.
     pub group: &'a str,
-    /// Its numbers, in the order in which the columns were asked for.
+    /// Its numbers, in the order in which the columns were requested.
     pub values: &'a [f64],
-    /// When it was, and how that is written, where a column tells.
+    /// Its time and the format it is written in, if there is a time column.
     pub time: Option<(Clock, f64)>,
 }
 
-/// The line of a row, and the row or what is wrong with it.
+/// The line of a row, and the row or its error.
 pub type Arrival<'a> = (u64, Result<Row<'a>>);
 
 impl<R: Read> Rows<R> {
-    /// Reads the header, in which the columns and the group that `task` reads must be; all others but that of its times are passed over. A number that is
-    /// missing is NaN where the model may miss it; parts of the calendar are those of the column of times, which need not be there without them.
+    /// Reads the header, which must have the columns and the group that `task` reads; all others except the time column are ignored. A
+    /// missing number is NaN if the model allows missing numbers; parts of the calendar are derived from the time column, which is
+    /// otherwise optional.
     ///
     /// # Errors
-    /// When the source cannot be read, is empty or no CSV, or a column is missing or there twice.
+    /// When the source cannot be read, is empty or not CSV, or a column is missing or occurs twice.
     pub fn new(source: R, task: &TableTask, group: Option<&str>) -> Result<Self> {
         let mut records = Records::new(source)?;
         if let Some(beginning) = records.beginning_of_json()? {
@@ -90,10 +91,10 @@ impl<R: Read> Rows<R> {
         Ok(Self { records, header, columns, time, reads_calendar, group, values: Vec::new() })
     }
 
-    /// The next row; `None` at the end. After a row with a flaw the next one can be asked for.
+    /// The next row; `None` at the end. After a row with an error the next one can be read.
     ///
     /// # Errors
-    /// When the source cannot be read or a record has no end.
+    /// When the source cannot be read or a record does not end.
     pub fn advance(&mut self) -> Result<Option<Arrival<'_>>> {
         if !self.records.advance()? {
             return Ok(None);

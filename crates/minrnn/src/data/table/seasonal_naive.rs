@@ -1,8 +1,9 @@
-//! The forecast that needs no model: as it was a season ago.
+//! The seasonal naive forecast, which needs no model.
 
-/// `ŷ[t + h] = y[t + h − s · ⌈h / s⌉]`: the value at the same place of the last season that is known at step t.
+/// `ŷ[t + h] = y[t + h − s · ⌈h / s⌉]`: the value at the same position in the last season known at step t,
 ///
-/// where: s the steps of a season, h ≥ 1 the steps ahead. With s = 1, and where less than a season is known, it is the last value `y[t]`.
+/// where s is the number of steps in a season and h ≥ 1 the steps ahead. With s = 1, or if less than a season is known, it is the last
+/// value `y[t]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeasonalNaive {
     season: usize,
@@ -14,12 +15,12 @@ impl SeasonalNaive {
         Self { season: season.max(1) }
     }
 
-    /// The step, at most `t`, whose value is the forecast at step `t` for `ahead` steps later.
+    /// The step, at most `t`, whose value is the forecast made at step `t` for `ahead` steps later.
     pub fn source(&self, t: usize, ahead: usize) -> usize {
         self.seasonal_source(t, ahead).unwrap_or(t)
     }
 
-    /// The same where that is a season, or several, before the value that is forecast; none where less than a season is known.
+    /// The same if it is one or more seasons before the forecast value; `None` if less than a season is known.
     pub fn seasonal_source(&self, t: usize, ahead: usize) -> Option<usize> {
         self.season.checked_mul(ahead.div_ceil(self.season)).and_then(|back| (t + ahead).checked_sub(back))
     }

@@ -17,19 +17,19 @@ use crate::{Error, Result};
 /// A sequence of T steps of `width` numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// What the group column calls it; empty where there is none.
+    /// Its name in the group column; empty if there is none.
     pub name: String,
     /// Row-major `[T, width]`.
     pub values: Values<f64>,
     /// Numbers at each step.
     pub width: usize,
-    /// When the steps were, rising; empty where no column tells.
+    /// The times of the steps, ascending; empty without a time column.
     pub times: Values<f64>,
-    /// How the times are written.
+    /// The format of the times.
     pub clock: Clock,
-    /// When the steps behind the last will be, where rows to come are given that tell it.
+    /// The times of the steps after the last, if future rows that tell them are given.
     pub to_come: Values<f64>,
-    /// The time from one step to the next in most rows of the table, where this sequence has a single step that tells none.
+    /// The usual time step in most rows of the table, for a sequence of a single step.
     pub usual_step: Option<Step>,
 }
 
@@ -46,7 +46,7 @@ impl Series {
         &self.values[t * self.width..][..self.width]
     }
 
-    /// The numbers of step `t` and of those before it, at most `reach` steps.
+    /// The numbers of step `t` and the steps before it, at most `reach` steps.
     #[inline]
     pub fn recent(&self, t: usize, reach: usize) -> &[f64] {
         &self.values[(t + 1).saturating_sub(reach) * self.width..(t + 1) * self.width]
@@ -59,7 +59,7 @@ impl Series {
         inputs
     }
 
-    /// All steps in turn.
+    /// All steps in order.
     #[inline]
     pub fn steps(&self) -> std::slice::ChunksExact<'_, f64> {
         self.values.chunks_exact(self.width)
@@ -179,12 +179,12 @@ impl Series {
         Ok(())
     }
 
-    /// The time from one step to the next, of a single step that of others; none where no column tells.
+    /// The time between steps, taken from the other sequences if there is a single step; `None` without a time column.
     pub fn time_step(&self) -> Option<Step> {
         self.clock.step(&self.times).or(self.usual_step)
     }
 
-    /// The times of the next `n` steps as they would be written, those of the rows to come where they are given; none where no column tells.
+    /// The times of the next `n` steps in the table's format, those of the future rows if given; `None` without a time column.
     pub fn next_times(&self, n: usize) -> Option<Vec<String>> {
         let known = &self.to_come[..n.min(self.to_come.len())];
         let &last = known.last().or(self.times.last())?;

@@ -1,19 +1,19 @@
-//! The time from one step of a series to the next: its season, its name, and the times to come.
+//! The time between the steps of a series: its season, its name, and future times.
 
 use chrono::{Datelike, Months, NaiveDate};
 
 use super::clock::{Clock, DAY, date, milliseconds};
 
-/// The time from one step of a series to the next.
+/// The time between the steps of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Step {
     /// A number.
     Number(f64),
     /// Milliseconds.
     Time(f64),
-    /// A day, and more over the days of the week without a row, such as weekends: whether each has one, from Monday on.
+    /// A day, or more to skip the weekdays without rows, such as weekends: whether each weekday has rows, from Monday on.
     OpenDays([bool; 7]),
-    /// Calendar months, on the same day of each, or on the last of one that does not have it.
+    /// Calendar months, on the same day of each, or on the last day of shorter months.
     Months {
         /// How many, above 0.
         months: u32,
@@ -23,8 +23,8 @@ pub enum Step {
 }
 
 impl Step {
-    /// Steps of the season that is usual at this pace: of a year of months, quarters or weeks, of a week of days or open days, of a day of hours or
-    /// less; 0 where none is.
+    /// Steps in the usual season at this pace: a year of months, quarters or weeks, a week of days or open days, a day of hours or less; 0
+    /// if there is none.
     pub fn season(self) -> usize {
         match self {
             Self::Number(_) => 0,

@@ -1,4 +1,4 @@
-//! Tables read for a trained model.
+//! Reading tables for a trained model.
 
 use std::path::Path;
 
@@ -11,24 +11,25 @@ use super::unseen_names::UnseenNames;
 use super::{Division, Frame, Names, TableSource, Wanted, normalization};
 use crate::{Error, Result};
 
-/// The sequences of the file `path`, as the model of `task` reads them; classes and values to come need not be there. Behind the end of a sequence, what
-/// is known ahead stays as it is in its last row.
+/// The sequences of the file `path`, as the model of `task` reads them; classes and targets may be absent. After the end of a sequence,
+/// columns that are known ahead keep the value of its last row.
 ///
 /// # Errors
-/// When the file cannot be read, lacks a column, or has a number far from all that was trained on.
+/// When the file cannot be read, lacks a column, or has a number far from everything trained on.
 pub fn read_series(task: &TableTask, path: &Path) -> Result<Vec<Series>> {
     read(task, TableSource::File(path)).map(|read| read.series)
 }
 
-/// The same where the next values are to be predicted: what is known ahead is read from the file `future`, whose rows follow those of each sequence.
+/// The same, for predicting the next values: columns that are known ahead are read from the file `future`, whose rows follow those of each
+/// sequence.
 ///
 /// # Errors
-/// As [`read_series`], and when rows to come are needed and lacking, or are not needed.
+/// As [`read_series`], and when future rows are needed and missing, or given and not needed.
 pub fn read_series_to_forecast(task: &TableTask, path: &Path, future: Option<&Path>) -> Result<Vec<Series>> {
     read_series_and_unseen(task, path, future).map(|(series, _)| series)
 }
 
-/// The same, with the columns whose names training did not all see.
+/// The same, with the columns that have names training did not see.
 ///
 /// # Errors
 /// As [`read_series_to_forecast`].
@@ -36,7 +37,7 @@ pub fn read_series_and_unseen(task: &TableTask, path: &Path, future: Option<&Pat
     read_series_from(task, TableSource::File(path), future.map(TableSource::File))
 }
 
-/// The same as [`read_series_and_unseen`] of tables wherever they are.
+/// As [`read_series_and_unseen`], for tables from any source.
 ///
 /// # Errors
 /// As [`read_series_to_forecast`].

@@ -1,4 +1,4 @@
-//! Columns of names as they are filled, cell by cell.
+//! Columns of names being filled cell by cell.
 
 use super::cells::{Cell, Place};
 use super::texts::{Texts, TextsWriter};
@@ -12,7 +12,7 @@ pub(super) struct TextColumn {
 }
 
 impl TextColumn {
-    /// One of `n_columns`.
+    /// One of `n_columns` columns.
     pub fn new(name: String, n_columns: usize) -> Self {
         Self { name, texts: TextsWriter::new(n_columns) }
     }
@@ -25,7 +25,7 @@ impl TextColumn {
         self.texts.push(expect_name(&cell.name(), place, &self.name)?)
     }
 
-    /// What the cells were.
+    /// Returns the column.
     ///
     /// # Errors
     /// As [`ValuesWriter::finish`].

@@ -1,11 +1,11 @@
-//! Columns of names: every distinct one once.
+//! Columns of names, with each distinct name stored once.
 
 use std::collections::HashMap;
 
 use super::values::{Values, ValuesWriter};
 use crate::{Error, Result};
 
-/// A column of names: every distinct one once, and one of them for each row.
+/// A column of names: the distinct names, and the index of one of them for each row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Texts {
     distinct: Vec<String>,
@@ -28,7 +28,7 @@ impl Texts {
         Ok(id)
     }
 
-    /// The distinct names in order of their first row.
+    /// The distinct names in order of first occurrence.
     pub fn distinct(&self) -> &[String] {
         &self.distinct
     }
@@ -42,7 +42,7 @@ impl Texts {
         self.known.contains_key(text)
     }
 
-    /// Which of the distinct names each row has.
+    /// The index of each row's name.
     pub fn rows(&self) -> &[u32] {
         &self.rows
     }
@@ -57,7 +57,7 @@ pub(super) struct TextsWriter {
 }
 
 impl TextsWriter {
-    /// One of `n_columns`.
+    /// One of `n_columns` columns.
     pub fn new(n_columns: usize) -> Self {
         Self { texts: Texts::default(), rows: ValuesWriter::new(n_columns), last: None }
     }
@@ -76,12 +76,12 @@ impl TextsWriter {
         self.rows.push(id)
     }
 
-    /// Whether a row has this name.
+    /// Whether any row has this name.
     pub fn knows(&self, text: &str) -> bool {
         self.texts.knows(text)
     }
 
-    /// What was added.
+    /// Returns the column.
     ///
     /// # Errors
     /// As [`ValuesWriter::finish`].

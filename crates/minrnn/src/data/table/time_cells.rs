@@ -1,4 +1,4 @@
-//! Columns of times as they are filled.
+//! Columns of times being filled.
 
 use std::collections::HashMap;
 
@@ -29,9 +29,9 @@ pub(super) struct Times {
     /// The name of their column.
     pub name: String,
     pub clock: Clock,
-    /// That of each row.
+    /// The time of each row.
     pub values: Values<f64>,
-    /// Whether some were written to less than a microsecond, which is not kept.
+    /// Whether any time was more precise than a microsecond, which is dropped.
     pub is_cut: bool,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct TimeColumnCells {
 }
 
 impl TimeColumnCells {
-    /// One of `n_columns`.
+    /// One of `n_columns` columns.
     pub fn new(name: String, n_columns: usize) -> Self {
         Self { name, first: None, values: ValuesWriter::new(n_columns), known: HashMap::new(), is_cut: false, n_columns }
     }
@@ -61,7 +61,7 @@ impl TimeColumnCells {
     /// Adds a cell.
     ///
     /// # Errors
-    /// When it is no time, or another kind of time than the first, or as [`ValuesWriter::push`].
+    /// When it is not a time, or another kind of time than the first, or as [`ValuesWriter::push`].
     pub fn push(&mut self, cell: Cell, place: Place) -> Result<()> {
         let typed = match cell {
             Cell::Time(time) => Some(time),
@@ -114,7 +114,7 @@ impl TimeColumnCells {
         self.values.push(time)
     }
 
-    /// What the cells were.
+    /// Returns the column.
     ///
     /// # Errors
     /// As [`ValuesWriter::finish`].

@@ -1,19 +1,19 @@
-//! Names of a table that a training never saw.
+//! Names in a table that training never saw.
 
 use std::fmt;
 
 use minrnn_model::first_few;
 
-/// A column of a table some of whose names training never saw, so that a model takes them for none of those that it knows.
+/// A column with names that training never saw, which a model treats as none of the names it knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnseenNames {
     /// The column.
     pub column: String,
-    /// The first of these names.
+    /// The first such name.
     pub first: String,
-    /// Rows with such a name.
+    /// Number of rows with such a name.
     pub n: u64,
-    /// Rows with a name.
+    /// Number of rows with a name.
     pub of: u64,
     /// The names that training saw.
     pub known: Vec<String>,

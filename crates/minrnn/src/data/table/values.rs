@@ -7,7 +7,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
 use std::ops::{Deref, Range};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytemuck::Pod;
@@ -169,12 +169,7 @@ impl<T: Pod> ValuesWriter<T> {
             *n += self.recent.len();
             Ok(())
         })();
-        written.map_err(|error| {
-            Error::Data(format!(
-                "its values do not fit into memory and cannot be written into a file in '{}' ({error}); have TMPDIR name a folder with more room",
-                folder.display()
-            ))
-        })?;
+        written.map_err(|error| unwritable(&folder, &error))?;
         self.recent = Vec::new();
         self.room = BLOCK;
         Ok(())
@@ -192,10 +187,16 @@ impl<T: Pod> ValuesWriter<T> {
         let (file, n) = self.file.expect("it was just written");
         // SAFETY: the file has no name and is open here alone, so nobody writes into it or cuts it while it is mapped.
         let bytes = unsafe { Mmap::map(&file) };
-        let bytes = bytes.map_err(|error| Error::Data(format!("its values cannot be read back from a file without a name ({error})")))?;
+        let bytes = bytes.map_err(|source| Error::io("read the values of a table back from a file in", folder(), source))?;
         debug_assert_eq!(bytes.len(), n * size_of::<T>());
         Ok(Values { held: Arc::new(Held::File(bytes)), range: 0..n })
     }
+}
+
+/// That values cannot be written into a file in `folder`: the disk is at fault, and not the table.
+fn unwritable(folder: &Path, error: &io::Error) -> Error {
+    let source = io::Error::new(error.kind(), format!("{error}; have TMPDIR name a folder with more room"));
+    Error::io("write the values of a table, which are too many for memory, to a file in", folder, source)
 }
 
 /// Where files without names are made: a disk where there is one, as `/tmp` is often memory.
@@ -225,6 +226,18 @@ mod tests {
             prop_assert!(before == numbers[..cut] && behind == numbers[cut..]);
             prop_assert!(behind.part(0..behind.len()) == behind && behind.part(0..0).is_empty());
         }
+    }
+
+    #[test]
+    fn a_disk_without_room_for_values_is_named_and_is_no_wrong_input() {
+        let full = unwritable(Path::new("/scratch"), &io::ErrorKind::StorageFull.into());
+        let told = super::super::naming(Path::new("rows.csv"), full);
+        assert!(!told.is_wrong_input());
+        let sentence = told.to_string();
+        assert!(
+            sentence.contains("to a file in '/scratch': ") && sentence.ends_with("; have TMPDIR name a folder with more room"),
+            "{sentence}"
+        );
     }
 
     #[test]

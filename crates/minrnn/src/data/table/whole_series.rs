@@ -1,6 +1,6 @@
-//! Sequences of any length, read from their first steps on in chunks: the state after one chunk is that before the next.
+//! Sequences of any length, read from their first step in chunks; the state is carried from chunk to chunk.
 //!
-//! The sequences, the longest first, form bunches of B rows. A bunch is read to the end of its longest row; then the rows start anew.
+//! The sequences, longest first, form groups of B rows. A group is read to the end of its longest row; then the rows are reset.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::Segments;
 /// Steps of each sequence that come in one evaluation batch, at most.
 pub(crate) const CHUNK_LEN: usize = 512;
 
-/// How sequences of some lengths are read.
+/// How sequences of given lengths are read.
 #[derive(Debug, Clone)]
 pub struct WholeSeries {
     lengths: Vec<usize>,
@@ -21,19 +21,19 @@ pub struct WholeSeries {
     chunks: Vec<(usize, usize)>,
 }
 
-/// A chunk of a bunch.
+/// A chunk of a group.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Chunk {
-    /// For each row which sequence it reads and which of its steps; absent for a row that has nothing left.
+    /// For each row, which sequence it reads and which of its steps; `None` for a row that has ended.
     pub rows: Vec<Option<(usize, Range<usize>)>>,
     /// Steps of the longest row.
     pub seq_len: usize,
-    /// Lengths of the rows, and their resets where a bunch begins.
+    /// Lengths of the rows, and their resets at the start of a group.
     pub segments: Segments,
 }
 
 impl WholeSeries {
-    /// Reads sequences of these lengths, those of length 0 left out, in at most `batch_size` rows and `chunk_len` steps at once.
+    /// Reads sequences of these lengths, except those of length 0, in at most `batch_size` rows and `chunk_len` steps at a time.
     ///
     /// # Panics
     /// When `batch_size` or `chunk_len` is 0.
@@ -80,7 +80,7 @@ impl WholeSeries {
 }
 
 impl Chunk {
-    /// Where a batch of this chunk keeps a step, for every step of every row: (sequence, its step, place in `[B, T]`).
+    /// The position of every step of every row in a batch of this chunk: (sequence, its step, index in `[B, T]`).
     pub fn places(&self) -> impl Iterator<Item = (usize, usize, usize)> {
         let row = |(row, found): (usize, &Option<(usize, Range<usize>)>)| {
             let (series, steps) = found.clone()?;

@@ -5,8 +5,8 @@ use super::super::{Batch, EvaluationSet};
 use super::{TextPart, restart};
 use crate::{Result, Segments};
 
-/// All `N − 1` predictions of a part, in non-overlapping windows of `T`; the last window may be short and is then
-/// padded, with lengths and a mask. A batch has up to `B` windows, the last batch as many as are left.
+/// All `N − 1` predictions of a part, in non-overlapping windows of `T`; a short last window is padded, with lengths and a mask. A batch
+/// has up to `B` windows, the last batch as many as are left.
 #[derive(Debug, Clone)]
 pub struct FullPass {
     part: TextPart,
@@ -27,8 +27,8 @@ impl FullPass {
         Ok(Self { part, batch_size, seq_len, carried: false })
     }
 
-    /// One row that carries its state from each window to the next, so that every prediction sees the whole text before
-    /// it. Lower loss than [`FullPass::new`], and not comparable with it.
+    /// One row that carries its state from window to window, so every prediction sees the whole text before it. The loss is lower than with
+    /// [`FullPass::new`], and not comparable with it.
     ///
     /// # Errors
     /// As [`FullPass::new`].
@@ -41,7 +41,7 @@ impl FullPass {
         self.part.len() - 1
     }
 
-    /// Number of windows; the last one is short when `T` does not divide the number of predictions.
+    /// Number of windows; the last one is short if `T` does not divide the number of predictions.
     pub fn n_windows(&self) -> u64 {
         self.n_predictions().div_ceil(self.seq_len as u64)
     }

@@ -1,4 +1,4 @@
-//! A text as training and test part, and the ways to make batches of it.
+//! A text as training and test part, and ways to make batches from it.
 
 mod full_pass;
 mod random_windows;
@@ -13,7 +13,7 @@ pub use stateful_stream::StatefulStream;
 use super::TokenFile;
 use crate::{Error, Result, Segments};
 
-/// A token file split by position: the first part trains, the rest tests.
+/// A token file split by position: the first part for training, the rest for testing.
 #[derive(Debug, Clone)]
 pub struct TextData {
     train: TextPart,
@@ -24,8 +24,8 @@ impl TextData {
     /// Splits `tokens` after the first ⌊`train_fraction` · N⌋ tokens.
     ///
     /// # Errors
-    /// [`Error::Config`] when `train_fraction` is not above 0 and at most 1. A part may come out empty; what needs
-    /// tokens of it says so.
+    /// [`Error::Config`] when `train_fraction` is not above 0 and at most 1. A part may be empty; whatever needs tokens from it reports an
+    /// error.
     pub fn new(tokens: TokenFile, train_fraction: f64) -> Result<Self> {
         if !(train_fraction > 0.0 && train_fraction <= 1.0) {
             return Err(Error::Config(format!("train_fraction must be above 0 and at most 1, found {train_fraction}")));
@@ -68,7 +68,7 @@ impl TextPart {
         self.len
     }
 
-    /// True when there is no token.
+    /// Whether there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -1,4 +1,4 @@
-//! Windows at random places: how nanoGPT trains and evaluates. Every window starts from the initial state.
+//! Windows at random positions, as nanoGPT trains and evaluates. Every window starts from the initial state.
 
 use rand::RngExt;
 
@@ -19,8 +19,8 @@ pub struct RandomWindows {
 }
 
 impl RandomWindows {
-    /// Windows of `seq_len` inputs from `part`. The same `seed` with another `purpose` gives other places: training
-    /// uses [`Purpose::TrainData`], evaluation [`Purpose::ValidationData`] or [`Purpose::TestData`].
+    /// Windows of `seq_len` inputs from `part`. The same `seed` with another `purpose` gives other positions: training uses
+    /// [`Purpose::TrainData`], evaluation [`Purpose::ValidationData`] or [`Purpose::TestData`].
     ///
     /// # Errors
     /// [`crate::Error::Config`] when a size is 0 or the batch too large, [`crate::Error::Data`] when the part is

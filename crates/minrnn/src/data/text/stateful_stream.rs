@@ -1,12 +1,12 @@
 //! The text read in order, with the state carried from window to window: training of unbounded length.
 //!
-//! The rows of a batch read neighbouring lanes of equal length, of which there are `L`. Window `w` of training is window `w mod W` of pass
-//! `⌊w / W⌋`; a lane has `W` whole windows, `W = ⌊(N − 1) / (L · T)⌋`. At the start of each pass every row is reset. What the lanes leave
-//! over (fewer than `L · T` tokens) is at the end of the text in pass 0; later passes shift the lanes by a random part of it, so that nothing
-//! is left out for ever and windows begin at other places.
+//! The rows of a batch read adjacent lanes of equal length, of which there are `L`. Window `w` of training is window `w mod W` of pass `⌊w
+//! / W⌋`; a lane has `W` whole windows, `W = ⌊(N − 1) / (L · T)⌋`. Every row is reset at the start of each pass. The tokens that the lanes
+//! leave over (fewer than `L · T`) are at the end of the text in pass 0; later passes shift the lanes by a random part of them, so that no
+//! text is left out for ever and windows start at different positions.
 //!
-//! The `A` micro-steps of an update read on one after the other, `A` windows of the same `L = B` lanes, or side by side, one window of
-//! `L = A · B` lanes, of which each has `B` of its own.
+//! The `A` micro-steps of an update either read on one after another, `A` windows of the same `L = B` lanes, or side by side, one window of
+//! `L = A · B` lanes, `B` for each micro-step.
 
 use rand::RngExt;
 
@@ -16,7 +16,7 @@ use super::{TextPart, read_windows, restart};
 use crate::rng::{self, Purpose};
 use crate::{Error, Result, Segments};
 
-/// Batches of `B` neighbouring lanes, each continuing where the last batch ended.
+/// Batches of `B` adjacent lanes, each continuing where the last batch ended.
 #[derive(Debug, Clone)]
 pub struct StatefulStream {
     part: TextPart,
@@ -29,7 +29,7 @@ pub struct StatefulStream {
 }
 
 impl StatefulStream {
-    /// Lanes of `part` in windows of `seq_len`, of which an update reads `accumulation` one after the other. `seed` shifts the later passes.
+    /// Lanes of `part` in windows of `seq_len`, `accumulation` of which an update reads one after another. `seed` shifts the later passes.
     ///
     /// # Errors
     /// [`Error::Config`] when a size is 0 or the batch too large, [`Error::Data`] when the part has no whole window for
@@ -38,7 +38,7 @@ impl StatefulStream {
         Self::of_lanes(part, batch_size, seq_len, accumulation, seed, 1)
     }
 
-    /// The same where the micro-steps of an update have lanes of their own, `batch_size` each.
+    /// The same, but each micro-step of an update has its own `batch_size` lanes.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -63,7 +63,7 @@ impl StatefulStream {
         self.abreast * (self.batch_size * self.seq_len) as u64
     }
 
-    /// Number of windows `W` of a pass, after which all rows start anew.
+    /// Number of windows `W` in a pass, after which all rows are reset.
     pub fn windows_per_pass(&self) -> u64 {
         (self.part.len() - 1) / self.breadth()
     }

@@ -15,7 +15,7 @@ use crate::{Error, Result};
 
 const BUFFER_LEN: usize = 8192;
 
-/// A token file open for reading; cheap to read from anywhere, also from several threads at once.
+/// A token file open for reading, with cheap access at any position, also from several threads at once.
 #[derive(Debug)]
 pub struct TokenFile {
     file: PositionedFile,
@@ -52,7 +52,7 @@ impl TokenFile {
         self.header.count
     }
 
-    /// True when there is no token.
+    /// Whether there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.header.count == 0
     }
@@ -62,12 +62,12 @@ impl TokenFile {
         self.header.vocab_size as usize
     }
 
-    /// SHA-256 of the text the tokens were made from; zeros when they were not made from a text.
+    /// SHA-256 of the text the tokens were made from; zeros if they were not made from a text.
     pub fn source_sha256(&self) -> [u8; 32] {
         self.header.source_sha256
     }
 
-    /// Where the file is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -9,7 +9,7 @@ use crate::{Error, Result};
 
 const CHUNK_LEN: usize = 8192;
 
-/// Writes a token file piece by piece; it appears under its name only when [`TokenWriter::finish`] succeeds.
+/// Writes a token file piece by piece; it appears under its name only if [`TokenWriter::finish`] succeeds.
 pub struct TokenWriter {
     file: AtomicFile,
     path: PathBuf,
@@ -64,10 +64,10 @@ impl TokenWriter {
         Ok(())
     }
 
-    /// Completes the file and opens it. `source_sha256` names the text the tokens came from, zeros when there is none.
+    /// Completes the file and opens it. `source_sha256` identifies the text the tokens came from; zeros if there is none.
     ///
     /// # Errors
-    /// [`Error::Io`] when writing fails; then nothing is left behind.
+    /// [`Error::Io`] when writing fails; nothing is then left behind.
     pub fn finish(mut self, source_sha256: [u8; 32]) -> Result<TokenFile> {
         self.header.source_sha256 = source_sha256;
         self.header.payload_crc = self.crc.finalize();

@@ -1,4 +1,4 @@
-//! Vocabularies that are learned from a text; what they are and how they encode is [`minrnn_model`]'s.
+//! Learning vocabularies from a text; the vocabularies themselves and their encoding are in [`minrnn_model`].
 
 mod pieces;
 
@@ -10,7 +10,7 @@ pub use minrnn_model::{Bpe, Characters, Seen, TextInput, TextStream, Tokenizer, 
 use super::text_blocks::{Cut, Remedy, TextBlocks, expect_not_empty};
 use crate::{Error, Result};
 
-/// The vocabulary of the text file at `path`, read in blocks. `vocab_size` is used by [`TokenizerKind::Bpe`] only.
+/// Learns the vocabulary of the text file at `path`, read in blocks. `vocab_size` is used by [`TokenizerKind::Bpe`] only.
 ///
 /// # Errors
 /// When the file cannot be read, is empty, or (except for bytes) is not UTF-8; for BPE also when `vocab_size` is

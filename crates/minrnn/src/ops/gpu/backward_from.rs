@@ -1,4 +1,4 @@
-//! The beginning of a backward pass in the middle of a model.
+//! The start of a backward pass in the middle of a model.
 
 use burn_cubecl::tensor::CubeTensor;
 

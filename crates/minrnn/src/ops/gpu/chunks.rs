@@ -1,4 +1,4 @@
-//! How cubes are numbered that walk through time: groups of channels first, then chunks of time, then rows of the batch.
+//! Numbering of the cubes that walk through time: groups of channels first, then chunks of time, then rows of the batch.
 
 use cubecl::prelude::*;
 
@@ -11,9 +11,9 @@ pub(super) struct Place {
     /// Row of the batch.
     pub b: usize,
     pub chunk: usize,
-    /// The channel, inside the width.
+    /// The channel, clamped to the width.
     pub c: usize,
-    /// False where the group of channels reaches past the width.
+    /// False if the group of channels extends past the width.
     pub live: bool,
     /// The chunk's steps.
     pub start: usize,

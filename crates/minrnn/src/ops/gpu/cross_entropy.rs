@@ -1,4 +1,4 @@
-//! Masked softmax cross-entropy on a device: a cube takes eight rows, 32 lanes each. Nothing returns to the host.
+//! Masked softmax cross-entropy on a device: a cube takes eight rows, 32 lanes each. Nothing is copied to the host.
 
 use burn::backend::TensorMetadata;
 use burn_cubecl::tensor::CubeTensor;

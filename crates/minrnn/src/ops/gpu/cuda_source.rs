@@ -1,4 +1,4 @@
-//! The kernels as CUDA text: NVIDIA's compiler takes it without a card, and what a kernel costs is read from the machine code.
+//! The kernels as CUDA source: NVIDIA's compiler accepts it without a GPU, and a kernel's cost can be read from the machine code.
 
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ use cubecl_runtime::compiler::Compiler;
 /// A kernel for one shape of a problem.
 #[derive(Debug, Clone)]
 pub struct CudaSource {
-    /// What it is and what it was compiled for.
+    /// The kernel's name and what it was compiled for.
     pub name: String,
-    /// Steps of time that a unit has in hand at once, times its channels; rows, where it takes one step after the other.
+    /// Steps of time that a unit holds at once, times its channels; rows, if it takes one step after another.
     pub steps: usize,
     /// Units of a cube that share the steps of a tile.
     pub slices: usize,
-    /// Bytes of the arrays that a unit has beside its registers, at most: their places are known when the kernel runs.
+    /// Upper bound in bytes on a unit's arrays outside registers: their indices are only known when the kernel runs.
     pub arrays: usize,
-    /// The text.
+    /// The source.
     pub text: String,
 }
 

@@ -1,7 +1,7 @@
-//! Tokens looked up in a table on a device.
+//! Looks up tokens in a table on a device.
 //!
-//! The gradient of the table is summed by row of the table: each cube looks through all tokens for its own, so no two write the same place
-//! and the order of every sum is fixed.
+//! The gradient of the table is summed by table row: each cube searches all tokens for its own, so no two write the same location and the
+//! order of every sum is fixed.
 
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;

@@ -1,4 +1,4 @@
-//! Our operations among those that Burn's fusion puts together: they are queued with the rest, their outputs' shapes known beforehand.
+//! Our operations in Burn's fusion: they are queued with the rest, with the shapes of their outputs known in advance.
 
 use burn::backend::fusion::custom::{CustomOpIr, HandleContainer, OperationFn, OperationIr, StreamId, TensorIr};
 use burn::backend::fusion::{Fusion, FusionBackend, FusionRuntime, FusionTensor};

@@ -1,4 +1,4 @@
-//! Matrix products whose inputs have fewer bits, on devices with matrix units for them; sums are f32.
+//! Matrix products with reduced-precision inputs, on devices with matrix units for them; sums are f32.
 
 use burn::backend::DType;
 use burn_cubecl::kernel::cast;

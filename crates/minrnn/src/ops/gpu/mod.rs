@@ -1,21 +1,21 @@
-//! The fused operations on GPUs: kernels written once in CubeCL and compiled by the driver of whatever device is there.
+//! The fused operations on GPUs: kernels written once in CubeCL and compiled by the device's driver.
 //!
-//! Every file has the kernels of one operation and launches them from the operation's own struct, which the CPU file beside this folder
-//! declares. Inputs, outputs and gradients are those of the CPU kernels; so are masks of dropout, resets and padding.
+//! Every file has the kernels of one operation and launches them from the operation's own struct, which is declared in the CPU file beside
+//! this folder. Inputs, outputs and gradients are those of the CPU kernels; so are dropout masks, resets and padding.
 //!
-//! | file | cut into |
+//! | file | split into |
 //! |---|---|
 //! | `recurrence` | 32 channels of one row, or of a chunk of its steps |
 //! | `selective_scan` | 32 channels of one row, or of a chunk of its steps |
 //! | `lstm` | one head of a few rows |
 //! | `conv` | 32 channels and a block of steps |
 //! | `norm`, `cross_entropy` | 8 rows of 32 lanes |
-//! | `gelu`, `dropout` | single elements; 32 vectors of columns and a block of rows where a gradient is summed over rows |
+//! | `gelu`, `dropout` | single elements; 32 vectors of columns and a block of rows if a gradient is summed over rows |
 //! | `embedding`, `positive` | single elements; 32 columns of one row of the table |
 //! | `adamw`, `sums_of_squares` | single elements of up to sixteen tensors |
 //!
-//! Neighbouring lanes read neighbouring channels, so every load of a plane is one stretch of memory. Sums over rows are taken in two
-//! fixed steps (`column_sums`): the same bits on every run.
+//! Neighbouring lanes read neighbouring channels, so every load of a plane is contiguous. Sums over rows are taken in two fixed steps
+//! (`column_sums`): the same bits on every run.
 
 #![allow(clippy::collapsible_if, reason = "what is decided when a kernel is compiled stands apart from what its units decide")]
 

@@ -11,7 +11,8 @@ use super::{adamw, column_sums, cross_entropy, dropout, embedding, gelu, norm, p
 /// Numbers of a vector: what a width of a multiple of four gets.
 const VECTOR: usize = 4;
 
-/// Norms, GELU, dropout, embedding, cross-entropy, column sums, AdamW, the norm of gradients and the positive activation, with everything a block of a model gives them.
+/// Norms, GELU, dropout, embedding, cross-entropy, column sums, AdamW, the norm of gradients and the positive activation, with everything
+/// that a block of a model passes to them.
 pub fn cuda_sources() -> Vec<CudaSource> {
     let offline = Offline::new();
     let elements = CubeDim::new_1d(UNITS as u32);

@@ -1,4 +1,4 @@
-//! Between tensors of a GPU and the buffers kernels work on.
+//! Conversion between GPU tensors and the buffers that kernels work on.
 
 use std::sync::{Arc, Mutex};
 
@@ -146,15 +146,15 @@ pub(super) fn square() -> CubeDim {
 /// How a `[rows, width]` matrix is cut for kernels that walk down columns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Columns {
-    /// Numbers of a vector.
+    /// Numbers in a vector.
     pub size: usize,
-    /// Vectors of a row.
+    /// Vectors in a row.
     pub width: usize,
     /// Groups of [`LANES`] vectors.
     pub groups: usize,
     /// Blocks of rows.
     pub blocks: usize,
-    /// Rows of a block.
+    /// Rows in a block.
     pub block_rows: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The names of lines: under the title for several panels together, or in a panel where they cover least.
+//! The legend: below the title for several panels together, or inside a panel where it covers least.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;

@@ -1,4 +1,4 @@
-//! How a line is told apart from others: by its colour, its dashes and its marks.
+//! The style of a line: its colour, dashes and marks.
 
 use plotters::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The data of a run that has begun, as its model was given them: the tables may tell others by now.
+//! The data of a run that has begun, as its model received them, even if the tables have changed since.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use crate::train::experiment::Experiment;
 use crate::train::run_dir::{Pointer, checkpoint};
 
 impl Data {
-    /// The forecasts that the run in the directory `run` was trained on; none where its table is no longer there, or another one is.
+    /// The forecasts that the run in the directory `run` was trained on; `None` if its table has been removed or replaced.
     ///
     /// # Errors
-    /// When the experiment is about something else, or its table cannot be read.
+    /// When the experiment is not a forecast, or its table cannot be read.
     pub fn learned_forecasts(experiment: &Experiment, run: &Path) -> Result<Option<Forecasting>> {
         let begun = begun_forecaster(experiment, run);
         let experiment = begun.as_ref().map_or(Cow::Borrowed(experiment), |begun| in_order_of(begun, experiment));

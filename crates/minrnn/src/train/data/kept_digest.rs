@@ -1,4 +1,4 @@
-//! What a run keeps of the table or the file of episodes that it learns from: the digests by which these are known again.
+//! The digests by which a run recognises the table or the file of episodes that it learns from.
 
 use std::path::Path;
 
@@ -49,8 +49,8 @@ pub(super) fn is_unchanged(experiment: &Experiment, run: &Path) -> Result<bool> 
 }
 
 impl Data {
-    /// Whether the run in the directory `run` learns from a text or table with the bytes of the file `path`, wherever that is; false where the run does
-    /// not tell.
+    /// Whether the run in the directory `run` learns from a text or table with the same bytes as the file `path`, wherever that is; false
+    /// if the run has no digest.
     ///
     /// # Errors
     /// When the file cannot be read.

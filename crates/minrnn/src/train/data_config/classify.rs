@@ -1,4 +1,4 @@
-//! A class for every sequence of a table.
+//! Predicting a class for every sequence of a table.
 
 use super::{DataConfig, Source, TaskSpec};
 use crate::data::IoKind;

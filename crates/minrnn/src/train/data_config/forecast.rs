@@ -1,4 +1,4 @@
-//! The next values of every sequence of a table.
+//! Forecasting the next values of every sequence of a table.
 
 use serde::{Deserialize, Serialize};
 
@@ -55,25 +55,26 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
     ..TaskSpec::MADE
 };
 
-/// What is forecast, and what it is compared with.
+/// What is forecast, and the baseline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ForecastConfig {
-    /// How many steps ahead are predicted. Default 1.
+    /// Number of steps ahead. Default 1.
     pub horizon: usize,
-    /// Steps of a season of the naive forecast that the model is compared with, and of the level that numbers are seen relative to. Default 0: what is
-    /// usual at the pace of the column of times (12 months, 7 days, 24 hours, …), without one, and where no sequence is longer, the last value.
+    /// Steps in a season of the naive forecast that the model is compared with, and of the level that numbers are read relative to. Default
+    /// 0: the usual one at the pace of the time column (12 months, 7 days, 24 hours, …); without a time column, or if no sequence is
+    /// longer, the last value.
     pub season: usize,
-    /// Parts of the calendar that are read too, from the column of times: `month`, `quarter`, `day`, `weekday`, `hour`. Default none.
+    /// Parts of the calendar derived from the time column and read too: `month`, `quarter`, `day`, `weekday`, `hour`. Default none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub calendar: Vec<CalendarPart>,
-    /// Columns that are known ahead, such as prices, holidays and forecasts of the weather: they are read, and their values at each of the steps that are
-    /// forecast. Default none.
+    /// Columns that are known ahead, such as prices, holidays and weather forecasts: they are read, as are their values at each of the
+    /// forecast steps. Default none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub known_ahead: Vec<String>,
-    /// What the numbers of a series are seen relative to: `auto`, `standard`, `mean`, `log` or `log1p`. Default `standard`.
+    /// What the numbers of a series are read relative to: `auto`, `standard`, `mean`, `log` or `log1p`. Default `standard`.
     pub scaling: ScalingChoice,
-    /// Quantiles that are predicted of every value, rising, with 0.5 among them, which is the point forecast. Default none: the mean.
+    /// Levels of the quantiles predicted for every value, ascending and including 0.5, which is the point forecast. Default none: the mean.
     pub quantiles: Vec<f64>,
 }
 
@@ -84,7 +85,7 @@ impl Default for ForecastConfig {
 }
 
 impl DataConfig {
-    /// What is forecast in a table by a training of `train`.
+    /// The forecasting task on a table for a training with settings `train`.
     ///
     /// # Errors
     /// When a column is named twice or has two roles.

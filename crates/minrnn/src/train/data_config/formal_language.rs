@@ -1,4 +1,4 @@
-//! A formal language, scored on longer strings than are trained on.
+//! A formal language, scored on longer strings than those trained on.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,16 +19,16 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
     ..TaskSpec::MADE
 };
 
-/// A language with lengths for training and for evaluation.
+/// A language with its training and evaluation lengths.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FormalLanguageConfig {
-    /// What is trained on.
+    /// The training task.
     #[serde(flatten)]
     pub training: FormalTask,
-    /// Least length scored. Default 40.
+    /// Shortest length scored. Default 40.
     pub eval_min_length: usize,
-    /// Greatest length scored. Default 256.
+    /// Longest length scored. Default 256.
     pub eval_max_length: usize,
 }
 
@@ -39,10 +39,10 @@ impl Default for FormalLanguageConfig {
 }
 
 impl DataConfig {
-    /// The formal language that is asked for.
+    /// The formal language described.
     ///
     /// # Errors
-    /// When the protocol has no such language or the lengths are out of range.
+    /// When the protocol has no such language, or the lengths are out of range.
     pub fn formal(&self) -> Result<Generalization> {
         let FormalLanguageConfig { training, eval_min_length, eval_max_length } = &self.formal_language;
         Generalization::new(training.clone(), *eval_min_length, *eval_max_length)

@@ -1,4 +1,4 @@
-//! Long Range Arena: what a picture shows, read pixel by pixel.
+//! Long Range Arena: classifying a picture, read pixel by pixel.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! The value of the vector nearest to the first one so far.
+//! The value of the nearest neighbour of the first vector so far.
 
 use super::{SQUARED_ERROR, TaskSpec, has_key};
 use crate::data::NearestNeighbour;

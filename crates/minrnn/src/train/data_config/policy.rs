@@ -44,10 +44,10 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PolicyConfig {
-    /// What returns are divided by. Default 0: the largest return of a recorded episode, whatever its sign.
+    /// Returns are divided by this. Default 0: the largest return of a recorded episode, whatever its sign.
     pub return_scale: f64,
-    /// What is made of the rows before a window that is shorter than the others: `cut` begins behind them, `seen` reads them, as recurrent
-    /// models did in the published experiments. Default `cut`.
+    /// What is done with the rows before a window shorter than the others: `cut` starts after them, `seen` reads them, as recurrent models
+    /// did in the published experiments. Default `cut`.
     pub left_padding: LeftPadding,
 }
 

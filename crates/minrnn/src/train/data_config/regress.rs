@@ -1,4 +1,4 @@
-//! A number for every sequence of a table.
+//! Predicting a number for every sequence of a table.
 
 use super::{DataConfig, SQUARED_ERROR, Source, TaskSpec};
 use crate::data::IoKind;

@@ -1,4 +1,4 @@
-//! What the tasks on tables share.
+//! Settings shared by the tasks on tables.
 
 use std::path::{Path, PathBuf};
 
@@ -12,37 +12,38 @@ use crate::train::start::Start;
 use crate::train::train_config::TrainConfig;
 use crate::{Error, Needed, Result};
 
-/// Columns of a table.
+/// The columns of a table.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TableConfig {
-    /// Columns of numbers to read, or of names, of which each is an input of 0 or 1. Default none: all but group and class, or those that are forecast.
+    /// Columns to read: numbers, or names, each of which becomes an input of 0 or 1. Default none: all except group and class, or the
+    /// forecast columns.
     pub columns: Vec<String>,
-    /// The column with the class or the number of a sequence, or the columns that are forecast. Default none: the one that is called class, of a
-    /// number target; to forecast, y or value.
+    /// The column with the class or the number of a sequence, or the columns to forecast. Default none: for a class the one called class,
+    /// for a number target, for a forecast y or value.
     pub target: Vec<String>,
-    /// The column that names the sequence of a row. Default none: the table is one sequence; where no target is named to be forecast, the column
-    /// unique_id or series, and to classify the column series.
+    /// The column that names the sequence of a row. Default none: the table is one sequence; for forecasts without a named target, the
+    /// column unique_id or series; for classification the column series.
     pub group: String,
-    /// The column that tells when a row was, by which the rows of a sequence are put in order and forecasts go on; `auto` takes one that is called
-    /// ds, date, time, timestamp or datetime, and to forecast also one of another name that alone holds dates. Default none: rows are in the order of time.
+    /// The column with the time of a row, by which the rows of a sequence are sorted and forecasts continue; `auto` takes one called ds,
+    /// date, time, timestamp or datetime, and for forecasts also one of another name if it alone holds dates. Default none: rows are in
+    /// order of time.
     pub time: String,
-    /// How the series of a table lie: `long` is a row for each step, `wide-series` a row for each series with a column for each step,
-    /// `wide-columns` a row for each time with a column for each series; `auto` takes a table for `wide-series` where nothing names the series and the
-    /// other columns are numbered or dated steps, and else for `long`. Default `auto`.
+    /// The layout of the series in a table: `long` has a row for each step, `wide-series` a row for each series with a column for each
+    /// step, `wide-columns` a row for each time with a column for each series; `auto` is `wide-series` if nothing names the series and the
+    /// other columns are numbered or dated steps, otherwise `long`. Default `auto`.
     pub layout: LayoutChoice,
-    /// What is done with a number that is missing (an empty cell, NaN, NA, N/A, null, none or ?): `error` refuses it, `forward-fill` reads the last one that
-    /// is known, and `mask` does so too and tells the model. Values to come that are missing are not learned from. Default `error`.
+    /// How a missing number (an empty cell, NaN, NA, N/A, null, none or ?) is treated: `error` refuses it, `forward-fill` reads the last
+    /// known one, and `mask` does so too and tells the model. Missing future values are not learned from. Default `error`.
     pub missing: Missing,
-    /// Classify: how much sequences of each class count in training: `balanced`, so that all classes count the same, or classes with weights, such as
+    /// Classify: weights of the classes in training: `balanced`, so that all classes count the same, or classes with weights, such as
     /// `worn=5`. Default none: all sequences count the same.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub class_weights: Vec<String>,
-    /// A table of which nothing is trained on before it has chosen the best checkpoint. Default none: a part is held out where `train.keep` is
-    /// `best`.
+    /// A table for choosing the best checkpoint, not trained on before that. Default none: a part is held out if `train.keep` is `best`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation: Option<PathBuf>,
-    /// A table that is reported, and never trained on. Default none: a part is held out.
+    /// A table for the report, never trained on. Default none: a part is held out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test: Option<PathBuf>,
 }
@@ -89,7 +90,7 @@ impl DataConfig {
         key == "train_fraction" || has_key(&self.table, key)
     }
 
-    /// What is labelled in a table by a training of `train`.
+    /// The labelling task on a table for a training with settings `train`.
     ///
     /// # Errors
     /// When several columns are named for the label, or one is named twice.

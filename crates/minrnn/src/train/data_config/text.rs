@@ -1,4 +1,4 @@
-//! The next token of a text.
+//! Predicting the next token of a text.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,11 +25,11 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TextConfig {
-    /// How text becomes tokens. Default `char`.
+    /// How text is tokenised. Default `char`.
     pub tokenizer: TokenizerKind,
-    /// Size of the vocabulary that `tokenizer = bpe` learns. Default 1024.
+    /// Size of the vocabulary learned with `tokenizer = bpe`. Default 1024.
     pub bpe_vocab_size: usize,
-    /// How training windows are taken. Default `random`.
+    /// How training windows are chosen. Default `random`.
     pub sampling: WindowSampling,
 }
 
@@ -39,16 +39,16 @@ impl Default for TextConfig {
     }
 }
 
-/// How training windows are taken from a token file.
+/// How training windows are chosen from a token file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WindowSampling {
     /// At random offsets; every window starts from the initial state.
     #[default]
     Random,
-    /// One after the other; the state is carried from window to window, also from each micro-step of an update to the next.
+    /// One after another; the state is carried from window to window, also between the micro-steps of an update.
     Stream,
-    /// The same with places of its own for each micro-step, which carries its state to the next update: `accumulation` of them are one batch that is
-    /// as many times larger, and can be shared out among processes.
+    /// As `stream`, but each micro-step has its own positions and carries its state to the next update: `accumulation` of them form one
+    /// batch that is as many times larger, and can be shared among processes.
     Lanes,
 }

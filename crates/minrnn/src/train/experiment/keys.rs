@@ -1,4 +1,4 @@
-//! The keys of an experiment: which there are, in a file or a setting, and how values are laid over those that are there.
+//! The keys of an experiment, in a file or a setting, and how values override existing ones.
 
 use toml::{Table, Value};
 

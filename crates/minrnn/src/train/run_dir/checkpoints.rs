@@ -1,9 +1,9 @@
-//! The checkpoints of a run directory: written complete or not at all, pointed to, and removed when nothing asks for them any more.
+//! The checkpoints of a run directory: written atomically, pointed to, and removed when no longer needed.
 //!
-//! A checkpoint is written as `checkpoints/iter-N.tmp/`, its digests last, synced, and renamed to `checkpoints/iter-N/`; only then the
-//! one-line files `checkpoints/last` and `checkpoints/best`, which hold such a name, are replaced; only then older ones are renamed to
-//! `iter-N.old.tmp` and go. A process killed at any moment leaves `last` and `best` naming complete checkpoints, and every other name
-//! without `.tmp` a complete one too. Each step is synced before the next, so that the same holds after a power failure.
+//! A checkpoint is written as `checkpoints/iter-N.tmp/`, its digests last, synced, and renamed to `checkpoints/iter-N/`; only then are the
+//! one-line files `checkpoints/last` and `checkpoints/best`, which contain such a name, replaced; only then are older ones renamed to
+//! `iter-N.old.tmp` and deleted. A process killed at any moment leaves `last` and `best` naming complete checkpoints, and every other name
+//! without `.tmp` is a complete one too. Each step is synced before the next, so the same holds after a power failure.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -21,7 +21,7 @@ const UNFINISHED: &str = ".tmp";
 const REMOVED: &str = ".old.tmp";
 
 impl RunDir {
-    /// The checkpoint that `pointer` names, or `None` when the run has none.
+    /// The checkpoint named by `pointer`, or `None` if the run has none.
     ///
     /// # Errors
     /// When the pointer's file is damaged or names a checkpoint that is gone.
@@ -31,11 +31,11 @@ impl RunDir {
 
     /// Writes a checkpoint, makes it the last one and, with `is_best`, the best one, and removes older ones.
     ///
-    /// `write` fills the empty directory it is given; digests of its files are added. Kept are the last, the best and those of the
-    /// iterations in `keep`.
+    /// `write` fills the empty directory it is given; digests of its files are added. The last, the best and those of the iterations in
+    /// `keep` are kept.
     ///
     /// # Errors
-    /// When `write` or the disk refuses; the run's earlier checkpoints are then untouched and nothing half-written stays.
+    /// When `write` or writing to disk fails; the run's earlier checkpoints are then untouched and nothing half-written is left.
     pub fn save(&self, iteration: u64, is_best: bool, keep: &[u64], write: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
         let directory = self.path.join(CHECKPOINTS);
         create_directories(&directory).map_err(|source| Error::io("create the checkpoint directory", &directory, source))?;
@@ -66,7 +66,7 @@ impl RunDir {
         self.point(Pointer::Best, &checkpoint.file_name().unwrap_or_default().to_string_lossy())
     }
 
-    /// Makes `checkpoint`, one of this run, the one that a score belongs to.
+    /// Makes `checkpoint`, one of this run, the one that the score belongs to.
     ///
     /// # Errors
     /// When the pointer cannot be written.

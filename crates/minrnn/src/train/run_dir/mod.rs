@@ -1,8 +1,8 @@
-//! The run directory: one process at a time, a run that can be resumed or none, and checkpoints that are complete or absent.
+//! The run directory: used by one process at a time, holding either a run that can be resumed or none, and only complete checkpoints.
 //!
-//! The experiment is written before anything else of the run but the lock and tables that are kept for it: a directory without it holds no run
-//! yet, and one with it can be resumed. The lock says whether the directory was free when a run was started in it. Only then, or with a run, is
-//! what lies beside it the run's own; anything else is refused and stays as it is.
+//! The experiment is written before anything else of the run, except the lock and tables kept for it: a directory without it holds no run
+//! yet, and one with it can be resumed. The lock records whether the directory was free when a run was started in it. Only then, or with a
+//! run, do other files in it belong to the run; otherwise the directory is refused and left as it is.
 
 mod checkpoints;
 mod pointer;
@@ -29,9 +29,9 @@ const LOCK: &str = "run.lock";
 /// What the lock's file holds where the directory was free when a run was started in it.
 const STARTED: &[u8] = b"a run of minrnn\n";
 
-/// A run directory that this process alone writes to, until the value is dropped, or that it reads [`beside`](RunDir::beside) the one that does.
+/// A run directory that only this process writes to, until the value is dropped, or that it reads [`beside`](RunDir::beside) the writer.
 ///
-/// What it made is taken away again when it is dropped before the run [began](Self::begin) or saved a checkpoint; what was there before stays.
+/// If it is dropped before the run [began](Self::begin) or saved a checkpoint, what it created is removed; what existed before stays.
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
@@ -61,10 +61,10 @@ enum Mark {
 }
 
 impl RunDir {
-    /// Makes the directory of a new run, with its parents.
+    /// Creates the directory of a new run, with its parents.
     ///
     /// # Errors
-    /// When it already holds a run or other files, which then stay as they are, another process uses it, or it cannot be made.
+    /// When it already holds a run or other files, which are left as they are, another process uses it, or it cannot be created.
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let is_made = !path.exists();
@@ -88,10 +88,11 @@ impl RunDir {
         Ok(run)
     }
 
-    /// Takes over the directory of an existing run to continue it, and removes what an interrupted write left behind.
+    /// Opens the directory of an existing run to resume it, and removes what an interrupted write left behind.
     ///
     /// # Errors
-    /// When there is no such directory, it holds no run and files that no start of one made, another process uses it, or it cannot be written.
+    /// When there is no such directory, it holds no run but files that were not left by starting one, another process uses it, or it cannot
+    /// be written.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         if !path.is_dir() {
@@ -121,14 +122,14 @@ impl RunDir {
         Ok(run)
     }
 
-    /// The directory of a run that another process of the same training has made or opened, and alone writes to. The first process of a training
-    /// is refused with it.
+    /// The directory of a run that another process of the same training has created or opened, and alone writes to. It must not be used for
+    /// the first process of a training, which is refused with it.
     pub fn beside(path: impl AsRef<Path>) -> Self {
         Self { path: path.as_ref().to_owned(), new: None, lock: None }
     }
 
-    /// Writes the experiment of a run that has none yet, before anything else of the run: from then on whoever kills this process leaves a
-    /// run that can be resumed. Dropped before it [began](Self::begin), a new directory is still taken away.
+    /// Writes the experiment of a run that has none yet, before anything else of the run: if the process is killed afterwards, the run can
+    /// be resumed. If dropped before it [began](Self::begin), a new directory is still removed.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -137,7 +138,7 @@ impl RunDir {
         if path.exists() { Ok(()) } else { Ok(write_atomic(path, experiment.as_bytes())?) }
     }
 
-    /// Writes the resolved experiment; from then on the run stays.
+    /// Writes the resolved experiment; from then on the run is kept.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -228,10 +229,10 @@ impl Drop for RunDir {
     }
 }
 
-/// The run directory around a checkpoint, which holds the run's data.
+/// The run directory that contains a checkpoint, and the run's data.
 ///
 /// # Errors
-/// When the checkpoint lies outside its run.
+/// When the checkpoint is not inside a run.
 pub fn run_of(checkpoint: impl AsRef<Path>) -> Result<PathBuf> {
     let checkpoint = checkpoint.as_ref();
     let run = checkpoint.canonicalize().ok().and_then(|path| path.ancestors().nth(2).map(Path::to_owned));

@@ -1,4 +1,4 @@
-//! Which checkpoint of a run is the last, the best, and the one that was scored: the one-line files `checkpoints/last`, `checkpoints/best` and
+//! Which checkpoint of a run is the last, the best, and the scored one: the one-line files `checkpoints/last`, `checkpoints/best` and
 //! `checkpoints/scored`.
 
 use std::fs;
@@ -16,14 +16,14 @@ pub const CHECKPOINTS: &str = "checkpoints";
 pub const TRAINING_FILE: &str = "training.safetensors";
 const MAX_POINTER_BYTES: u64 = 256;
 
-/// One of the checkpoints that a run names.
+/// One of a run's named checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pointer {
     /// The newest one, from which training resumes.
     Last,
-    /// The one with the best evaluation so far, or the one that was learned from all data in the end.
+    /// The one with the best evaluation so far, or in the end the one that was learned from all data.
     Best,
-    /// The one that the score of a held-out part belongs to, where the best one has learned from that part too.
+    /// The one that the score on held-out data belongs to, if the best one has also learned from those data.
     Scored,
 }
 
@@ -40,7 +40,7 @@ impl Pointer {
     }
 }
 
-/// The checkpoint that `pointer` names in the run directory `run`, or `None` when it has none. Takes no lock.
+/// The checkpoint named by `pointer` in the run directory `run`, or `None` if there is none. Takes no lock.
 ///
 /// # Errors
 /// When the pointer's file is damaged or names a checkpoint that is gone.
@@ -62,7 +62,7 @@ pub fn checkpoint(run: impl AsRef<Path>, pointer: Pointer) -> Result<Option<Path
     Ok(Some(path))
 }
 
-/// The checkpoint to use a model from: `path` itself if it is one, otherwise the best, otherwise the last of the run at `path`.
+/// The checkpoint to load a model from: `path` itself if it is one, otherwise the best, otherwise the last of the run at `path`.
 ///
 /// # Errors
 /// When there is none, or a pointer is damaged.

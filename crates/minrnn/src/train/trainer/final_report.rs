@@ -1,4 +1,4 @@
-//! What a finished run is worth, and which of its checkpoints is the one to use.
+//! The final scores of a run, and which of its checkpoints to use.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -9,47 +9,49 @@ use super::Trainer;
 use crate::checkpoint::SURPRISE_FILE;
 use crate::data::table::{Comparison, Confusion, Example, Measure, Spreads};
 use crate::rng::Purpose;
-use crate::train::data::{Data, FINAL_BATCHES, full_pass};
+use crate::train::bits_per_byte::TextSize;
+use crate::train::data::{Data, FINAL_BATCHES, Windows, full_pass};
 use crate::train::evaluate::{Evaluation, compare};
 use crate::train::run_dir::Pointer;
 use crate::train::train_config::TrainConfig;
 use crate::{Error, Result};
 
-/// The measures of a finished run.
+/// The final scores of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FinalReport {
-    /// The checkpoint to use: the kept one that scored best on the report's batches, or the one that learned from all data in the end.
+    /// The checkpoint to use: the kept one that scored best on the report's batches, or in the end the one that learned from all data.
     pub checkpoint: PathBuf,
-    /// The checkpoint that the measures belong to.
+    /// The checkpoint that the scores belong to.
     pub scored: PathBuf,
-    /// Updates made before that checkpoint.
+    /// Number of updates before that checkpoint.
     pub iteration: u64,
-    /// The measures of fixed batches, [`FINAL_BATCHES`] after a training that was not short, or of the test part of finite data.
+    /// The scores on fixed batches, [`FINAL_BATCHES`] unless training was short, or on the test part of finite data.
     pub fixed: Evaluation,
-    /// The loss of these in bits for each byte of the test part, where that is a text.
+    /// That loss in bits per byte of the test part, for a text.
     pub bits_per_byte: Option<f64>,
-    /// Batches that each checkpoint was scored on, where the training was too short for all.
+    /// Number of batches that each checkpoint was scored on, if training was too short for all.
     pub shortened_to: Option<u64>,
-    /// The same in the data's own units, beside those of a baseline.
+    /// The same in the data's own units, beside a baseline's.
     pub compared: Vec<Measure>,
-    /// Which classes were taken for which, of a table with classes.
+    /// The confusion matrix, for a table with classes.
     pub confusion: Option<Confusion>,
-    /// Single sequences, the worst first.
+    /// Single sequences, worst first.
     pub examples: Vec<Example>,
-    /// The measures of each kept checkpoint on the same batches, by iteration; of finite data only the one that validated best.
+    /// The scores of each kept checkpoint on the same batches, by iteration; for finite data only the one that validated best.
     pub kept: Vec<(u64, Evaluation)>,
-    /// What the logits of the model to use were divided by, for probabilities that hold.
+    /// The divisor of the used model's logits, for calibrated probabilities.
     pub temperature: Option<f64>,
-    /// What the quantiles of the model to use were spread by, for intervals that hold.
+    /// The spread of the used model's quantiles, for calibrated intervals.
     pub spreads: Option<Spreads>,
-    /// The measures of one pass over all of the test text, windows starting anew; none where that has more batches than were trained on.
+    /// The scores of one pass over the whole test text, each window starting from the initial state; `None` if that has more batches than
+    /// training had.
     pub full_pass: Option<Evaluation>,
 }
 
 impl Trainer {
-    /// Scores with fixed test batches ([`final_batches`] of them) the kept checkpoints of a text, or the one that the validation batches of a task chose; makes the
-    /// best of them the run's best, and scores that one with one pass over the test text. How surprising held-out rows were is kept with it. `None` when
-    /// `stop` was raised.
+    /// Scores the kept checkpoints of a text, or the one chosen by the validation batches of a task, on fixed test batches
+    /// ([`final_batches`] of them); makes the best of them the run's best, and scores it in one pass over the test text. How surprising
+    /// held-out rows were is stored with it. `None` if `stop` was raised.
     ///
     /// # Errors
     /// When a checkpoint cannot be read, or the run cannot be written.
@@ -97,7 +99,7 @@ impl Trainer {
         })?;
         let full_pass = match &self.data {
             Data::Text { text, .. } => {
-                let set = full_pass(text.test().clone(), &self.experiment, false);
+                let set = full_pass(text.test().clone(), &self.experiment, Windows::Anew);
                 let (mut set, model) = self.group.agree(set.and_then(|set| Ok((set, self.read_model(&checkpoint)?))))?;
                 if set.n_batches() > trained_on(train, self.progress.iteration).max(train.eval_iterations) {
                     None
@@ -108,7 +110,20 @@ impl Trainer {
             }
             Data::Task(_) => None,
         };
-        let size = self.group.agree(self.data.test_size())?;
+        let size = match &self.data {
+            Data::Text { text, tokenizer } => {
+                let mut size = None;
+                let found = TextSize::of_part(text.test(), tokenizer, stop).map(|found| {
+                    size = found;
+                    size.is_none()
+                });
+                if self.group.agree_all(found)?.contains(&true) {
+                    return Ok(None);
+                }
+                size
+            }
+            Data::Task(_) => None,
+        };
         let shortened_to = Some(n_batches).filter(|&n| n < FINAL_BATCHES && !self.data.has_parts());
         let comparison = best.comparison.as_deref();
         Ok(Some(FinalReport {
@@ -128,7 +143,7 @@ impl Trainer {
         }))
     }
 
-    /// What a score of finite data is not to be taken for, where the model began with the weights of another.
+    /// A caveat about the score on finite data, if the model started from another's weights.
     pub fn start_caveat(&self) -> Option<String> {
         let from = self.experiment.train.from.as_ref().filter(|_| self.data.has_parts())?;
         Some(format!(
@@ -162,8 +177,8 @@ fn trained_on(train: &TrainConfig, iterations: u64) -> u64 {
     iterations.saturating_mul(train.accumulation as u64)
 }
 
-/// Fixed batches that the final report scores each of `checkpoints` on after `iterations` updates: [`FINAL_BATCHES`], or after a short
-/// training as many for all of them together as it was trained on, but no fewer than an evaluation has.
+/// Number of fixed batches on which the final report scores each of `checkpoints` after `iterations` updates: [`FINAL_BATCHES`], or after a
+/// short training as many for all of them together as it was trained on, but no fewer than in an evaluation.
 pub fn final_batches(train: &TrainConfig, iterations: u64, checkpoints: u64) -> u64 {
     let all = FINAL_BATCHES.max(train.eval_iterations);
     (trained_on(train, iterations) / checkpoints.max(1)).clamp(train.eval_iterations, all)

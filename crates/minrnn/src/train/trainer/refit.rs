@@ -1,4 +1,4 @@
-//! The second round: the model learns anew from all data, for as long as the first round took to the weights that are kept.
+//! The second round: the model learns again from all data, for as many updates as the kept weights took in the first round.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -18,11 +18,11 @@ use crate::train::temperature::temperature;
 use crate::{Error, Result};
 
 impl Trainer {
-    /// After a finished round: begins to learn anew from all data where the experiment asks for it and that was not done, as long as it took to the
-    /// weights that are kept. False where nothing is left to be trained, `None` when `stop` was raised.
+    /// After a finished round: starts learning again from all data, if the experiment asks for it and it has not been done, for as many
+    /// updates as the kept weights took. False if nothing is left to train, `None` if `stop` was raised.
     ///
     /// # Errors
-    /// When a pointer to the checkpoint that is kept cannot be written, or data cannot be read.
+    /// When a pointer to the kept checkpoint cannot be written, or data cannot be read.
     pub fn begin_refit(&mut self, stop: &AtomicBool) -> Result<Option<bool>> {
         if !self.experiment.train.refit || self.progress.refit.is_some() || self.data.all().is_none() {
             return Ok(Some(false));

@@ -1,4 +1,4 @@
-//! A checkpoint of everything a training goes on from: written, and read again.
+//! Writing and reading a checkpoint of everything that training continues from.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ impl Trainer {
     /// Writes a checkpoint of everything; the run then continues exactly from here.
     ///
     /// # Errors
-    /// When it cannot be written, or processes have come to other weights than the first; earlier checkpoints are untouched then.
+    /// When it cannot be written, or other processes have different weights from the first; earlier checkpoints are then untouched.
     pub fn save(&self, is_best: bool) -> Result<PathBuf> {
         if !self.group.is_alone() {
             self.group.expect_alike(vec![weights_trait(&self.model)])?;

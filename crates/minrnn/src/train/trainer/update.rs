@@ -1,4 +1,4 @@
-//! One update: the gradients of all micro-steps of all processes, and the step of the optimiser.
+//! One update: the gradients of all micro-steps of all processes, and the optimiser's step.
 
 use std::time::Instant;
 
@@ -16,11 +16,11 @@ use crate::train::train_config::Keep;
 use crate::{Error, Result};
 
 impl Trainer {
-    /// One update: `accumulation` micro-steps, their mean gradient clipped, one step of the optimiser. It knows no end: whoever makes more updates than
-    /// `max_iterations` has to raise that to open the run again.
+    /// One update: `accumulation` micro-steps, their mean gradient clipped, one step of the optimiser. It has no end: after more updates
+    /// than `max_iterations`, that must be raised to open the run again.
     ///
     /// # Errors
-    /// When the loss or a gradient is not finite (parameters and moments are as before then) or data cannot be read.
+    /// When the loss or a gradient is not finite (parameters and moments are then unchanged) or data cannot be read.
     pub fn update(&mut self) -> Result<Update> {
         Ok(self.update_together(Ok(()), false)?.0)
     }

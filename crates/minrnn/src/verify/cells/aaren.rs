@@ -1,4 +1,4 @@
-//! Aaren's attention: the softmax of q · k / √DH over all steps so far, q being the same at every step.
+//! Aaren's attention: the softmax of q · k / √DH over all steps so far, with the same q at every step.
 
 use burn::tensor::Tensor;
 

@@ -1,4 +1,4 @@
-//! Associative memories that are corrected by the delta rule.
+//! Associative memories updated by the delta rule.
 
 use burn::tensor::Tensor;
 

@@ -1,4 +1,4 @@
-//! GILR: a minGRU with the candidate tanh, whose update gate is what the forget gate leaves.
+//! GILR: a minGRU with a tanh candidate, whose update gate is one minus the forget gate.
 
 use burn::tensor::Tensor;
 

@@ -1,4 +1,4 @@
-//! xLSTM's mLSTM, whose input side is ready.
+//! xLSTM's mLSTM, with a precomputed input side.
 
 use burn::tensor::Tensor;
 

@@ -1,4 +1,4 @@
-//! The cells that a case can be about, and what several of them share.
+//! The cells that a case can be about, and what they share.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! RG-LRU as RecurrentGemma has it, from the first step of a sequence on.
+//! RG-LRU as in RecurrentGemma, from the first step of a sequence.
 
 use burn::tensor::Tensor;
 

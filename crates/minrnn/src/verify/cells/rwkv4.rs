@@ -1,4 +1,4 @@
-//! RWKV-4's average of values under the gate σ(r), whose input side is ready.
+//! RWKV-4's average of values under the gate σ(r), with a precomputed input side.
 
 use burn::tensor::Tensor;
 

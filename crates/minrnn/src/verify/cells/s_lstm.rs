@@ -1,4 +1,4 @@
-//! xLSTM's sLSTM with sigmoid forget gate, whose input side is ready: i, f, z, o.
+//! xLSTM's sLSTM with a sigmoid forget gate and a precomputed input side: i, f, z, o.
 
 use burn::tensor::Tensor;
 

@@ -1,4 +1,4 @@
-//! What lies in the four bytes of a packed unit, and how vectors of units are made and multiplied.
+//! The content of a packed unit's four bytes, and how vectors of units are made and multiplied.
 
 use core::arch::x86_64::*;
 

@@ -1,6 +1,6 @@
-//! From strided f32 to packed units, whichever way the source lies.
+//! Packs strided f32 into units, for either orientation of the source.
 //!
-//! "Along": elements that follow each other along the depth are contiguous. "Across": rows (left) or columns (right) are.
+//! "Along": consecutive elements along the depth are contiguous. "Across": rows (left) or columns (right) are.
 
 use super::super::unit::Panels;
 use super::operand::Operand;

@@ -1,7 +1,7 @@
 //! The files of ListOps: a header line `Source`, `Target`, then an expression, a tab and its value on each line.
 //!
-//! A generated data set is written once in the same format, to a folder named after its settings that appears when it is complete.
-//! The official files also show the nesting by round brackets; since every reader deletes these, ours have none.
+//! A generated data set is written once in the same format, to a folder named after its settings that appears once it is complete. The
+//! official files also show the nesting by round brackets; since every reader deletes these, ours have none.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

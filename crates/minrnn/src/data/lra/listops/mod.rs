@@ -1,8 +1,8 @@
 //! ListOps: the value of an expression such as `[MAX 4 [MED 1 8 ] [SM 7 9 ] ]`, read token by token.
 //!
-//! A node is a digit with probability 3/4 and at the greatest depth, or else an operator of 2 to 10 arguments; expressions whose length lies
-//! strictly between the bounds are kept, each once. MED of an even number of arguments is the mean of the middle two without its
-//! fraction, SM the sum modulo 10.
+//! A node is a digit with probability 3/4 and at the maximum depth, otherwise an operator of 2 to 10 arguments. Expressions with a length
+//! strictly between the bounds are kept, each once. MED of an even number of arguments is the mean of the middle two, rounded down; SM is
+//! the sum modulo 10.
 
 mod expression;
 mod files;
@@ -28,29 +28,29 @@ const MAX_EXPRESSIONS: usize = 1 << 24;
 /// After so many expressions in a row that are not wanted, or are there already, no more will come.
 const MAX_TRIES: u32 = 1_000_000;
 
-/// What expressions are generated, with the names of the settings in files. The defaults are the published ones.
+/// How expressions are generated, with the names of the settings in files. The defaults are the published ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ListOpsTask {
-    /// Expressions are longer than this, counted in tokens; 0 stands for a quarter of `max_length`. Default 0.
+    /// Expressions are longer than this, in tokens; 0 means a quarter of `max_length`. Default 0.
     #[serde(rename = "listops_min_length")]
     pub min_length: usize,
     /// Expressions are shorter than this. Default 2000.
     #[serde(rename = "listops_max_length")]
     pub max_length: usize,
-    /// Greatest depth of a node; the outermost has depth 1. Default 10.
+    /// Maximum depth of a node; the outermost has depth 1. Default 10.
     #[serde(rename = "listops_max_depth")]
     pub max_depth: usize,
-    /// Most arguments of an operator; the least are 2. Default 10.
+    /// Maximum number of arguments of an operator; the minimum is 2. Default 10.
     #[serde(rename = "listops_max_arguments")]
     pub max_arguments: usize,
-    /// Expressions to train on. Default 96000.
+    /// Number of training expressions. Default 96000.
     #[serde(rename = "listops_train")]
     pub n_train: usize,
-    /// Expressions to validate on, and as many to test on. Default 2000.
+    /// Number of validation expressions, and of test expressions. Default 2000.
     #[serde(rename = "listops_eval")]
     pub n_eval: usize,
-    /// What they are drawn from, apart from the seed of a training, so that runs share their data. Default 0.
+    /// Seed of the expressions, separate from the training seed, so that runs share their data. Default 0.
     #[serde(rename = "listops_seed")]
     pub seed: u64,
 }
@@ -85,7 +85,7 @@ impl ListOpsTask {
         within("n_eval", self.n_eval, 1, MAX_EXPRESSIONS)
     }
 
-    /// Training, validation and test part, no expression twice.
+    /// Training, validation and test part, without repeated expressions.
     ///
     /// # Errors
     /// [`Error::Config`] when there are not enough such expressions.
@@ -128,7 +128,7 @@ fn fingerprint(tokens: &[u8]) -> [u8; 16] {
     Sha256::digest(tokens)[..16].try_into().expect("a digest has 32 bytes")
 }
 
-/// Expressions and their values, a byte for each token.
+/// Expressions and their values, one byte per token.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expressions {
     tokens: Vec<u8>,
@@ -148,10 +148,10 @@ impl Expressions {
         self.ends.is_empty()
     }
 
-    /// Token ids and value of number `i`.
+    /// Token ids and value of expression `i`.
     ///
     /// # Panics
-    /// When there are not so many.
+    /// When there is no such expression.
     pub fn get(&self, i: usize) -> (&[u8], u8) {
         let start = if i == 0 { 0 } else { self.ends[i - 1] };
         (&self.tokens[start..self.ends[i]], self.values[i])
@@ -200,11 +200,11 @@ pub struct ListOps {
 }
 
 impl ListOps {
-    /// What a model reads and what it predicts.
+    /// The model's inputs and outputs.
     pub const SIGNALS: (IoKind, IoKind) = (IoKind::Tokens { n: expression::VOCAB_SIZE }, IoKind::Tokens { n: expression::N_CLASSES });
 
-    /// The official files in `folder` when it has them (the settings of `task` then play no part), or else expressions to these settings,
-    /// which the first call writes into `folder` for the following ones.
+    /// The official files in `folder` if it has them (the settings of `task` are then ignored), otherwise expressions with these settings,
+    /// which the first call writes to `folder` for later ones.
     ///
     /// # Errors
     /// When the settings are not valid, a file is missing or malformed, or the folder cannot be written.

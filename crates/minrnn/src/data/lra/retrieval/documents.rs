@@ -1,4 +1,4 @@
-//! Texts kept once each, however many pairs they are in, and the token ids of their letters.
+//! Texts, each kept once however many pairs it occurs in, and the token ids of their letters.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TextUnit {
-    /// A character: 0 is padding, 1 one that the training part does not have, 2 the end, then those of the training part in their order.
+    /// A character: 0 is padding, 1 one that is not in the training part, 2 the end, followed by those of the training part in order.
     #[default]
     Char,
     /// A byte: 0 is padding, b + 1 stands for b, 257 is the end.

@@ -1,5 +1,5 @@
 //! The files of pairs: no header, and on each line label, id of paper 1, id of paper 2, text 1, text 2, separated by tabs. Quotation marks
-//! are letters like any other.
+//! have no special meaning.
 
 use std::path::Path;
 

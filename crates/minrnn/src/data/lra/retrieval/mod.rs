@@ -1,8 +1,8 @@
 //! Retrieval (ACL Anthology Network): does one of two papers cite the other? Both are read letter by letter.
 //!
-//! A row of a batch is the first document with an end token, a reset, and the second one with its end: the same model reads each from its
-//! initial state, as two towers of one encoder would, and the label stands at the last step. The head that goes with it compares
-//! what stands there with what stood before the reset (`model.pair_head`).
+//! A row of a batch is the first document with an end token, a reset, and the second one with its end token: the same model reads each from
+//! its initial state, like the two towers of one encoder, and the label is at the last step. The head for this task compares the features
+//! there with those before the reset (`model.pair_head`).
 
 mod documents;
 mod files;
@@ -30,7 +30,7 @@ pub struct RetrievalTask {
     /// What a token is. Default `char`.
     #[serde(rename = "retrieval_unit")]
     pub unit: TextUnit,
-    /// Tokens of a document at most, its end included; the rest of a longer one is left out. Default 4000.
+    /// Maximum number of tokens of a document, including its end; the rest of a longer one is cut off. Default 4000.
     #[serde(rename = "retrieval_max_length")]
     pub max_length: usize,
 }

@@ -1,12 +1,12 @@
-//! Forecasts from the last origins of a table, each made from the history before it alone (rolling origins; Tashman 2000).
+//! Forecasts from the last origins of a table, each made only from the history before it (rolling origins; Tashman 2000).
 //!
 //! ```text
 //! origins   t[k] = n − 1 − H − (k − 1) · S        k = K … 1, the oldest first
 //! scored    y[t + 1] … y[t + H]                   of every origin t
 //! ```
 //!
-//! where: n the length of a sequence, H the horizon, S the stride. A sequence has as many origins as leave it two steps of history. What
-//! scaled errors are divided by is taken from before the oldest origin.
+//! where: n is the length of a sequence, H the horizon, S the stride. A sequence has as many origins as leave it two steps of history. The
+//! divisor of scaled errors is computed from the values before the oldest origin.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use minrnn_model::Forecaster;
 use super::errors::ForecastErrors;
 use super::parts::{Bounds, Part};
 use super::{ForecastEvaluation, Forecasting, Series, Table, Understood, whole};
-use crate::data::table::{Comparison, Measure, UnseenNames};
+use crate::data::table::{Comparison, Measure, TableSource, UnseenNames};
 use crate::data::{Batch, EvaluationSet};
 use crate::{Error, Result};
 
 /// Steps of history before the oldest origin, that of the origin itself included.
 const LEAST_HISTORY: usize = 2;
 
-/// How many origins there are, and how far apart they lie.
+/// The number of origins and their distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origins {
     /// K.
     pub n: usize,
-    /// S, steps from one to the next; none: a horizon, so that every value is forecast once.
+    /// S, steps from one to the next; `None`: a horizon, so that every value is forecast once.
     pub stride: Option<usize>,
 }
 
-/// The last forecasts of the sequences of a table.
+/// The last forecasts of a table's sequences.
 #[derive(Debug, Clone)]
 pub struct Backtest {
     table: Arc<Table>,
@@ -42,34 +42,34 @@ pub struct Backtest {
 }
 
 impl Backtest {
-    /// How many sequences there are, and the steps of the longest.
+    /// The number of sequences, and the length of the longest in steps.
     pub fn extent(&self) -> [usize; 2] {
         let series = &self.table.series;
         [series.len(), series.iter().map(Series::len).max().unwrap_or(0)]
     }
 }
 
-/// A sequence that has not room for all origins.
+/// A sequence without room for all origins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TooShort {
-    /// Its name, empty where the table is one sequence.
+    /// Its name, empty if the table is a single sequence.
     pub name: String,
-    /// Its steps.
+    /// Its length in steps.
     pub steps: usize,
-    /// The origins that it has room for.
+    /// The number of origins it has room for.
     pub origins: usize,
 }
 
-/// The forecasts that were made equally long before the ends of their sequences.
+/// Forecasts made equally long before the ends of their sequences.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Origin {
     /// Steps of a sequence after the origin.
     pub steps_to_end: usize,
-    /// Sequences that have it.
+    /// Number of sequences that have it.
     pub n: usize,
-    /// The earliest and the latest time of its last step of history; none where no column tells.
+    /// The earliest and the latest time of its last step of history; `None` without a time column.
     pub times: Option<[String; 2]>,
-    /// The measures of these forecasts, a sequence being a case.
+    /// The measures of these forecasts, with one case per sequence.
     pub measures: Vec<Measure>,
 }
 
@@ -100,7 +100,7 @@ impl Backtest {
     /// The last `origins` of every sequence of the table `path`, for the model of `forecaster`.
     ///
     /// # Errors
-    /// When the table cannot be read, there is to be no origin or no stride, or no sequence has room for one.
+    /// When the table cannot be read, there are no origins or the stride is 0, or no sequence has room for one.
     pub fn open(path: &Path, forecaster: &Forecaster, origins: Origins) -> Result<Self> {
         let horizon = forecaster.horizon;
         if origins.n == 0 || origins.stride == Some(0) {
@@ -118,16 +118,16 @@ impl Backtest {
             )))
         };
         let bounds = |series: &Series| origins.bounds(series.len(), horizon);
-        let Forecasting { table, understood, unseen, .. } = Forecasting::of_trained(path, forecaster, bounds, check)?;
+        let Forecasting { table, understood, unseen, .. } = Forecasting::of_trained(TableSource::File(path), forecaster, bounds, check)?;
         Ok(Self { table, origins, understood, unseen })
     }
 
-    /// What is to be known of the rows of the table, a sentence on each line, if anything.
+    /// What should be known about the rows of the table, one sentence per line, if anything.
     pub fn understood(&self) -> Option<&str> {
         self.understood.as_deref()
     }
 
-    /// The columns some of whose names training never saw.
+    /// The columns with names that training never saw.
     pub fn unseen_names(&self) -> &[UnseenNames] {
         &self.unseen
     }
@@ -141,30 +141,30 @@ impl Backtest {
         self.origins.fitting(self.table.series[series].len(), self.horizon())
     }
 
-    /// Forecasts in all.
+    /// Total number of forecasts.
     pub fn n_forecasts(&self) -> usize {
         (0..self.table.series.len()).map(|series| self.origins_of(series)).sum()
     }
 
-    /// Sequences of the table.
+    /// Number of sequences in the table.
     pub fn n_all_sequences(&self) -> usize {
         self.table.series.len()
     }
 
-    /// Sequences with forecasts.
+    /// Number of sequences with forecasts.
     pub fn n_sequences(&self) -> usize {
         (0..self.table.series.len()).filter(|&series| self.origins_of(series) > 0).count()
     }
 
-    /// The sequences that have not room for all origins.
+    /// The sequences without room for all origins.
     pub fn too_short(&self) -> Vec<TooShort> {
         let series = self.table.series.iter().enumerate();
         let short = series.map(|(at, series)| TooShort { name: series.name.clone(), steps: series.len(), origins: self.origins_of(at) });
         short.filter(|short| short.origins < self.origins.n).collect()
     }
 
-    /// How many of the forecasts are of values that the model of `task` was trained on or chosen by; `learned_all`: a model that learned anew from the
-    /// test part too.
+    /// How many of the forecasts are of values that the model of `task` was trained on or chosen by; `learned_all`: the model was retrained
+    /// on the test part too.
     pub fn n_learned(&self, task: &Forecasting, learned_all: bool) -> usize {
         let learned = task.learned_steps(&self.table.series, learned_all);
         let of = |(series, learned): (usize, usize)| {
@@ -174,14 +174,14 @@ impl Backtest {
         learned.into_iter().enumerate().map(of).sum()
     }
 
-    /// Batches of at most `batch_size` sequences that are scored at their origins alone.
+    /// Batches of at most `batch_size` sequences that are scored at their origins only.
     pub fn evaluation(&self, batch_size: usize) -> Box<dyn EvaluationSet> {
         let (table, part, stride) = (Arc::clone(&self.table), Part::Test, self.origins.stride(self.horizon()));
         let whole = whole(&table, |series| table.scored(series, part), batch_size.max(1));
         Box::new(ForecastEvaluation { table, part, whole, stride })
     }
 
-    /// The errors on [`evaluation`](Self::evaluation), none of which has been added yet.
+    /// The errors on [`evaluation`](Self::evaluation), initially empty.
     pub fn errors(&self) -> BacktestErrors {
         let stride = self.origins.stride(self.horizon());
         BacktestErrors { errors: ForecastErrors::of_origins(Arc::clone(&self.table), Part::Test, stride), backtest: self.clone() }
@@ -196,7 +196,7 @@ pub struct BacktestErrors {
 }
 
 impl BacktestErrors {
-    /// The measures by origin, the oldest first.
+    /// The measures by origin, oldest first.
     pub fn by_origin(&self) -> Vec<Origin> {
         let Backtest { table, origins, .. } = &self.backtest;
         let (horizon, n_series) = (self.backtest.horizon(), table.series.len());

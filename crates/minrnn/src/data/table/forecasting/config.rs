@@ -1,4 +1,4 @@
-//! What is forecast from what, as a user asks for it and as the table is understood.
+//! What is forecast from what, as requested by a user and as inferred from the table.
 
 use minrnn_model::{Forecaster, first_few};
 
@@ -12,27 +12,27 @@ use crate::{Error, Result};
 /// What is forecast from what.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForecastingConfig {
-    /// Columns that are read; none: those that are forecast.
+    /// Columns that are read; empty: those that are forecast.
     pub columns: Vec<String>,
-    /// Parts of the calendar that are read too, from the column of times.
+    /// Parts of the calendar derived from the time column and read too.
     pub calendar: Vec<CalendarPart>,
-    /// Columns that are known ahead: they are read, and their values at the steps that are forecast.
+    /// Columns that are known ahead: they are read, and so are their values at the forecast steps.
     pub known_ahead: Vec<String>,
-    /// Columns that are forecast; none: the one that is called y or value.
+    /// Columns that are forecast; empty: the one called y or value.
     pub target: Vec<String>,
-    /// The column that names the sequence of a row; none: the table is one sequence, but where the target is not named either, what a column
-    /// unique_id or series says.
+    /// The column that names the sequence of a row; `None`: the table is one sequence, or, if no target is named either, a column unique_id
+    /// or series.
     pub group: Option<String>,
-    /// How many steps ahead are predicted, H.
+    /// Number of steps ahead, H.
     pub horizon: usize,
-    /// Steps of a season of the naive forecast; 0: what is usual at the pace of most rows by the column of times, without one, and where no sequence that
-    /// is learned from is longer, the last value.
+    /// Steps in a season of the naive forecast; 0: the usual one at the pace of most rows of the time column; without a time column, or if
+    /// no training sequence is longer, the last value.
     pub season: usize,
-    /// What numbers are seen relative to.
+    /// What numbers are read relative to.
     pub scaling: ScalingChoice,
-    /// The quantiles that are predicted, rising, the median among them; none: the mean.
+    /// The levels of the predicted quantiles, ascending, including the median; empty: the mean.
     pub quantiles: Vec<f64>,
-    /// A model whose view of numbers stays, and `scaling` with it; none: what the training part asks for.
+    /// A model whose normalisation, and `scaling`, is kept; `None`: fitted on the training part.
     pub like: Option<Forecaster>,
     /// How the files are read, and which part each of them is.
     pub division: Division,

@@ -1,4 +1,4 @@
-//! How far forecasts are off, in the units of the table.
+//! Errors of forecasts, in the units of the table.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -94,7 +94,7 @@ impl ForecastErrors {
         Self { follows_all: true, ..Self::divided(table, part, stretch, n_stretches) }
     }
 
-    /// The same of forecasts that are made every `stride` steps, which also knows the errors of each.
+    /// The same for forecasts made every `stride` steps, which also keeps the errors of each.
     pub fn of_origins(table: Arc<Table>, part: Part, stride: usize) -> Self {
         Self::divided(table, part, Some(stride), |steps| steps.div_ceil(stride))
     }
@@ -200,7 +200,7 @@ impl ForecastErrors {
         cases
     }
 
-    /// The measures of some stretches, of each `(sequence, stretch)`, which are a case each.
+    /// The measures of the given stretches `(sequence, stretch)`, one case each.
     pub fn measures_of_stretches(&self, stretches: &[(usize, usize)]) -> Vec<Measure> {
         let cases: Vec<Case> = stretches.iter().map(|&(series, stretch)| (series, self.sums[stretch].clone())).collect();
         self.measures_of_cases(&cases, Cases::Sequences)

@@ -1,4 +1,4 @@
-//! Every sequence from its first step to the last that is scored.
+//! Every sequence from its first step to the last scored one.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The last forecast of single sequences, beside what came.
+//! The last forecast of single sequences, beside the actual values.
 
 use super::super::example::{Example, MOST, MOST_STEPS};
 use super::{Part, Table};
@@ -14,15 +14,15 @@ pub(super) struct LastForecasts {
 }
 
 impl LastForecasts {
-    /// Takes the `numbers` that are forecast of sequence `series` after `step`, where no later one is scored in `part`.
+    /// Takes the `numbers` forecast for sequence `series` after `step`, if no later step is scored in `part`.
     pub fn add(&mut self, table: &Table, part: Part, series: usize, step: usize, numbers: &[f64]) {
         if step + 1 == table.scored(series, part).end && self.kept.len() < MOST_KEPT {
             self.kept.push((series, step, numbers.to_vec()));
         }
     }
 
-    /// The worst, and others of all ranks down to the best, by the mean absolute error over the difference of a season, which `difference` gives
-    /// of `(sequence, target)`.
+    /// The worst forecasts, and others of all ranks down to the best, by mean absolute error over the seasonal difference, which
+    /// `difference` returns for `(sequence, target)`.
     pub fn examples(&self, table: &Table, part: Part, difference: impl Fn(usize, usize) -> Option<f64>) -> Vec<Example> {
         let n_targets = table.predicted.len();
         let mut errors = Vec::new();

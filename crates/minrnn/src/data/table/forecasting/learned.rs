@@ -1,4 +1,4 @@
-//! Which rows of a table a model has learned from, told by the table that it was trained on.
+//! Which rows of a table a model has learned from, determined from its training table.
 
 use super::super::known_names::KnownNames;
 use super::super::series::Series;

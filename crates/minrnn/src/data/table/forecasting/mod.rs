@@ -1,4 +1,4 @@
-//! Forecasting: at every step the next `horizon` values of some columns, from all that was read before.
+//! Forecasting: at every step the next `horizon` values of some columns, from everything read before.
 //!
 //! The model reads numbers `x[t]` and predicts, all at once, `y[t + 1] … y[t + H]`:
 //!
@@ -8,11 +8,11 @@
 //! scored    t + 1 < training   t ≥ training − 1, t + H < validation   …
 //! ```
 //!
-//! where: H the horizon, n the length of a sequence. Where a validation or a test file is given, its rows follow those of the training file
-//! in the sequences of the same name, and its other sequences are of that part from their first step on. Otherwise the parts are taken
-//! from the end of every sequence that has room for them ([`parts`]). A step is scored in a part when what it predicts lies there, so nothing that
-//! is scored was trained on; near the end of the training part the values are missing that lie behind it. How numbers are seen is decided by the
-//! training parts alone. To validate and to test, a sequence is read from its first step on: the history before a part is context.
+//! where: H is the horizon, n the length of a sequence. Rows of a validation or test file follow those of the training file in the sequence
+//! of the same name; its other sequences belong to that part from their first step on. Without such files the parts are taken from the end
+//! of every sequence that has room for them ([`parts`]). A step is scored in a part if what it predicts lies there, so nothing that is
+//! scored was trained on; near the end of the training part, values beyond it are missing. Normalisation is determined by the training
+//! parts alone. In validation and testing a sequence is read from its first step on: the history before a part is context.
 
 mod backtest;
 mod config;
@@ -52,7 +52,7 @@ use crate::data::{BatchSource, EvaluationSet, Extent, IoKind, SequenceTask};
 use crate::rng::Purpose;
 use crate::{Error, Result};
 
-/// The task of forecasting the sequences of a table.
+/// The task of forecasting a table's sequences.
 #[derive(Debug, Clone)]
 pub struct Forecasting {
     table: Arc<Table>,

@@ -12,7 +12,8 @@ use super::super::roles::{Understood, together};
 use super::super::series::Series;
 use super::super::values::Values;
 use super::super::{
-    Division, Frame, Names, Numbers, Opened, Wanted, categories, leads, normalization, other_columns, other_targets, read_table,
+    Division, Frame, Names, Numbers, Opened, TableSource, Wanted, categories, leads, normalization, other_columns, other_targets,
+    read_table,
 };
 use super::parts::{Bounds, Part};
 use super::scaling::{Columns, Seen};
@@ -136,7 +137,7 @@ fn novelty(part: Part, new: &[Series]) -> Understood {
 }
 
 impl Forecasting {
-    /// The task on the file `path`, and those for validation and test where there are some.
+    /// The task on the file `path`, and on those for validation and test, if any.
     ///
     /// # Errors
     /// When a file cannot be read, or no sequence is long enough for a part.
@@ -267,22 +268,23 @@ impl Forecasting {
         Ok(Self { table: Arc::new(table), understood: None, unseen: Vec::new(), unfit: None })
     }
 
-    /// The task of a trained model on another table, all of which is to be scored.
+    /// The task of a trained model on another table, all of it for scoring.
     ///
     /// # Errors
     /// When the file cannot be read or no sequence is longer than the horizon.
     pub fn unseen(path: &Path, forecaster: &Forecaster) -> Result<Self> {
         let all = |series: &Series| Bounds { training: 0, validation: 0, test: series.len() };
-        Self::of_trained(path, forecaster, all, |table, config| table.expect_scored(Part::Test, config))
+        Self::of_trained(TableSource::File(path), forecaster, all, |table, config| table.expect_scored(Part::Test, config))
     }
 
     /// The task of a trained model on another table, divided by `bounds`, unless `check` refuses it.
     pub(super) fn of_trained(
-        path: &Path,
+        source: TableSource<'_>,
         forecaster: &Forecaster,
         bounds: impl Fn(&Series) -> Bounds,
         check: impl Fn(&Table, &ForecastingConfig) -> Result<()>,
     ) -> Result<Self> {
+        let path = source.path();
         let config = ForecastingConfig {
             columns: forecaster.columns.clone(),
             calendar: Vec::new(),
@@ -300,7 +302,7 @@ impl Forecasting {
         let known = Names::known(&forecaster.columns, &forecaster.categories);
         // What was known ahead in training stands in no table.
         let leads = forecaster.columns.clone();
-        let frame = read_table(path, &Wanted { categories: known, leads, ..config.wanted() })?;
+        let frame = source.open()?.read(&Wanted { categories: known, leads, ..config.wanted() })?;
         let found = || {
             let series = Series::of(&frame, config.group.as_ref().map(|_| &frame.texts[0]))?;
             let predicted = frame.columns(&config.target);

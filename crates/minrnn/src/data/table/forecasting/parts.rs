@@ -1,20 +1,20 @@
-//! Which steps of a series are trained on and which are scored.
+//! Which steps of a series are for training and which are scored.
 
 use std::ops::Range;
 
 /// A part of every sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// What is trained on.
+    /// For training.
     Training,
-    /// What chooses the best checkpoint.
+    /// For choosing the best checkpoint.
     Validation,
-    /// What is reported.
+    /// For the report.
     Test,
 }
 
 impl Part {
-    /// What it is called.
+    /// The name of the part.
     pub fn name(self) -> &'static str {
         match self {
             Self::Training => "training part",
@@ -33,9 +33,9 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Those of a series of `n` steps that is divided: all that does not fit into `train_fraction` of it is held out, in halves to validate,
-    /// where that is wanted, and to test; either has room for a whole forecast of `horizon` steps. A series too short for a test part is
-    /// trained on, and so is the validation part of one that is too short for both.
+    /// Splits a series of `n` steps: what does not fit into `train_fraction` is held out, in halves for validation, if wanted, and for
+    /// testing, each with room for a whole forecast of `horizon` steps. A series too short for a test part is trained on, and so is the
+    /// validation part of one too short for both.
     pub fn divide(n: usize, train_fraction: f64, horizon: usize, validates: bool) -> Self {
         let held_out = n - ((n as f64 * train_fraction) as usize).min(n);
         let room = |part: usize, left: usize| Some(part.max(horizon)).filter(|part| part.saturating_add(2) <= left).unwrap_or(0);
@@ -44,9 +44,9 @@ impl Bounds {
         Self { training: n - test - validation, validation: n - test, test: n }
     }
 
-    /// The same of a series that goes on in files of its own: with its steps in one for validation it has `validated` steps, with those in one for
-    /// testing `tested`. No step of such a file is trained on. What a file does is done by it alone: without one for validation the end of what is
-    /// divided validates, where that is wanted, and without one for testing nothing tests.
+    /// The parts of a series that continues in files of its own: including its steps in a validation file it has `validated` steps,
+    /// including those in a test file `tested`. No step of such a file is trained on. Each file replaces only its own part: without a
+    /// validation file the end of the training file validates, if wanted, and without a test file nothing tests.
     pub fn with_files(self, validated: Option<usize>, tested: Option<usize>, validates: bool) -> Self {
         let own = self.test;
         match (validated, tested) {
@@ -58,7 +58,7 @@ impl Bounds {
         }
     }
 
-    /// Everything but what lies behind `end` is trained on.
+    /// Trains on everything up to `end`.
     pub fn trained_to(self, end: usize) -> Self {
         Self { training: end, validation: end, test: self.test }
     }
@@ -72,8 +72,8 @@ impl Bounds {
         }
     }
 
-    /// The steps whose forecasts of `horizon` steps belong to a part. A step of the training part need not have all that it predicts there; of
-    /// the others, only the first where no whole forecast has room.
+    /// The steps whose forecasts of `horizon` steps belong to a part. The predictions of a training step may extend beyond it; those of the
+    /// other parts may not, except for the first step if no whole forecast fits.
     pub fn scored(&self, part: Part, horizon: usize) -> Range<usize> {
         let steps = self.of(part);
         let first = steps.start.saturating_sub(1);

@@ -1,49 +1,58 @@
-//! Every row of a table beside what was forecast for it.
-
-use std::path::Path;
+//! Every row of a table beside its forecast.
 
 use minrnn_model::Forecaster;
 
-use super::super::leads;
+use super::super::notes::of_rows;
 use super::super::series::Series;
+use super::super::{TableSource, UnseenNames, leads};
 use super::{Bounds, Forecasting, Table};
 use crate::Result;
 
-/// The rows of a table for a trained model that forecasts them, those of each sequence one after the other.
+/// The rows of a table for a trained forecaster, sequence by sequence.
 #[derive(Debug)]
 pub struct ForecastRows {
     table: std::sync::Arc<Table>,
+    unseen: Vec<UnseenNames>,
 }
 
 /// A row beside its forecast.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ForecastRow {
-    /// The values of the targets, NaN where one is missing.
+    /// The values of the targets, NaN where missing.
     pub values: Vec<f64>,
-    /// What the step before let expect of them; none at the first step of a sequence.
+    /// Their forecast from the previous step; `None` at the first step of a sequence.
     pub expected: Option<Vec<f64>>,
-    /// How surprising the values are, in nats ([`Forecaster::surprise`]); none where that cannot be told, such as at the beginning of a sequence.
+    /// How surprising the values are, in nats ([`Forecaster::surprise`]); `None` where that is undefined, such as at the beginning of a
+    /// sequence.
     pub surprise: Option<f64>,
 }
 
 impl ForecastRows {
-    /// The rows of the table `path`, with the values to come, for the model of `forecaster`.
+    /// The rows of `table`, with their following values, for the model of `forecaster`.
     ///
     /// # Errors
-    /// When the file cannot be read, lacks a column, or has a number far from all that was trained on.
-    pub fn open(path: &Path, forecaster: &Forecaster) -> Result<Self> {
+    /// When the table cannot be read, lacks a column, or has a number far from everything trained on.
+    pub fn read(table: TableSource<'_>, forecaster: &Forecaster) -> Result<Self> {
         let bounds = |series: &Series| Bounds { training: 0, validation: 0, test: series.len() };
-        let Forecasting { table, .. } = Forecasting::of_trained(path, forecaster, bounds, |_, _| Ok(()))?;
-        Ok(Self { table })
+        let Forecasting { table, unseen, .. } = Forecasting::of_trained(table, forecaster, bounds, |_, _| Ok(()))?;
+        Ok(Self { table, unseen })
     }
 
-    /// Steps ahead of a row that the model wants to know something of, at most. Behind the last row of a sequence nothing is known, and its values are
-    /// taken to stay.
-    pub fn known_ahead(&self) -> usize {
-        leads::farthest(&self.table.forecaster.columns)
+    /// Sentences about the table worth knowing: which names training never saw, where steps are longer than usual, and what is assumed
+    /// about columns that are known ahead.
+    pub fn notes(&self) -> Vec<String> {
+        let table = &self.table;
+        let mut notes = of_rows(&table.task, &table.series, &self.unseen);
+        let ahead = leads::farthest(&table.forecaster.columns);
+        if ahead > 1 {
+            notes.push(format!(
+                "the model reads what is known {ahead} steps ahead: beyond the last row of a sequence, it is taken to stay as it is in that row"
+            ));
+        }
+        notes
     }
 
-    /// The sequences; the columns that are read stand first in each step.
+    /// The sequences; the columns that are read come first in each step.
     pub fn series(&self) -> &[Series] {
         &self.table.series
     }

@@ -1,4 +1,4 @@
-//! What the numbers of a series are seen relative to, decided by what is trained on.
+//! What the numbers of a series are read relative to, determined by the training part.
 
 use minrnn_kernels::choices;
 use minrnn_model::{Category, FILLED, Forecaster, MAX_REACH, Normalization, Scaling, Transform};
@@ -38,11 +38,11 @@ pub(super) struct Columns<'a> {
     pub names: &'a [String],
     /// Those that hold names.
     pub categories: &'a [Category],
-    /// Of each target, where it stands in a row.
+    /// The position of each target in a row.
     pub targets: &'a [usize],
-    /// Of each target, where it stands among those that are read, if all do.
+    /// The position of each target among the columns that are read, if all are.
     pub read_targets: Option<&'a [usize]>,
-    /// Steps of a season.
+    /// Steps in a season.
     pub season: usize,
     pub horizon: usize,
 }
@@ -52,21 +52,21 @@ pub(super) struct Seen {
     pub scaling: Scaling,
     pub normalization: Normalization,
     pub target_normalization: Normalization,
-    /// Means and deviations of the columns that are read as they stand, where numbers are seen relative to a level.
+    /// Means and standard deviations of the raw columns that are read, if numbers are relative to a level.
     pub of_table: Option<Normalization>,
 }
 
 impl Seen {
-    /// What `forecaster` was trained with.
+    /// The scaling that `forecaster` was trained with.
     pub fn of(forecaster: &Forecaster) -> Self {
         let Forecaster { scaling, normalization, target_normalization, of_table, .. } = forecaster.clone();
         Self { scaling, normalization, target_normalization, of_table }
     }
 
-    /// What `choice` asks for, of the training parts.
+    /// The scaling for `choice`, fitted on the training parts.
     ///
     /// # Errors
-    /// When a logarithm is asked of numbers that have none, or numbers are too large.
+    /// When a requested logarithm does not exist, or numbers are too large.
     pub fn fit(choice: ScalingChoice, series: &[Series], bounds: &[Bounds], columns: &Columns<'_>) -> Result<Self> {
         let width = series.first().map_or(0, |series| series.width);
         let trained = || series.iter().zip(bounds).flat_map(|(series, bounds)| series.steps().take(bounds.training));

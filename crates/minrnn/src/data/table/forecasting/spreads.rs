@@ -1,18 +1,18 @@
-//! How far the quantiles of a forecast should lie from its median, by values that it did not learn from.
+//! Calibration of a forecast's quantiles: how far they should be from the median, from held-out values.
 //!
 //! ```text
 //! q′ = m + f · (q − m)                       m the median, q another quantile, as the model gives them
-//! r  = (y − m) / (q − m)                     of a value y that came; ∞ where q has crossed m and y lies behind it, else −∞
+//! r  = (y − m) / (q − m)                     of an actual value y; ∞ if q has crossed m and y lies beyond it, else −∞
 //! c  = the ⌈(n + 1) · p⌉-th smallest of n r   p = τ for levels τ above a half, else 1 − τ
 //! f  = max c^(s / (s + s₀))                  s stretches of a forecast's length; of q and those between it and m
 //! ```
 //!
-//! So a share p of the values, or more, lies on the inner side of q′: conformal quantile regression with each side by itself (Romano, Patterson and Candès 2019,
-//! arXiv:1905.03222, theorem 2) and the distance to the median as the unit (Kivaranovic, Johnson and Leeb 2020, arXiv:1905.10634). Values of one stretch depend on
-//! each other, so that a few stretches say little, and f stays near 1.
+//! So a share p of the values, or more, lies on the inner side of q′: conformal quantile regression with each side by itself (Romano,
+//! Patterson and Candès 2019, arXiv:1905.03222, theorem 2) and the distance to the median as the unit (Kivaranovic, Johnson and Leeb 2020,
+//! arXiv:1905.10634). Values of one stretch are dependent, so a few stretches say little, and f then stays near 1.
 //!
-//! Each level by itself could draw an outer quantile inside an inner one. As f never falls from the median outwards, quantiles that do not cross stay so; an
-//! outer interval that f is taken over for covers more than it asks for, never less.
+//! Treating each level by itself could move an outer quantile inside an inner one. As f never decreases from the median outwards, quantiles
+//! that do not cross remain so; an outer interval that takes over an inner f covers more than it asks for, never less.
 
 use minrnn_model::TableTask;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ const FARTHEST: f64 = 3.0;
 const FINENESS: f64 = 256.0;
 const N_BINS: usize = (2.0 * FARTHEST * FINENESS) as usize;
 
-/// What the distances of quantiles from their median are multiplied by.
+/// The factors applied to the distances of quantiles from their median.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spreads {
@@ -38,7 +38,7 @@ pub struct Spreads {
 }
 
 impl Spreads {
-    /// Whether they are those of `n_outputs` outputs, `[horizon, targets, levels]`.
+    /// Whether they fit `n_outputs` outputs, `[horizon, targets, levels]`.
     pub fn fits(&self, n_outputs: usize) -> bool {
         let levels = self.factors.first().map_or(0, Vec::len);
         let n = self.factors.len().saturating_mul(levels);
@@ -46,12 +46,12 @@ impl Spreads {
         self.median < levels && n_outputs.is_multiple_of(n) && self.factors.iter().all(is_usable)
     }
 
-    /// For each target what multiplies each level.
+    /// The factor of each level, for each target.
     pub fn factors(&self) -> &[Vec<f64>] {
         &self.factors
     }
 
-    /// What they do to the intervals of each number that `task` forecasts, in sentences; none of another task.
+    /// Their effect on the intervals of each number that `task` forecasts, in sentences; empty for another task.
     pub fn describe(&self, task: &TableTask) -> Vec<String> {
         let TableTask::Forecast(forecaster) = task else { return Vec::new() };
         let of_target = |(name, factors): (&String, &Vec<f64>)| {
@@ -62,8 +62,8 @@ impl Spreads {
         forecaster.target.iter().zip(&self.factors).map(of_target).collect()
     }
 
-    /// Spreads the quantiles of `outputs`, `[horizon, targets, levels]`; what is linear in these, such as a column of the matrix that gives them, goes as
-    /// well.
+    /// Spreads the quantiles of `outputs`, `[horizon, targets, levels]`, or of anything linear in them, such as a column of the output
+    /// matrix.
     ///
     /// # Panics
     /// When [they do not fit](Self::fits).
@@ -88,12 +88,12 @@ pub(super) struct Ratios {
 }
 
 impl Ratios {
-    /// Of the quantiles of `levels`, of which that at `median` is the median.
+    /// For quantiles of `levels`, with the median at index `median`.
     pub fn new(n_targets: usize, levels: &[f64], median: usize) -> Self {
         Self { levels: levels.to_vec(), median, counts: vec![Counts::default(); n_targets * levels.len()] }
     }
 
-    /// Takes what came, `value`, where `quantiles` were given for it, both as the model sees them.
+    /// Takes an actual `value` and its predicted `quantiles`, both as the model sees them.
     pub fn add(&mut self, target: usize, value: f32, quantiles: &[f32]) {
         let median = f64::from(quantiles[self.median]);
         let counts = &mut self.counts[target * self.levels.len()..];
@@ -108,7 +108,7 @@ impl Ratios {
         }
     }
 
-    /// What the values ask for, of `n_stretches` stretches; none where these are too few.
+    /// The spreads that the values require, given `n_stretches` stretches; `None` if these are too few.
     pub fn spreads(&self, n_stretches: usize) -> Option<Spreads> {
         let believed = n_stretches as f64 / (n_stretches as f64 + HALF_BELIEVED);
         let factor = |(at, counts): (usize, &Counts)| {

@@ -1,4 +1,4 @@
-//! Sequences whose numbers are known: what is read of them at each step, what should be predicted there, and what is scored.
+//! Sequences with known numbers: inputs, targets and scores at each step.
 
 use std::sync::Arc;
 

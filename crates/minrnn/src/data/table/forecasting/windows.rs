@@ -1,4 +1,4 @@
-//! Training windows of forecasts: at random places of the training parts, each from the initial state.
+//! Training windows of forecasts: at random positions in the training parts, each from the initial state.
 
 use std::sync::Arc;
 

@@ -21,8 +21,9 @@ use self::stream::Batches;
 use super::super::cells::Place;
 use super::super::columns::Positions;
 use super::super::frame::Filling;
+use super::super::limit::{Room, TableLimit};
 use super::super::quiet::guarded;
-use super::{Format, Input, Reader, failed};
+use super::{Format, Input, Reader, failed, of_system};
 use crate::{Error, Result};
 
 /// What a file begins with.
@@ -34,12 +35,13 @@ pub(super) const FORMAT: Format =
     Format { extensions: &["arrow", "feather", "arrows", "ipc"], magic: &[b"ARROW1", &CONTINUATION], begins: |_| false, open };
 
 fn open(input: Input) -> Result<Box<dyn Reader>> {
+    let limit = input.limit;
     if !by_list::is_needed(&input.beginning) {
-        return Ok(Box::new(Table::of(Batches::open(input.whole())?)));
+        return Ok(Box::new(Table::of(Batches::open(input.whole(), limit)?)));
     }
     Ok(match input.anywhere().map_err(failed)? {
-        Ok(file) => Box::new(Table::of(Parts::open(file)?)),
-        Err(bytes) => Box::new(Table::of(Parts::open(Cursor::new(bytes))?)),
+        Ok(file) => Box::new(Table::of(Parts::open(file, limit)?)),
+        Err(bytes) => Box::new(Table::of(Parts::open(Cursor::new(bytes), limit)?)),
     })
 }
 
@@ -51,6 +53,11 @@ pub(in super::super) fn in_memory(batches: Box<dyn RecordBatchReader>) -> Box<dy
 /// What gives batches of rows one after the other.
 trait Source {
     fn schema(&self) -> SchemaRef;
+
+    /// How much is read of it.
+    fn limit(&self) -> Option<TableLimit> {
+        None
+    }
 
     /// The next batch; none at the end.
     ///
@@ -75,12 +82,13 @@ struct Table<S> {
     header: Vec<String>,
     /// The first batch that has rows, where it has been looked at.
     first: Option<RecordBatch>,
+    texts: Room,
 }
 
 impl<S: Source> Table<S> {
     fn of(source: S) -> Self {
-        let header = header_of(&source.schema());
-        Self { source, header, first: None }
+        let (header, texts) = (header_of(&source.schema()), Room::for_texts(source.limit()));
+        Self { source, header, first: None, texts }
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
@@ -90,9 +98,36 @@ impl<S: Source> Table<S> {
     fn fill(&mut self, positions: &Positions, filling: &mut Filling) -> Result<()> {
         let mut first_row = 0;
         while let Some(batch) = self.next_batch()? {
-            first_row = fill_from(&batch, first_row, &self.header, positions, filling)?;
+            first_row = self.fill_from(&batch, first_row, positions, filling)?;
         }
         Ok(())
+    }
+
+    /// Fills the columns at `positions` from a batch whose first row is `first_row` of the table; gives the row behind its last.
+    fn fill_from(&self, batch: &RecordBatch, first_row: usize, positions: &Positions, filling: &mut Filling) -> Result<usize> {
+        let n_rows = batch.num_rows();
+        filling.expect_room(first_row.saturating_add(n_rows))?;
+        let column = |at: usize| {
+            let cell = cells(&self.header[at], &**batch.column(at))?;
+            Ok::<_, Error>(move |row: usize| {
+                let cell = cell(row);
+                self.texts.take(cell.text_len() as u64).map(|()| cell)
+            })
+        };
+        let place = |row: usize| Place::Row(first_row + row);
+        for (&at, numbers) in positions.numbers.iter().zip(&mut filling.numbers) {
+            let cell = column(at)?;
+            (0..n_rows).try_for_each(|row| numbers.push(cell(row)?, place(row)))?;
+        }
+        for (&at, texts) in positions.texts.iter().zip(&mut filling.texts) {
+            let cell = column(at)?;
+            (0..n_rows).try_for_each(|row| texts.push(cell(row)?, place(row)))?;
+        }
+        if let (Some(at), Some(times)) = (positions.time, &mut filling.times) {
+            let cell = column(at)?;
+            (0..n_rows).try_for_each(|row| times.push(cell(row)?, place(row)))?;
+        }
+        Ok(first_row + n_rows)
     }
 
     /// Which columns are times by their types, or hold texts that are dates as far as the first row tells.
@@ -114,6 +149,10 @@ impl<S: Source> Reader for Table<S> {
         &self.header
     }
 
+    fn limit(&self) -> Option<TableLimit> {
+        self.source.limit()
+    }
+
     fn dates(&mut self) -> Result<Vec<bool>> {
         guarded(|| self.find_dates())
     }
@@ -129,27 +168,6 @@ fn begins_with_date(name: &str, array: &dyn Array) -> bool {
     cells(name, &*array.slice(0, 1)).is_ok_and(|cell| cell(0).is_date())
 }
 
-/// Fills the columns at `positions` from a batch whose first row is `first_row` of the table; gives the row behind its last.
-fn fill_from(batch: &RecordBatch, first_row: usize, header: &[String], positions: &Positions, filling: &mut Filling) -> Result<usize> {
-    let n_rows = batch.num_rows();
-    filling.expect_room(first_row.saturating_add(n_rows))?;
-    let column = |at: usize| cells(&header[at], &**batch.column(at));
-    let place = |row: usize| Place::Row(first_row + row);
-    for (&at, numbers) in positions.numbers.iter().zip(&mut filling.numbers) {
-        let cell = column(at)?;
-        (0..n_rows).try_for_each(|row| numbers.push(cell(row), place(row)))?;
-    }
-    for (&at, texts) in positions.texts.iter().zip(&mut filling.texts) {
-        let cell = column(at)?;
-        (0..n_rows).try_for_each(|row| texts.push(cell(row), place(row)))?;
-    }
-    if let (Some(at), Some(times)) = (positions.time, &mut filling.times) {
-        let cell = column(at)?;
-        (0..n_rows).try_for_each(|row| times.push(cell(row), place(row)))?;
-    }
-    Ok(first_row + n_rows)
-}
-
 /// Names of columns as they are looked for.
 fn header_of(schema: &arrow_schema::Schema) -> Vec<String> {
     schema.fields().iter().map(|field| field.name().trim().to_owned()).collect()
@@ -160,6 +178,13 @@ fn cut() -> Error {
 }
 
 fn unreadable(error: ArrowError) -> Error {
+    let error = match error {
+        ArrowError::IoError(what, source) => match of_system(source) {
+            Ok(failed) => return failed,
+            Err(source) => ArrowError::IoError(what, source),
+        },
+        error => error,
+    };
     let problem = error.to_string();
     let codec = if problem.contains("compress") { "; write it with LZ4 or Zstandard, or without compression" } else { "" };
     Error::Data(format!("it cannot be read as Arrow: {problem}{codec}"))
@@ -211,9 +236,9 @@ mod tests {
         let (stream, file) = (stream(&batches), file(&batches));
         let in_memory = || arrow_array::RecordBatchIterator::new(batches.clone().map(Ok), SchemaRef::clone(&schema));
         let readers: [Box<dyn Reader>; 4] = [
-            Box::new(Table::of(Batches::open(Cursor::new(stream)).unwrap())),
-            Box::new(Table::of(Batches::open(Cursor::new(file.clone())).unwrap())),
-            Box::new(Table::of(Parts::open(Cursor::new(file)).unwrap())),
+            Box::new(Table::of(Batches::open(Cursor::new(stream), None).unwrap())),
+            Box::new(Table::of(Batches::open(Cursor::new(file.clone()), None).unwrap())),
+            Box::new(Table::of(Parts::open(Cursor::new(file), None).unwrap())),
             super::in_memory(Box::new(in_memory())),
         ];
         for mut reader in readers {
@@ -256,6 +281,91 @@ mod tests {
         let path = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(path.path(), &file).unwrap();
         assert_eq!(read_table(path.path(), &wanted(&["n"], &[])).unwrap().n_rows(), 6);
+    }
+
+    /// The number of rows of a stream or a file, or what is said of it, where so much is read as a text of `bytes` can have.
+    fn limited(table: &[u8], bytes: usize, wanted: &Wanted) -> std::result::Result<usize, String> {
+        let limit = Some(TableLimit::of_text(bytes));
+        let read = |reader: Result<Box<dyn Reader>>| {
+            let frame = reader.and_then(|reader| frame(reader, wanted));
+            frame.map(|frame| frame.n_rows()).map_err(|error| error.to_string())
+        };
+        let table = Cursor::new(table.to_vec());
+        let listed = Parts::open(table.clone(), limit).map(|parts| Box::new(Table::of(parts)) as Box<dyn Reader>);
+        let in_turn = read(Batches::open(table, limit).map(|batches| Box::new(Table::of(batches)) as Box<dyn Reader>));
+        // A stream has no list.
+        if listed.is_ok() {
+            assert_eq!(read(listed), in_turn);
+        }
+        in_turn
+    }
+
+    #[test]
+    fn more_than_a_limit_is_refused() {
+        let wanted = wanted(&["n", "real"], &["id"]);
+        for bytes in both() {
+            assert_eq!(limited(&bytes, 36, &wanted), Ok(6));
+            assert_eq!(
+                limited(&bytes, 35, &wanted).unwrap_err(),
+                "it has at least 18 cells in the 3 columns that are read, expected at most 17; split it into smaller tables"
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_that_a_file_has_once_counts_in_every_row() {
+        let name = "n".repeat(1000);
+        let names: DictionaryArray<Int32Type> = std::iter::repeat_n(Some(name.as_str()), 1000).collect();
+        let columns: [(&str, Arc<dyn Array>); 2] = [("id", Arc::new(names)), ("day", Arc::new(Date32Array::from(vec![7; 1000])))];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let time = TimeColumn::Named("day".to_owned());
+        let wanted = Wanted { time, numbers: Numbers::Named(Vec::new()), ..wanted(&[], &["id"]) };
+        for bytes in [stream(std::slice::from_ref(&batch)), file(&[batch])] {
+            let told = limited(&bytes, 4000, &wanted).unwrap_err();
+            assert!(told.starts_with("the texts in its cells have more than 97536 bytes"), "{told}");
+            assert_eq!(limited(&bytes, 1 << 20, &wanted), Ok(1000));
+        }
+    }
+
+    #[test]
+    fn parts_that_unfold_to_more_than_a_limit_are_not_unfolded() {
+        let wanted = wanted(&["n"], &[]);
+        let columns: [(&str, Arc<dyn Array>); 1] = [("n", Arc::new(arrow_array::Int64Array::from(vec![7; 20_000])))];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        for codec in [arrow_ipc::CompressionType::ZSTD, arrow_ipc::CompressionType::LZ4_FRAME] {
+            let options = arrow_ipc::writer::IpcWriteOptions::default().try_with_compression(Some(codec)).unwrap();
+            let mut writer = arrow_ipc::writer::FileWriter::try_new_with_options(Vec::new(), &batch.schema(), options).unwrap();
+            writer.write(&batch).unwrap();
+            let bytes = writer.into_inner().unwrap();
+            assert!(bytes.len() < 4000, "{}", bytes.len());
+            assert_eq!(limited(&bytes, 40_000, &wanted), Ok(20_000));
+            // Before its rows are counted.
+            let told = limited(&bytes, 1000, &wanted).unwrap_err();
+            assert!(told.starts_with("unfolded it has more than 73536 bytes"), "{told}");
+        }
+    }
+
+    /// Bytes behind which the system stops reading.
+    struct Failing<'a>(&'a [u8]);
+
+    impl std::io::Read for Failing<'_> {
+        fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+            match self.0.read(out) {
+                Ok(0) if !out.is_empty() => Err(std::io::Error::from_raw_os_error(5)),
+                read => read,
+            }
+        }
+    }
+
+    #[test]
+    fn a_disk_that_fails_is_no_wrong_input() {
+        let [stream, _] = both();
+        for readable in [0, 5, 40, stream.len() / 3, stream.len() / 2] {
+            let read = Batches::open(Failing(&stream[..readable]), None)
+                .and_then(|batches| frame(Box::new(Table::of(batches)), &wanted(&["n"], &["id"])));
+            let error = read.unwrap_err();
+            assert!(matches!(error, Error::Io { .. }) && !error.is_wrong_input(), "{readable}: {error}");
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub(super) use self::arrow::in_memory;
 pub(super) use self::csv::Records;
 use super::columns::{Positions, Wanted};
 use super::frame::{Filling, Frame};
+use super::limit::TableLimit;
 use crate::data::foreign::foreign;
 use crate::data::source::Source;
 use crate::{Error, Result};
@@ -54,6 +55,11 @@ pub(super) trait Reader {
         None
     }
 
+    /// How much is read of it, where that is limited and a file may claim more cells than it has bytes for.
+    fn limit(&self) -> Option<TableLimit> {
+        None
+    }
+
     /// Which columns hold dates, as the types of the file or its first row tell; that row is read nevertheless.
     ///
     /// # Errors
@@ -74,6 +80,7 @@ pub(super) trait Reader {
 pub(super) struct Input {
     beginning: Vec<u8>,
     source: Source,
+    limit: Option<TableLimit>,
 }
 
 /// All bytes of a file in turn.
@@ -101,18 +108,19 @@ impl Input {
     }
 }
 
-/// Opens the table `path`, whose format its first bytes tell, or the end of its name. It is read once, so that it may be a pipe.
+/// Opens the table `path`, whose format its first bytes tell, or the end of its name. It is read once, so that it may be a pipe. Of one that is
+/// limited, no more is read.
 ///
 /// # Errors
 /// When it cannot be read, is known to be no table, or the names of its columns cannot be found.
-pub(super) fn open(path: &Path) -> Result<Box<dyn Reader>> {
+pub(super) fn open(path: &Path, limit: Option<TableLimit>) -> Result<Box<dyn Reader>> {
     let mut source = Source::open(path).map_err(failed)?;
     let mut beginning = Vec::new();
     source.by_ref().take(BEGINNING).read_to_end(&mut beginning).map_err(failed)?;
     if let Some(what) = foreign(&beginning) {
         return Err(Error::Data(what.to_owned()));
     }
-    let reader = (format_of(path, &beginning).open)(Input { beginning, source })?;
+    let reader = (format_of(path, &beginning).open)(Input { beginning, source, limit })?;
     if reader.header().is_empty() {
         return Err(Error::Data("it has no columns".to_owned()));
     }
@@ -148,7 +156,7 @@ fn extension(path: &Path) -> &str {
 /// As [`read`](Reader::read), and when a column is missing or there twice.
 pub(super) fn frame(reader: Box<impl Reader + ?Sized>, wanted: &Wanted) -> Result<Frame> {
     let positions = wanted.positions(reader.header())?;
-    let mut filling = Filling::new(reader.header(), &positions, wanted);
+    let mut filling = Filling::new(reader.header(), &positions, wanted, reader.limit());
     reader.read(&positions, &mut filling)?;
     filling.finish()
 }
@@ -184,6 +192,17 @@ fn expect_decimals(frame: &Frame, name: &str) {
     assert_eq!(frame.texts[0].distinct(), ["-3", "-2", "-1", "0", "1", "2"], "{name}");
 }
 
+/// That the table could not be read; its path is told by who knows it.
 fn failed(source: io::Error) -> Error {
     Error::io("read the table", "", source)
+}
+
+/// What a decoder that reads for itself says of `source`, if the system has refused to read: whatever else keeps it from going on is wrong with the file.
+fn of_system(source: io::Error) -> std::result::Result<Error, io::Error> {
+    if source.raw_os_error().is_some() { Ok(failed(source)) } else { Err(source) }
+}
+
+/// What `source`, which ended a read of so many bytes, is: `ended` where fewer are there, else a read that failed.
+fn of_read(source: io::Error, ended: impl FnOnce() -> Error) -> Error {
+    if source.kind() == io::ErrorKind::UnexpectedEof { ended() } else { failed(source) }
 }

@@ -13,6 +13,7 @@ use super::super::cells::{Cell, Place};
 use super::super::clock::Clock;
 use super::super::columns::Positions;
 use super::super::frame::Filling;
+use super::super::limit::TableLimit;
 use super::lines::Lines;
 use super::{Format, Reader};
 use crate::suggestion::suggestion;
@@ -25,7 +26,7 @@ pub(super) const FORMAT: Format = Format {
         let mut rest = text.chars().filter(|c| !c.is_whitespace());
         matches!((rest.next(), rest.next()), (Some('{'), Some('"' | '}')) | (Some('['), Some('{')))
     },
-    open: |input| Ok(Box::new(Objects::open(input.whole())?)),
+    open: |input| Ok(Box::new(Objects { limit: input.limit, ..Objects::open(input.whole())? })),
 };
 
 /// Most keys of an object.
@@ -50,6 +51,8 @@ struct Objects<R> {
     header: Vec<String>,
     places: HashMap<String, usize>,
     row: Vec<Value>,
+    /// An object may lack what the first one has, and a cell take no bytes.
+    limit: Option<TableLimit>,
 }
 
 impl<R: Read> Objects<R> {
@@ -58,7 +61,7 @@ impl<R: Read> Objects<R> {
         if !lines.advance()? {
             return Err(Error::Data("it is empty; expected an object on each line".to_owned()));
         }
-        let mut table = Self { lines, header: Vec::new(), places: HashMap::new(), row: Vec::new() };
+        let mut table = Self { lines, header: Vec::new(), places: HashMap::new(), row: Vec::new(), limit: None };
         table.parse(true)?;
         Ok(table)
     }
@@ -88,6 +91,10 @@ impl<R: Read> Objects<R> {
 impl<R: Read> Reader for Objects<R> {
     fn header(&self) -> &[String] {
         &self.header
+    }
+
+    fn limit(&self) -> Option<TableLimit> {
+        self.limit
     }
 
     fn dates(&mut self) -> Result<Vec<bool>> {
@@ -311,6 +318,26 @@ mod tests {
         assert_eq!(refusal("{\"id\":1,\"xs\":1}"), "there is no column 'x'; did you mean 'xs'?");
         assert!(refusal(&format!("{{\"id\":1,\"x\":{}", "[".repeat(1 << 16))).contains("is the file cut short?"));
         assert!(read(b"{\"id\":1,\"x\":\"\xff\"}").unwrap_err().to_string().contains("line 1: it is not UTF-8"));
+    }
+
+    #[test]
+    fn objects_that_lack_what_the_first_one_has_count_as_if_they_had_it() {
+        let names = ["a", "b", "c", "d", "e", "f"];
+        let wanted = Wanted { may_miss: true, ..Wanted::named(&names.map(str::to_owned), Vec::new()) };
+        let rows = |rest: &str| serde_json::json!(of_ones(names)).to_string() + "\n" + &rest.repeat(20);
+        let read = |text: &str| {
+            let limit = Some(TableLimit::of_text(text.len()));
+            super::super::frame(Box::new(Objects { limit, ..Objects::open(text.as_bytes())? }), &wanted)
+        };
+        let sentence = read(&rows("{}\n")).unwrap_err().to_string();
+        assert!(sentence.contains("cells in the 6 columns that are read, expected at most"), "{sentence}");
+        let whole = serde_json::json!(of_ones(names)).to_string() + "\n";
+        assert_eq!(read(&rows(&whole)).unwrap().n_rows(), 21);
+    }
+
+    /// A row of ones.
+    fn of_ones(names: [&str; 6]) -> std::collections::BTreeMap<&str, u8> {
+        names.map(|name| (name, 1)).into()
     }
 
     proptest! {

@@ -6,6 +6,7 @@ mod checked;
 mod test_files;
 mod thrift;
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -23,16 +24,18 @@ use self::checked::Checked;
 use super::super::cells::{Cell, Place};
 use super::super::columns::Positions;
 use super::super::frame::Filling;
+use super::super::limit::{Room, TableLimit};
 use super::super::quiet::guarded;
-use super::{Format, Input, MOST_OF_ZSTD, arrow, failed};
+use super::{Format, Input, MOST_OF_ZSTD, arrow, failed, of_system};
 use crate::{Error, Result};
 
 pub(super) const FORMAT: Format = Format { extensions: &["parquet", "pq"], magic: &[b"PAR1"], begins: |_| false, open };
 
 fn open(input: Input) -> Result<Box<dyn super::Reader>> {
+    let limit = input.limit;
     Ok(match input.anywhere().map_err(failed)? {
-        Ok(file) => Box::new(Table::open(file)?),
-        Err(bytes) => Box::new(Table::open(bytes)?),
+        Ok(file) => Box::new(Table::open(file, limit)?),
+        Err(bytes) => Box::new(Table::open(bytes, limit)?),
     })
 }
 
@@ -40,13 +43,14 @@ fn open(input: Input) -> Result<Box<dyn super::Reader>> {
 struct Table<R: ChunkReader + 'static> {
     reader: SerializedFileReader<Checked<R>>,
     header: Vec<String>,
+    texts: Room,
 }
 
 impl<R: ChunkReader + 'static> Table<R> {
-    fn open(source: R) -> Result<Self> {
+    fn open(source: R, limit: Option<TableLimit>) -> Result<Self> {
         guarded(|| {
             let most_unfolded = Arc::new(AtomicI64::new(thrift::MOST_UNFOLDED));
-            let source = Checked { source, most_unfolded: Arc::clone(&most_unfolded) };
+            let source = Checked { source, most_unfolded: Arc::clone(&most_unfolded), room: Room::for_parts(limit) };
             source.expect_footer()?;
             let reader = SerializedFileReader::new(source).map_err(unreadable)?;
             let mut columns = reader.metadata().row_groups().iter().flat_map(|group| group.columns());
@@ -55,7 +59,7 @@ impl<R: ChunkReader + 'static> Table<R> {
             }
             let columns = reader.metadata().file_metadata().schema_descr().columns().iter();
             let header = columns.map(|column| column.path().string()).collect();
-            Ok(Self { reader, header })
+            Ok(Self { reader, header, texts: Room::for_texts(limit) })
         })
     }
 
@@ -84,6 +88,7 @@ impl<R: ChunkReader + 'static> Table<R> {
                         let column = descriptor.path().string();
                         return Err(Error::Data(format!("it is damaged: the column '{column}' has more rows than others")));
                     }
+                    self.texts.take(cell.text_len() as u64)?;
                     take(cell, Place::Row(row - 1))
                 })?;
                 match row - first_row {
@@ -159,6 +164,10 @@ impl<R: ChunkReader + 'static> super::Reader for Table<R> {
         u64::try_from(self.reader.metadata().file_metadata().num_rows()).ok()
     }
 
+    fn limit(&self) -> Option<TableLimit> {
+        self.texts.limit()
+    }
+
     fn dates(&mut self) -> Result<Vec<bool>> {
         Ok((0..self.header.len()).map(|at| self.holds_dates(at)).collect())
     }
@@ -170,9 +179,13 @@ impl<R: ChunkReader + 'static> super::Reader for Table<R> {
 
 fn unreadable(error: ParquetError) -> Error {
     let error = match error {
-        ParquetError::External(ours) => match ours.downcast() {
+        ParquetError::External(error) => match error.downcast::<Error>() {
             Ok(ours) => return *ours,
-            Err(theirs) => ParquetError::External(theirs),
+            Err(error) => match error.downcast::<io::Error>().map(|source| of_system(*source)) {
+                Ok(Ok(failed)) => return failed,
+                Ok(Err(source)) => ParquetError::External(source.into()),
+                Err(error) => ParquetError::External(error),
+            },
         },
         error => error,
     };
@@ -189,10 +202,12 @@ fn unreadable(error: ParquetError) -> Error {
 mod tests {
     use std::io::{Read, Seek, Write};
 
+    use parquet::column::writer::ColumnWriter;
+    use parquet::file::properties::WriterProperties;
     use proptest::prelude::*;
 
     use super::super::{Reader as _, expect_fixture};
-    use super::test_files::{fixture, of_arrow, of_texts, of_whole, read, table, wanted};
+    use super::test_files::{fixture, of_arrow, of_texts, of_whole, read, table, wanted, write};
     use super::*;
     use crate::data::table::{Numbers, TimeColumn, Wanted, read_table};
 
@@ -256,7 +271,7 @@ mod tests {
 
     #[test]
     fn texts_that_are_dates_are_found_by_the_first_row_as_types_are() {
-        let dates = |schema: &str, rows: [&str; 2]| Table::open(of_texts(schema, rows)).unwrap().dates().unwrap();
+        let dates = |schema: &str, rows: [&str; 2]| Table::open(of_texts(schema, rows), None).unwrap().dates().unwrap();
         let days = ["2024-01-31", "2024-02-29"];
         let all = "required int32 n; required int32 day (DATE); optional binary a (UTF8); required binary b (UTF8); required binary c;";
         assert_eq!(dates(all, days), [false, true, true, true, true]);
@@ -266,7 +281,7 @@ mod tests {
             assert_eq!(dates(text, [first, "2024-02-29"]), [is_date], "{first}");
         }
         // What was looked at is read nevertheless.
-        let mut table = Table::open(of_texts(text, days)).unwrap();
+        let mut table = Table::open(of_texts(text, days), None).unwrap();
         table.dates().unwrap();
         let wanted = Wanted { numbers: Numbers::Named(Vec::new()), time: TimeColumn::Named("a".to_owned()), ..Wanted::default() };
         assert_eq!(super::super::frame(Box::new(table), &wanted).unwrap().times.unwrap().values.len(), 2);
@@ -279,6 +294,105 @@ mod tests {
         assert!(refusal(&["time"], &[]).contains("the column 'time' holds 96-bit times"));
         assert!(refusal(&["list"], &[]).contains("holds lists"));
         assert!(refusal(&["x"], &["id"]).starts_with("row 4, column 'id': the cell is empty"));
+    }
+
+    /// What is `wanted` of `file`, or what is said of it, where so much is read as a text of `bytes` can have.
+    fn limited(file: std::fs::File, bytes: usize, wanted: &Wanted) -> std::result::Result<usize, String> {
+        let table = Table::open(file, Some(TableLimit::of_text(bytes))).unwrap();
+        super::super::frame(Box::new(table), wanted).map(|frame| frame.n_rows()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn more_rows_than_a_limit_are_refused_by_what_the_footer_says() {
+        let wanted = wanted(&["x"], &["id"]);
+        let of = |bytes| limited(table(Compression::UNCOMPRESSED, false), bytes, &wanted);
+        assert_eq!(of(16), Ok(4));
+        // The first group of rows is within it.
+        assert_eq!(
+            of(15).unwrap_err(),
+            "it has at least 8 cells in the 2 columns that are read, expected at most 7; split it into smaller tables"
+        );
+    }
+
+    #[test]
+    fn a_name_that_a_file_has_once_counts_in_every_row() {
+        let name = "n".repeat(1000);
+        let file = || {
+            write("required binary id (UTF8); required double x;", WriterProperties::default(), 1, |_, column| match column {
+                ColumnWriter::ByteArrayColumnWriter(column) => {
+                    column.write_batch(&vec![ByteArray::from(name.as_str()); 1000], None, None).unwrap();
+                }
+                ColumnWriter::DoubleColumnWriter(column) => _ = column.write_batch(&[1.0; 1000], None, None).unwrap(),
+                _ => unreachable!("it has one of texts and one of numbers"),
+            })
+        };
+        let wanted = wanted(&["x"], &["id"]);
+        let told = limited(file(), 4000, &wanted).unwrap_err();
+        assert!(told.starts_with("the texts in its cells have more than 97536 bytes"), "{told}");
+        assert_eq!(limited(file(), 1 << 20, &wanted), Ok(1000));
+    }
+
+    #[test]
+    fn pages_that_unfold_to_more_than_a_limit_are_not_unfolded() {
+        let file = || {
+            let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).set_dictionary_enabled(false).build();
+            write("required double x;", properties, 1, |_, column| match column {
+                ColumnWriter::DoubleColumnWriter(column) => _ = column.write_batch(&vec![1.0; 20_000], None, None).unwrap(),
+                _ => unreachable!("it is one of numbers"),
+            })
+        };
+        assert_eq!(limited(file(), 40_000, &wanted(&["x"], &[])), Ok(20_000));
+        let table = Table::open(file(), Some(TableLimit::of_text(1000))).unwrap();
+        let column = table.reader.metadata().file_metadata().schema_descr().column(0);
+        let reader = table.reader.get_row_group(0).unwrap().get_column_reader(0).unwrap();
+        let told = cells(reader, &column, &mut |_: Option<Cell>| Ok(())).unwrap_err().to_string();
+        assert!(told.starts_with("unfolded it has more than 73536 bytes"), "{told}");
+    }
+
+    #[test]
+    fn what_shares_beginnings_is_read_without_a_limit_alone() {
+        let told = limited(fixture("delta"), 1 << 20, &wanted(&["step"], &["name"])).unwrap_err();
+        assert!(told.starts_with("byte strings in it are encoded by what they differ in (DELTA_BYTE_ARRAY"), "{told}");
+        assert_eq!(limited(fixture("delta"), 1 << 20, &wanted(&["step", "value"], &[])), Ok(300));
+        assert_eq!(limited(fixture("default"), 1 << 20, &wanted(&["step"], &["name"])), Ok(300));
+    }
+
+    /// A file that the system reads from a place on alone.
+    struct Failing(bytes::Bytes, u64);
+
+    impl parquet::file::reader::Length for Failing {
+        fn len(&self) -> u64 {
+            self.0.len() as u64
+        }
+    }
+
+    impl ChunkReader for Failing {
+        type T = io::Cursor<bytes::Bytes>;
+
+        fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
+            self.get_bytes(start, self.0.len() - start as usize).map(io::Cursor::new)
+        }
+
+        fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<bytes::Bytes> {
+            if start < self.1 {
+                return Err(io::Error::from_raw_os_error(5).into());
+            }
+            Ok(self.0.slice(start as usize..start as usize + length))
+        }
+    }
+
+    #[test]
+    fn a_disk_that_fails_is_no_wrong_input() {
+        let mut bytes = Vec::new();
+        table(Compression::SNAPPY, false).read_to_end(&mut bytes).unwrap();
+        let bytes = bytes::Bytes::from(bytes);
+        // Its pages alone, and all of it.
+        for readable_from in [8, bytes.len() as u64] {
+            let read = Table::open(Failing(bytes.clone(), readable_from), None)
+                .and_then(|table| super::super::frame(Box::new(table), &wanted(&["x"], &["id"])));
+            let error = read.unwrap_err();
+            assert!(matches!(error, Error::Io { .. }) && !error.is_wrong_input(), "{readable_from}: {error}");
+        }
     }
 
     #[test]

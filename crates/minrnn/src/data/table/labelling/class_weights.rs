@@ -1,4 +1,4 @@
-//! How much sequences of each class count in training.
+//! Weights of classes in training.
 
 use std::collections::HashMap;
 
@@ -8,20 +8,20 @@ use crate::{Error, Result};
 /// The largest weight of a class.
 const MOST: f64 = 1e6;
 
-/// How much sequences of each class count: a sequence is drawn as often as its class weighs.
+/// Weights of classes: sequences are drawn in proportion to the weight of their class.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum ClassWeights {
-    /// All the same.
+    /// All sequences count the same.
     #[default]
     Equal,
-    /// So that all classes together count the same, however many sequences each has.
+    /// All classes count the same, however many sequences each has.
     Balanced,
-    /// These classes so many times as much as others.
+    /// These classes have the given weights, all others 1.
     Named(Vec<(String, f64)>),
 }
 
 impl ClassWeights {
-    /// What a setting says: nothing, `balanced`, or entries such as `worn=5`.
+    /// The meaning of a setting: empty, `balanced`, or entries such as `worn=5`.
     ///
     /// # Errors
     /// When an entry is something else.

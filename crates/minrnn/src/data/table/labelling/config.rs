@@ -1,4 +1,4 @@
-//! What is labelled by what, and what a model keeps of it.
+//! What is labelled from what, and what a model keeps of it.
 
 use std::path::Path;
 
@@ -12,24 +12,24 @@ use super::super::{Division, Frame, Names, TableSource, TimeColumn, Wanted};
 use super::class_weights::ClassWeights;
 use crate::{Error, Result};
 
-/// What is labelled by what.
+/// What is labelled from what.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabellingConfig {
-    /// What a label is.
+    /// The kind of label.
     pub label: Label,
-    /// Columns that are read; none: all but the group and the label.
+    /// Columns that are read; empty: all except the group and the label.
     pub columns: Vec<String>,
-    /// The column with the label, the same in all rows of a sequence; empty: the one that is called class, of a number target.
+    /// The column with the label, the same in all rows of a sequence; empty: the one called class, or target for numbers.
     pub target: String,
-    /// The column that names the sequence of a row; empty: the one that is called series.
+    /// The column that names the sequence of a row; empty: the one called series.
     pub group: String,
-    /// How much sequences of each class count in training.
+    /// Weights of classes in training.
     pub class_weights: ClassWeights,
     /// How the files are read, and which part each of them is.
     pub division: Division,
-    /// A model whose means and deviations stay; none: those of the training part.
+    /// A model whose means and deviations are kept; `None`: those of the training part.
     pub like: Option<TableTask>,
-    /// What the division into parts is drawn from.
+    /// Seed of the split into parts.
     pub seed: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Sequences to train on, drawn at random.
+//! Training sequences, drawn at random.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(super) struct DrawnSequences {
 }
 
 impl DrawnSequences {
-    /// Of the training part.
+    /// Sequences of the training part.
     ///
     /// # Errors
     /// When a class that has a weight does not exist.

@@ -1,4 +1,4 @@
-//! How far the numbers of sequences are from those that are predicted.
+//! Errors of predicted numbers of sequences.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl Found {
 }
 
 impl NumberErrors {
-    /// Of the part for `purpose`, of which nothing is known yet; none where there are no numbers.
+    /// For the part for `purpose`, initially empty; `None` if there are no numbers.
     pub fn new(table: Arc<Table>, purpose: Purpose) -> Option<Self> {
         let Labels::Numbers(numbers) = &*table.labels else { return None };
         let (median, baseline) = match (&table.parts.training[..], &table.task) {

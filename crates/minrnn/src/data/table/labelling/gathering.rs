@@ -23,7 +23,7 @@ impl Gathered {
         Self { series: Vec::new(), labels }
     }
 
-    /// Adds the sequences of `frame`, whose classes must be among `names`, another way to write the same number counting; their places.
+    /// Adds the sequences of `frame` and returns their indices; their classes must be among `names`, however they write the same number.
     pub fn add(&mut self, frame: &Frame, names: &[String], target: &str) -> Result<Vec<usize>> {
         let [groups, targets] = [&frame.texts[0], &frame.texts[1]];
         let first = self.series.len();
@@ -47,7 +47,7 @@ impl Gathered {
         Ok((first..self.series.len()).collect())
     }
 
-    /// The kind of each of the first `n` sequences for a division that has all kinds in all parts, and how many kinds there are.
+    /// The kind of each of the first `n` sequences, for a split with all kinds in all parts, and the number of kinds.
     pub fn kinds(&self, n: usize, n_classes: usize) -> (Vec<u32>, usize) {
         match &self.labels {
             Labels::Classes(classes) => (classes[..n].to_vec(), n_classes),

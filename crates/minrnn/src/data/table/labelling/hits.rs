@@ -1,4 +1,4 @@
-//! How many sequences are given their class.
+//! Number of correctly classified sequences.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(super) struct ClassHits {
 }
 
 impl ClassHits {
-    /// Of the part for `purpose`, of which nothing is counted yet; none where there are no classes.
+    /// For the part for `purpose`, initially empty; `None` if there are no classes.
     pub fn new(table: Arc<Table>, purpose: Purpose) -> Option<Self> {
         let Labels::Classes(classes) = &*table.labels else { return None };
         let names = table.task.classes().to_vec();

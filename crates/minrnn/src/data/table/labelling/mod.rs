@@ -1,8 +1,8 @@
 //! Labelling: one class or one number for every sequence of a table, read from its last step.
 //!
-//! Where a validation or a test file is given, its sequences are that part. Otherwise those of each class, or all that have a number, are divided in a
-//! seeded order: `train_fraction` of them to train on (at least one), the others to report and, where that is wanted, in turn to validate with. Means
-//! and deviations are those of the sequences that are trained on.
+//! Sequences of a validation or test file form that part. Without such files the sequences of each class, or all that have a number, are
+//! split in a seeded order: `train_fraction` of them for training (at least one), the others for the report and, if wanted, alternately for
+//! validation. Means and deviations are those of the training sequences.
 
 mod class_weights;
 mod config;
@@ -38,7 +38,7 @@ use crate::data::batch::check_shape;
 use crate::data::{BatchSource, EvaluationSet, Extent, IoKind, SequenceTask};
 use crate::rng::Purpose;
 
-/// The task of labelling the sequences of a table.
+/// The task of labelling a table's sequences.
 #[derive(Debug, Clone)]
 pub struct Labelling {
     table: Arc<Table>,

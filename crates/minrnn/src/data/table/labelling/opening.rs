@@ -20,7 +20,7 @@ use super::table::{Labels, Table};
 use crate::{Error, Result};
 
 impl Labelling {
-    /// The task on the file `path`, and on those for validation and test where there are some.
+    /// The task on the file `path`, and on those for validation and test, if any.
     ///
     /// # Errors
     /// When a file cannot be read, a sequence has two labels, a class is missing in training, or there are too few sequences for the parts.
@@ -99,10 +99,10 @@ impl Labelling {
         Ok(Self { table: Arc::new(table), understood, unseen: Vec::new() })
     }
 
-    /// The task of a trained model on another table, all of which is to be scored.
+    /// The task of a trained model on another table, all of it for scoring.
     ///
     /// # Errors
-    /// When the file cannot be read, has a class that the model does not know, or the model labels no sequences.
+    /// When the file cannot be read, has a class unknown to the model, or the model does not label sequences.
     pub fn unseen(path: &Path, task: &TableTask) -> Result<Self> {
         let config = LabellingConfig::trained(path, task)?;
         let frame = config.read_like(task, TableSource::File(path))?;
@@ -117,11 +117,11 @@ impl Labelling {
     }
 }
 
-/// The label of each sequence of `table`, in the order in which [`read_series_from`](crate::data::table::read_series_from) has them: a class that the
-/// model of `task` knows as that calls it, and any other label as it stands there.
+/// The label of each sequence of `table`, in the order of [`read_series_from`](crate::data::table::read_series_from): classes known to the
+/// model of `task` under its name for them, any other label as written in the table.
 ///
 /// # Errors
-/// When the table cannot be read, a sequence has two labels, or the model labels no sequences.
+/// When the table cannot be read, a sequence has two labels, or the model does not label sequences.
 pub fn read_labels(task: &TableTask, table: TableSource<'_>) -> Result<Vec<String>> {
     let path = table.path();
     let config = LabellingConfig::trained(path, task)?;

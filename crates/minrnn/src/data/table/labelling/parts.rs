@@ -15,7 +15,7 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Those of each of `n_kinds` kinds in a seeded order, the first ones to train on.
+    /// Splits the sequences of each of `n_kinds` kinds in a seeded order, the first ones for training.
     pub fn divide(kinds: &[u32], n_kinds: usize, train_fraction: f64, seed: u64) -> Self {
         let mut rng = rng::stream(seed, Purpose::Order, 0);
         let mut parts = Self::default();
@@ -29,7 +29,7 @@ impl Parts {
         parts
     }
 
-    /// With every other one of those that are held out to validate, where that is wanted.
+    /// Uses every other held-out sequence for validation, if wanted.
     pub fn halved(mut self, validates: bool) -> Self {
         if validates {
             let held_out = std::mem::take(&mut self.test);
@@ -40,7 +40,7 @@ impl Parts {
         self
     }
 
-    /// Refuses parts of sequences of `n_kinds` kinds of which one that is needed has no sequence.
+    /// Checks that every part that is needed has sequences, for `n_kinds` kinds.
     ///
     /// # Errors
     /// A sentence with what to change.

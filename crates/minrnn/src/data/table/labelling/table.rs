@@ -1,4 +1,4 @@
-//! Sequences with their labels, and the batches made of them.
+//! Sequences with their labels, and batches of them.
 
 use std::sync::Arc;
 
@@ -32,14 +32,14 @@ pub(super) enum Labels {
 }
 
 impl Table {
-    /// How the sequences of the part for `purpose` lie in batches of `batch_size`.
+    /// How the sequences of the part for `purpose` are arranged in batches of `batch_size`.
     pub fn whole(&self, purpose: Purpose, batch_size: usize) -> WholeSeries {
         let mut lengths = vec![0; self.series.len()];
         self.parts.of(purpose).iter().for_each(|&at| lengths[at] = self.series[at].len());
         WholeSeries::new(lengths, batch_size, CHUNK_LEN)
     }
 
-    /// What is shown of a sequence: the first column that is read and holds no names, else the first one, with its name.
+    /// What is shown of a sequence: the first column of numbers that is read, else the first one, with its name.
     pub fn shown(&self, series: usize) -> (String, Vec<f64>) {
         let (columns, categories) = (self.task.columns(), self.task.categories());
         let holds_names = |column: usize| categories.iter().any(|category| category.column == column);
@@ -47,7 +47,7 @@ impl Table {
         (columns[column].clone(), example::values_of(&self.series[series], column))
     }
 
-    /// A batch whose rows read these steps of sequences; the label stands at the last step of a sequence.
+    /// A batch whose rows read these steps of sequences; the label is at the last step of a sequence.
     pub fn batch(&self, chunk: Chunk) -> Batch {
         let (width, batch_size, seq_len) = (self.task.n_inputs(), chunk.rows.len(), chunk.seq_len);
         let n = batch_size * seq_len;

@@ -7,7 +7,7 @@ use super::super::cuda_source::{CudaSource, Offline};
 use super::super::tensors::{format, square};
 use super::{Plan, SizesCompilationArg, back, forward};
 
-/// Both passes with everything a block of a model gives them.
+/// Both passes with everything that a block of a model passes to them.
 pub fn cuda_sources() -> Vec<CudaSource> {
     let offline = Offline::new();
     let plan = Plan { past: CONV_TAPS - 1, window: false, codes: false, d_y: true, d_next: false, d_residual: true };

@@ -1,4 +1,4 @@
-//! The outputs of the convolution, and the window after the row.
+//! The outputs of the convolution, and the window at the end of the row.
 
 use cubecl::ir::ElemType;
 use cubecl::prelude::*;

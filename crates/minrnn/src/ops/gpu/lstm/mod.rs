@@ -1,7 +1,7 @@
 //! LSTM and sLSTM on a device: a cube takes one head of a few rows of the batch through all steps.
 //!
-//! Hidden states lie in shared memory, so that a step is one product with the recurrent weight, whose columns are read once for all rows of
-//! the cube, and one meeting. The gates of the backward pass need the hidden states of all steps, which are known by then: their
+//! Hidden states are in shared memory, so a step is one product with the recurrent weight, whose columns are read once for all rows of the
+//! cube, and one synchronisation. The gates of the backward pass need the hidden states of all steps, which are known by then: their
 //! products are one matrix product over the whole sequence, and so is the gradient of the weight.
 
 mod back;

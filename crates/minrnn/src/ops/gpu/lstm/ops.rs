@@ -1,4 +1,4 @@
-//! The operations that the kernels serve.
+//! The operations that use the kernels.
 
 use burn_cubecl::ops::reshape;
 use burn_cubecl::tensor::CubeTensor;

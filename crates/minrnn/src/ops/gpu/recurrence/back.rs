@@ -1,7 +1,7 @@
 //! The backward kernels: the same walk from the last step to the first, on G_t = ∂L/∂h_t + a_{t+1} G_{t+1}.
 //!
-//! What a step does to the gradient that comes from the right is c ↦ a (c + d_h), so tiles, slices and chunks are put together as in the
-//! forward walk. Gates are computed again from the inputs.
+//! A step acts on the gradient from the right as c ↦ a (c + d_h), so tiles, slices and chunks are combined as in the forward walk. Gates
+//! are recomputed from the inputs.
 
 use cubecl::ir::ElemType;
 use cubecl::prelude::*;

@@ -1,4 +1,4 @@
-//! What the cells add to the linear recurrence, per channel and step.
+//! The cells' additions to the linear recurrence, per channel and step.
 
 use cubecl::prelude::*;
 use minrnn_kernels::{Candidate, Gates, recurrence};

@@ -10,8 +10,8 @@ use super::super::tensors::{LANES, format};
 use super::walk::STEPS;
 use super::{Cell, Plan, SLICES, back, walk};
 
-/// Forward, backward and the passes over chunks of the recurrences, of each cell and format, with everything a block of a model gives them, for a
-/// device like an H100.
+/// Forward, backward and the passes over chunks of the recurrences, for each cell and format, with everything that a block of a model
+/// passes to them, for a device like an H100.
 pub fn cuda_sources() -> Vec<CudaSource> {
     let cells = [
         ("linear", Cell::Linear),

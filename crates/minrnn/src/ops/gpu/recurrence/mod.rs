@@ -1,8 +1,9 @@
-//! The linear recurrences: how they are cut and launched.
+//! The linear recurrences: how they are split and launched.
 //!
-//! Rows and groups of 32 channels are cubes, or of 32 pairs of them where numbers have 16 bits, and a cube works on several stretches of time at
-//! once (`walk`). Where rows and groups are too few to fill a device, time is cut into chunks: one pass learns what every chunk does to a state, the recurrence over these effects
-//! (the linear cell again) gives the states between chunks, and the walk then runs in all chunks at once.
+//! Rows and groups of 32 channels are cubes, or of 32 pairs of channels for 16-bit numbers, and a cube works on several stretches of time
+//! at once (`walk`). If there are too few rows and groups to fill a device, time is split into chunks: one pass computes the effect of
+//! every chunk on a state, the recurrence over these effects (the linear cell again) gives the states between chunks, and the walk then
+//! runs in all chunks at once.
 
 mod back;
 mod cells;

@@ -1,8 +1,8 @@
-//! The forward kernels: a cube walks through the steps of 32 channels, or of as many pairs of them, tile by tile.
+//! The forward kernels: a cube walks through the steps of 32 channels, or of 32 pairs of them, tile by tile.
 //!
-//! A tile is `slices` × [`STEPS`] steps. Every unit reads its slice of its channels, all loads at once and before any arithmetic, and learns what
-//! the slice does to a state; these effects meet in shared memory; then every unit knows the state that enters its slice and runs it from
-//! registers. Memory is read once and written once.
+//! A tile is `slices` × [`STEPS`] steps. Every unit reads its slice of its channels, with all loads before any arithmetic, and computes the
+//! slice's effect on a state; these effects are combined in shared memory; then every unit knows the state that enters its slice and runs
+//! it from registers. Memory is read once and written once.
 
 use cubecl::ir::ElemType;
 use cubecl::prelude::*;

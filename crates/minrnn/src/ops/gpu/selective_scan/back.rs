@@ -1,4 +1,4 @@
-//! The backward kernels: from the last tile to the first, each run forward again from the state before it.
+//! The backward kernels: from the last tile to the first, each rerun forward from the state before it.
 
 use cubecl::prelude::*;
 

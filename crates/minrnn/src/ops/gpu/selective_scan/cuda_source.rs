@@ -7,7 +7,8 @@ use super::{Plan, STEPS, back, forward, line};
 /// States of a channel: what Mamba has.
 const D_STATE: usize = 16;
 
-/// Both passes and those over chunks, with everything a block of a model gives them. A step is one of the loop over states.
+/// Both passes and those over chunks, with everything that a block of a model passes to them. A step is one iteration of the loop over
+/// states.
 pub fn cuda_sources() -> Vec<CudaSource> {
     let offline = Offline::new();
     let plan = |chunked| Plan { d_state: D_STATE, chunked, z: true, h0: false, codes: false, d_y: true, d_last: false };

@@ -1,8 +1,8 @@
 //! The selective scan on a device: every unit takes one channel and walks through the steps, tile by tile.
 //!
-//! A tile is [`STEPS`] steps, whose B and C all units of a cube share. What belongs to a step stays in registers while the N states of the
-//! channel go through the tile one after the other. The state before every tile is kept for the backward pass, which runs the tile again
-//! from it. As in `recurrence`, time is cut into chunks where rows and groups of channels are too few for a device.
+//! A tile is [`STEPS`] steps, whose B and C are shared by all units of a cube. The values of a step stay in registers while the N states of
+//! the channel pass through the tile one after another. The state before every tile is kept for the backward pass, which reruns the tile
+//! from it. As in `recurrence`, time is split into chunks if there are too few rows and groups of channels for a device.
 
 mod back;
 #[cfg(feature = "cuda-source")]

@@ -14,7 +14,7 @@ pub(super) struct Steps {
     /// Δ.
     pub delta: Array<f32>,
     pub u: Array<f32>,
-    /// Whether the state is put back to 0 before the step.
+    /// Whether the state is reset to 0 before the step.
     pub resets: Array<bool>,
     /// Whether the step is real.
     pub real: Array<bool>,

@@ -11,6 +11,7 @@ use arrow_ipc::Block;
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
 use arrow_schema::{ArrowError, SchemaRef};
 
+use super::super::super::limit::{Room, TableLimit};
 use super::super::super::quiet::guarded;
 use super::super::failed;
 use super::stream::expect_believable;
@@ -35,10 +36,11 @@ pub(super) struct Parts<R> {
     dictionaries: IntoIter<Block>,
     batches: IntoIter<Block>,
     schema: SchemaRef,
+    room: Room,
 }
 
 impl<R: Read + Seek> Parts<R> {
-    pub fn open(mut source: R) -> Result<Self> {
+    pub fn open(mut source: R, limit: Option<TableLimit>) -> Result<Self> {
         guarded(|| {
             let length = source.seek(SeekFrom::End(0)).map_err(failed)?;
             let start_of_end = length.checked_sub(END).ok_or_else(cut)?;
@@ -54,6 +56,7 @@ impl<R: Read + Seek> Parts<R> {
                 dictionaries: list.dictionaries().into_iter().flatten().copied().collect::<Vec<_>>().into_iter(),
                 batches: list.recordBatches().into_iter().flatten().copied().collect::<Vec<_>>().into_iter(),
                 schema,
+                room: Room::for_parts(limit),
             })
         })
     }
@@ -67,7 +70,8 @@ impl<R: Read + Seek> Parts<R> {
         let (message, body) = part.split_at_checked(head as usize).ok_or_else(damaged)?;
         let message = message.get(if message.starts_with(&CONTINUATION) { 8 } else { 4 }..).ok_or_else(damaged)?;
         let message = arrow_ipc::root_as_message(message).map_err(|error| Error::Data(format!("it is damaged: {error}")))?;
-        expect_believable(&message, body)?;
+        // The list may name it again and again.
+        self.room.take(expect_believable(&message, body)?.max(part.len() as u64))?;
         Ok(Buffer::from_vec(part))
     }
 }
@@ -81,6 +85,10 @@ fn bytes(source: &mut (impl Read + Seek), start: u64, length: u64) -> Result<Vec
 }
 
 impl<R: Read + Seek> Source for Parts<R> {
+    fn limit(&self) -> Option<TableLimit> {
+        self.room.limit()
+    }
+
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }

@@ -8,8 +8,9 @@ use arrow_ipc::CompressionType;
 use arrow_ipc::reader::StreamDecoder;
 use arrow_schema::SchemaRef;
 
+use super::super::super::limit::{Room, TableLimit};
 use super::super::super::quiet::guarded;
-use super::super::{MOST_OF_ZSTD, failed};
+use super::super::{MOST_OF_ZSTD, failed, of_read};
 use super::{CONTINUATION, FILE, Source, cut, unreadable};
 use crate::{Error, Result};
 
@@ -26,24 +27,25 @@ pub(super) struct Batches<R> {
     /// The message that comes next, if one does.
     next: Head,
     schema: SchemaRef,
+    room: Room,
 }
 
 impl<R: Read> Batches<R> {
-    pub fn open(mut source: R) -> Result<Self> {
+    pub fn open(mut source: R, limit: Option<TableLimit>) -> Result<Self> {
         guarded(|| {
             let mut start = [0; 8];
-            source.read_exact(&mut start).map_err(|_| cut())?;
+            source.read_exact(&mut start).map_err(|error| of_read(error, cut))?;
             if start == FILE {
                 // Writers fill up with zeros to at most 64 bytes.
                 for _ in 0..8 {
-                    source.read_exact(&mut start).map_err(|_| cut())?;
+                    source.read_exact(&mut start).map_err(|error| of_read(error, cut))?;
                     if start != [0; 8] {
                         break;
                     }
                 }
             }
-            let mut batches =
-                Self { source, decoder: StreamDecoder::new(), next: None, schema: SchemaRef::new(arrow_schema::Schema::empty()) };
+            let (decoder, schema) = (StreamDecoder::new(), SchemaRef::new(arrow_schema::Schema::empty()));
+            let mut batches = Self { source, decoder, next: None, schema, room: Room::for_parts(limit) };
             batches.next = batches.take_head(start)?;
             while batches.decoder.schema().is_none() && batches.next.is_some() {
                 batches.advance()?;
@@ -83,7 +85,7 @@ impl<R: Read> Batches<R> {
         let body =
             usize::try_from(message.bodyLength()).map_err(|_| Error::Data("it is damaged: a message has less than no bytes".to_owned()))?;
         let body = self.bytes(body)?;
-        expect_believable(&message, &body)?;
+        self.room.take(expect_believable(&message, &body)?)?;
         let mut batch = None;
         for part in [metadata, body] {
             let mut part = Buffer::from_vec(part);
@@ -102,6 +104,10 @@ impl<R: Read> Batches<R> {
 }
 
 impl<R: Read> Source for Batches<R> {
+    fn limit(&self) -> Option<TableLimit> {
+        self.room.limit()
+    }
+
     fn schema(&self) -> SchemaRef {
         SchemaRef::clone(&self.schema)
     }
@@ -117,21 +123,30 @@ impl<R: Read> Source for Batches<R> {
 }
 
 /// Refuses a message whose buffers claim to unfold to more than their codec can make of their bytes: so much would be allocated before it is found out.
-pub(super) fn expect_believable(message: &arrow_ipc::Message<'_>, body: &[u8]) -> Result<()> {
+/// Gives the bytes that all of its buffers have unfolded.
+pub(super) fn expect_believable(message: &arrow_ipc::Message<'_>, body: &[u8]) -> Result<u64> {
     let dictionary = message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data());
     let batch = message.header_as_record_batch().or(dictionary);
-    let Some((batch, compression)) = batch.and_then(|batch| Some((batch, batch.compression()?))) else { return Ok(()) };
-    let most = if compression.codec() == CompressionType::ZSTD { MOST_OF_ZSTD } else { MOST_OF_LZ4 };
+    let Some(batch) = batch else { return Ok(0) };
+    let is_zstd = batch.compression().map(|compression| compression.codec() == CompressionType::ZSTD);
+    let most = is_zstd.map(|is_zstd| if is_zstd { MOST_OF_ZSTD } else { MOST_OF_LZ4 });
+    let mut unfolded = 0u64;
     for buffer in batch.buffers().into_iter().flatten() {
-        let bytes = usize::try_from(buffer.offset()).ok().zip(usize::try_from(buffer.length()).ok());
-        let bytes = bytes.and_then(|(start, length)| body.get(start..start.checked_add(length)?)).ok_or_else(cut)?;
-        // The length before the bytes is -1 where they are not compressed.
-        let claimed = bytes.first_chunk().map_or(0, |claimed| i64::from_le_bytes(*claimed));
-        if claimed > bytes.len() as i64 * most {
-            return Err(Error::Data(format!("it is damaged: {} bytes claim to unfold to {claimed}", bytes.len())));
+        // Several of them may be the same bytes.
+        let mut n_bytes = buffer.length().max(0);
+        if let Some(most) = most {
+            let bytes = usize::try_from(buffer.offset()).ok().zip(usize::try_from(buffer.length()).ok());
+            let bytes = bytes.and_then(|(start, length)| body.get(start..start.checked_add(length)?)).ok_or_else(cut)?;
+            // The length before the bytes is -1 where they are not compressed.
+            let claimed = bytes.first_chunk().map_or(0, |claimed| i64::from_le_bytes(*claimed));
+            if claimed > bytes.len() as i64 * most {
+                return Err(Error::Data(format!("it is damaged: {} bytes claim to unfold to {claimed}", bytes.len())));
+            }
+            n_bytes = n_bytes.max(claimed);
         }
+        unfolded = unfolded.saturating_add(n_bytes.cast_unsigned());
     }
-    Ok(())
+    Ok(unfolded)
 }
 
 #[cfg(test)]

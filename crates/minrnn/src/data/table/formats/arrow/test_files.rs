@@ -66,8 +66,8 @@ pub fn wanted(numbers: &[&str], texts: &[&str]) -> Wanted {
 /// What is `wanted` of the file or stream `bytes`.
 pub fn read(bytes: &[u8], wanted: &Wanted) -> Result<Frame> {
     let reader: Box<dyn Reader + '_> = match by_list::is_needed(bytes) {
-        true => Box::new(Table::of(Parts::open(Cursor::new(bytes))?)),
-        false => Box::new(Table::of(Batches::open(bytes)?)),
+        true => Box::new(Table::of(Parts::open(Cursor::new(bytes), None)?)),
+        false => Box::new(Table::of(Batches::open(bytes, None)?)),
     };
     super::super::frame(reader, wanted)
 }

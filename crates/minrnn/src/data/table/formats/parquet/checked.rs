@@ -7,8 +7,10 @@ use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
-use super::{thrift, unreadable};
-use crate::Result;
+use super::super::super::limit::Room;
+use super::thrift::{self, PageClaims};
+use super::unreadable;
+use crate::{Error, Result};
 
 /// What the file ends with: the length of the footer in front of it, and a magic word.
 const TAIL: u64 = 8;
@@ -18,9 +20,21 @@ pub(super) struct Checked<R> {
     pub source: R,
     /// Bytes that a codec of the file can make of one.
     pub most_unfolded: Arc<AtomicI64>,
+    /// For what its pages unfold to.
+    pub room: Room,
 }
 
 impl<R: ChunkReader> Checked<R> {
+    /// Refuses a page that there is no room for, where that is limited.
+    fn expect_room(&self, claims: PageClaims) -> Result<()> {
+        if claims.is_by_differences && self.room.limit().is_some() {
+            let sentence = "byte strings in it are encoded by what they differ in (DELTA_BYTE_ARRAY or DELTA_LENGTH_BYTE_ARRAY), expected \
+                            whole ones or a dictionary, of which it is known beforehand what they unfold to; write it with these";
+            return Err(Error::Data(sentence.to_owned()));
+        }
+        self.room.take(claims.bytes)
+    }
+
     /// Refuses a footer that is not what it should be. Of a file that has none the decoder tells.
     pub fn expect_footer(&self) -> Result<()> {
         let Some(end) = self.len().checked_sub(TAIL) else { return Ok(()) };
@@ -46,6 +60,7 @@ impl<R: ChunkReader> ChunkReader for Checked<R> {
         if start.saturating_add(TAIL) != self.len() {
             let most_unfolded = self.most_unfolded.load(Ordering::Relaxed);
             thrift::expect_page_header(self.source.get_read(start)?, most_unfolded)
+                .and_then(|claims| self.expect_room(claims))
                 .map_err(|error| ParquetError::External(error.into()))?;
         }
         self.source.get_read(start)

@@ -20,7 +20,7 @@ use crate::data::table::{Frame, Numbers, Wanted};
 
 /// What is `wanted` of `file`.
 pub fn read(file: File, wanted: &Wanted) -> Result<Frame> {
-    super::super::frame(Box::new(Table::open(file)?), wanted)
+    super::super::frame(Box::new(Table::open(file, None)?), wanted)
 }
 
 /// These columns alone.

@@ -6,6 +6,7 @@
 
 use std::io::{self, Read};
 
+use super::super::of_read;
 use crate::{Error, Result};
 
 /// The kind of a field, as the protocol numbers them; those of structures and lists say what is in them.
@@ -180,6 +181,21 @@ const DICTIONARY: i16 = 7;
 /// The number of the field of a dictionary's head that says how many values it has.
 const VALUES: i16 = 1;
 
+/// The number of the field of a page's head that tells of data, by the version of the page, and that of the field in it that tells their encoding.
+const ENCODINGS: [(Option<i16>, i16); 2] = [(Some(5), 2), (Some(8), 4)];
+/// The encodings of byte strings by the differences of their lengths, and by their beginnings as well: their decoders make room for as many lengths as they
+/// are told, and for each string anew.
+const BY_DIFFERENCES: [i64; 2] = [6, 7];
+
+/// What the head of a page says that its decoder believes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PageClaims {
+    /// Bytes that it makes room for.
+    pub bytes: u64,
+    /// Whether it makes room for more, as the page itself tells.
+    pub is_by_differences: bool,
+}
+
 const PAGE_HEADER: Fields = &[
     (1, Kind::I32),
     (UNFOLDED, Kind::I32),
@@ -224,12 +240,13 @@ pub(super) fn expect_footer(footer: &[u8]) -> Result<()> {
 ///
 /// # Errors
 /// As [`expect_footer`], and when the page is said to unfold to more bytes than it can, or to be a dictionary of more values than it has bytes.
-pub(super) fn expect_page_header(source: impl Read, most: i64) -> Result<()> {
-    let (mut unfolded, mut folded, mut values) = (0, 0, 0);
+pub(super) fn expect_page_header(source: impl Read, most: i64) -> Result<PageClaims> {
+    let (mut unfolded, mut folded, mut values, mut is_by_differences) = (0, 0, 0, false);
     Walk::new(source.take(PAGE_HEADER_BYTES)).fields(PAGE_HEADER, DEPTH, &mut |field, number| match field {
         (None, UNFOLDED) => unfolded = number,
         (None, FOLDED) => folded = number,
         (Some(DICTIONARY), VALUES) => values = number,
+        field if ENCODINGS.contains(&field) => is_by_differences |= BY_DIFFERENCES.contains(&number),
         _ => {}
     })?;
     // What the decoder takes for a number without a sign.
@@ -243,7 +260,7 @@ pub(super) fn expect_page_header(source: impl Read, most: i64) -> Result<()> {
     if values > unfolded.saturating_add(1 << 16) {
         return Err(damaged(&format!("a dictionary of {unfolded} bytes is said to have {values} values")));
     }
-    Ok(())
+    Ok(PageClaims { bytes: unfolded.max(folded).cast_unsigned(), is_by_differences })
 }
 
 fn damaged(problem: &str) -> Error {
@@ -267,7 +284,7 @@ impl<R: Read> Walk<R> {
 
     fn byte(&mut self) -> Result<u8> {
         let mut byte = [0];
-        self.source.read_exact(&mut byte).map_err(|_| damaged("it ends within its description"))?;
+        self.source.read_exact(&mut byte).map_err(|error| of_read(error, || damaged("it ends within its description")))?;
         Ok(byte[0])
     }
 

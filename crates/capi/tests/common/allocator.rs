@@ -1,1 +1,0 @@
-../../../stream/tests/common/allocator.rs

@@ -1,0 +1,118 @@
+//! How much is read of a table that somebody sent: a file of a few bytes may claim, or unfold to, as many cells as it likes.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::counted::counted;
+use crate::{Error, Result};
+
+/// Bytes of a cell, on average, at most: twice those of a number.
+const CELL_BYTES: u64 = 16;
+
+/// Bytes that a table may have besides, so that the smallest ones are never in question.
+const FREE_BYTES: u64 = 1 << 16;
+
+/// How much is read of a table, at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableLimit {
+    cells: usize,
+}
+
+impl TableLimit {
+    /// As many cells as `bytes` of comma-separated values can have: each takes two, itself and what ends it.
+    #[must_use]
+    pub fn of_text(bytes: usize) -> Self {
+        Self { cells: bytes / 2 }
+    }
+
+    /// Refuses more than it of `n_rows`, of which `n_columns` are read.
+    pub(super) fn expect_room(self, n_rows: usize, n_columns: usize) -> Result<()> {
+        let (cells, most) = (n_rows.saturating_mul(n_columns), self.cells);
+        if cells <= most {
+            return Ok(());
+        }
+        let columns = counted(n_columns, "column");
+        let are = if n_columns == 1 { "is" } else { "are" };
+        Err(Error::Data(format!(
+            "it has at least {cells} cells in the {columns} that {are} read, expected at most {most}; split it into smaller tables"
+        )))
+    }
+
+    fn bytes(self) -> u64 {
+        (self.cells as u64).saturating_mul(CELL_BYTES).saturating_add(FREE_BYTES)
+    }
+}
+
+/// Room for what is made of a file's bytes while it is read.
+#[derive(Debug)]
+pub(super) struct Room {
+    limit: Option<TableLimit>,
+    left: AtomicU64,
+    /// What is counted, as a sentence begins.
+    what: &'static str,
+}
+
+impl Room {
+    /// For the bytes that compressed parts unfold to, and those that are not compressed.
+    pub fn for_parts(limit: Option<TableLimit>) -> Self {
+        Self::new(limit, "unfolded it has")
+    }
+
+    /// For the texts of all cells: a name that a file has once may stand in every row.
+    pub fn for_texts(limit: Option<TableLimit>) -> Self {
+        Self::new(limit, "the texts in its cells have")
+    }
+
+    fn new(limit: Option<TableLimit>, what: &'static str) -> Self {
+        Self { limit, left: AtomicU64::new(limit.map_or(u64::MAX, TableLimit::bytes)), what }
+    }
+
+    /// What it was made for.
+    pub fn limit(&self) -> Option<TableLimit> {
+        self.limit
+    }
+
+    /// Takes some of it.
+    ///
+    /// # Errors
+    /// When it has less.
+    pub fn take(&self, bytes: u64) -> Result<()> {
+        let Some(limit) = self.limit else { return Ok(()) };
+        match self.left.load(Relaxed).checked_sub(bytes) {
+            Some(left) => {
+                self.left.store(left, Relaxed);
+                Ok(())
+            }
+            None => Err(Error::Data(format!(
+                "{} more than {} bytes, expected at most so many of a table of at most {} cells; split it into smaller tables",
+                self.what,
+                limit.bytes(),
+                limit.cells
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_cells_are_read_as_a_text_can_have() {
+        let limit = TableLimit::of_text(9);
+        assert!(limit.expect_room(4, 1).is_ok() && limit.expect_room(2, 2).is_ok());
+        let sentence = limit.expect_room(5, 1).unwrap_err().to_string();
+        assert_eq!(sentence, "it has at least 5 cells in the 1 column that is read, expected at most 4; split it into smaller tables");
+        assert!(limit.expect_room(usize::MAX, 2).is_err());
+    }
+
+    #[test]
+    fn room_is_taken_once() {
+        let room = Room::for_texts(Some(TableLimit::of_text(8)));
+        room.take(FREE_BYTES + 60).unwrap();
+        room.take(4).unwrap();
+        let sentence = room.take(1).unwrap_err().to_string();
+        assert!(sentence.starts_with("the texts in its cells have more than 65600 bytes, expected at most so many"), "{sentence}");
+        let endless = Room::for_parts(None);
+        assert!((0..3).all(|_| endless.take(u64::MAX).is_ok()));
+    }
+}
