@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use minrnn::data::table::{
     ClassWeights, Division, Forecasting, ForecastingConfig, Label, Labelling, LabellingConfig, Layout, LayoutChoice, Missing, Numbers, ScalingChoice,
-    Series, TableTask, TimeColumn, Wanted, read_series, read_table,
+    Series, TableLimit, TableSource, TableTask, TimeColumn, Wanted, read_series, read_series_from, read_table,
 };
 use minrnn::data::{Batch, IoKind, SequenceTask, Sequences, Tokenizer, TokenizerKind, train_tokenizer};
 use minrnn::rng::Purpose;
@@ -123,6 +123,13 @@ fn use_description(path: &Path, task: &dyn SequenceTask) {
     let kept = TableTask::from_json(description, width(task.reads()), width(task.predicts())).expect("it describes this task");
     let series: Vec<Series> = read_series(&kept, path).expect("the table has the columns it was described by");
     assert!(series.iter().all(|series| series.len() >= 2));
+    // What somebody sent, which may be refused, and is the same where it is not.
+    for bytes in [1 << 6, 1 << 12, 1 << 22] {
+        let limited = TableSource::Limited(path, TableLimit::of_text(bytes));
+        if let Ok((limited, _)) = read_series_from(&kept, limited, None) {
+            assert_eq!(limited.len(), series.len());
+        }
+    }
 }
 
 /// Makes batches of a task, and checks that they are what it says.

@@ -6,7 +6,7 @@ mod common;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -41,7 +41,10 @@ struct Server {
 
 impl Server {
     fn start(args: &[&str]) -> Self {
-        let mut command = minrnn(&[&["serve", "--port", "0", "--threads", "2"], args].concat());
+        Self::of(&mut minrnn(&[&["serve", "--port", "0", "--threads", "2"], args].concat()))
+    }
+
+    fn of(command: &mut Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap());
         let base = loop {
@@ -726,6 +729,12 @@ fn a_small_file_of_more_cells_than_a_text_of_a_request_has_is_refused() {
     // A file of this machine is read whole, however long.
     let longer = shown(&scratch.write("longer.parquet", longer));
     assert_eq!(Finished::of(&mut minrnn(&["predict", &packed, "--data", &longer])).ok().stdout.lines().count(), 4);
+    // That a table has no place is the server's fault, and where that would be nobody else's business.
+    let nowhere = shown(&scratch.path("nowhere"));
+    let server = Server::of(minrnn(&["serve", &packed, "--port", "0", "--threads", "1"]).env("TMPDIR", &nowhere));
+    let mut response = server.agent.post(format!("{}/v1/predict", server.base)).content_type("text/csv").send("load\n1\n").unwrap();
+    let (status, told) = (response.status().as_u16(), response.body_mut().read_to_string().unwrap());
+    assert!(status == 500 && told.contains("the server could not keep the table") && !told.contains(&nowhere), "{status} {told}");
 }
 
 #[test]

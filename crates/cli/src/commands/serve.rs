@@ -209,6 +209,10 @@ impl Tables {
         // Whoever sent them does not know their names here.
         let unnamed = |told: String, file: &NamedTempFile, what: &str| told.replace(&format!("'{}'", file.path().display()), what);
         let told = |error: Error| {
+            // The table lies in a file of the server, and so may its values: whoever sent them has no part in it, and need not know where that is.
+            if matches!(error, Error::Io { .. }) {
+                return not_kept(&error);
+            }
             let how = if let Error::Needed { what: Needed::RowsToCome, .. } = error { SEND_ROWS_TO_COME } else { "" };
             let sentence = unnamed(error.to_string() + how, &table, "the table");
             let sentence = future.iter().fold(sentence, |sentence, future| unnamed(sentence, future, "the rows to come"));
@@ -233,7 +237,13 @@ impl Tables {
 /// A file of `table`: readers of tables read files.
 fn kept(table: &[u8]) -> Result<NamedTempFile, Unpredicted> {
     let file = NamedTempFile::new().and_then(|mut file| file.write_all(table).map(|()| file));
-    file.map_err(|error| failed(format!("could not keep the table while it is read: {error}")))
+    file.map_err(|error| not_kept(&error))
+}
+
+/// That a table cannot be kept while it is read; why is said here alone.
+fn not_kept(error: &dyn std::error::Error) -> Unpredicted {
+    say(format_args!("a table that was sent could not be kept while it was read: {error}"));
+    failed("the server could not keep the table while it was read; its own messages say why".to_owned())
 }
 
 fn nobody_waits() -> Unpredicted {

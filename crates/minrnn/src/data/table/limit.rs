@@ -49,21 +49,23 @@ pub(super) struct Room {
     left: AtomicU64,
     /// What is counted, as a sentence begins.
     what: &'static str,
+    /// What may be done besides, as a sentence ends.
+    how: &'static str,
 }
 
 impl Room {
     /// For the bytes that compressed parts unfold to, and those that are not compressed.
     pub fn for_parts(limit: Option<TableLimit>) -> Self {
-        Self::new(limit, "unfolded it has")
+        Self::new(limit, "unfolded it has", ", or leave out columns that are not read")
     }
 
     /// For the texts of all cells: a name that a file has once may stand in every row.
     pub fn for_texts(limit: Option<TableLimit>) -> Self {
-        Self::new(limit, "the texts in its cells have")
+        Self::new(limit, "the texts in its cells have", "")
     }
 
-    fn new(limit: Option<TableLimit>, what: &'static str) -> Self {
-        Self { limit, left: AtomicU64::new(limit.map_or(u64::MAX, TableLimit::bytes)), what }
+    fn new(limit: Option<TableLimit>, what: &'static str, how: &'static str) -> Self {
+        Self { limit, left: AtomicU64::new(limit.map_or(u64::MAX, TableLimit::bytes)), what, how }
     }
 
     /// What it was made for.
@@ -83,10 +85,11 @@ impl Room {
                 Ok(())
             }
             None => Err(Error::Data(format!(
-                "{} more than {} bytes, expected at most so many of a table of at most {} cells; split it into smaller tables",
+                "{} more than {} bytes, expected at most so many of a table of at most {} cells; split it into smaller tables{}",
                 self.what,
                 limit.bytes(),
-                limit.cells
+                limit.cells,
+                self.how
             ))),
         }
     }
@@ -112,6 +115,10 @@ mod tests {
         room.take(4).unwrap();
         let sentence = room.take(1).unwrap_err().to_string();
         assert!(sentence.starts_with("the texts in its cells have more than 65600 bytes, expected at most so many"), "{sentence}");
+        assert!(sentence.ends_with("; split it into smaller tables"), "{sentence}");
+        // What is not read is unfolded too.
+        let sentence = Room::for_parts(Some(TableLimit::of_text(8))).take(u64::MAX).unwrap_err().to_string();
+        assert!(sentence.ends_with("; split it into smaller tables, or leave out columns that are not read"), "{sentence}");
         let endless = Room::for_parts(None);
         assert!((0..3).all(|_| endless.take(u64::MAX).is_ok()));
     }

@@ -195,7 +195,8 @@ impl<T: Pod> ValuesWriter<T> {
 
 /// That values cannot be written into a file in `folder`: the disk is at fault, and not the table.
 fn unwritable(folder: &Path, error: &io::Error) -> Error {
-    let source = io::Error::new(error.kind(), format!("{error}; have TMPDIR name a folder with more room"));
+    // Of another kind: that the folder is missing is no wrong path of whoever gave the table.
+    let source = io::Error::other(format!("{error}; have TMPDIR name a folder with more room"));
     Error::io("write the values of a table, which are too many for memory, to a file in", folder, source)
 }
 
@@ -229,15 +230,17 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_without_room_for_values_is_named_and_is_no_wrong_input() {
-        let full = unwritable(Path::new("/scratch"), &io::ErrorKind::StorageFull.into());
-        let told = super::super::naming(Path::new("rows.csv"), full);
-        assert!(!told.is_wrong_input());
-        let sentence = told.to_string();
-        assert!(
-            sentence.contains("to a file in '/scratch': ") && sentence.ends_with("; have TMPDIR name a folder with more room"),
-            "{sentence}"
-        );
+    fn a_folder_that_takes_no_values_is_named_and_is_no_wrong_input() {
+        for kind in [io::ErrorKind::StorageFull, io::ErrorKind::NotFound, io::ErrorKind::NotADirectory] {
+            let told = super::super::naming(Path::new("rows.csv"), unwritable(Path::new("/scratch"), &kind.into()));
+            assert!(!told.is_wrong_input(), "{kind}");
+            let sentence = told.to_string();
+            assert!(
+                sentence.contains(&format!("to a file in '/scratch': {kind}"))
+                    && sentence.ends_with("; have TMPDIR name a folder with more room"),
+                "{sentence}"
+            );
+        }
     }
 
     #[test]

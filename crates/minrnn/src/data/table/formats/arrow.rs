@@ -5,6 +5,7 @@
 
 mod by_list;
 mod cells;
+mod decoded;
 mod stream;
 #[cfg(test)]
 mod test_files;
@@ -15,8 +16,8 @@ use arrow_array::{Array, RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, DataType, SchemaRef};
 
 use self::by_list::Parts;
-use self::cells::cells;
 pub(super) use self::cells::expect_readable;
+use self::cells::{Cells, cells};
 use self::stream::Batches;
 use super::super::cells::Place;
 use super::super::columns::Positions;
@@ -79,6 +80,7 @@ impl Source for Box<dyn RecordBatchReader> {
 /// A table whose schema has been read.
 struct Table<S> {
     source: S,
+    schema: SchemaRef,
     header: Vec<String>,
     /// The first batch that has rows, where it has been looked at.
     first: Option<RecordBatch>,
@@ -87,8 +89,8 @@ struct Table<S> {
 
 impl<S: Source> Table<S> {
     fn of(source: S) -> Self {
-        let (header, texts) = (header_of(&source.schema()), Room::for_texts(source.limit()));
-        Self { source, header, first: None, texts }
+        let (schema, texts) = (source.schema(), Room::for_texts(source.limit()));
+        Self { source, header: header_of(&schema), schema, first: None, texts }
     }
 
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
@@ -108,9 +110,9 @@ impl<S: Source> Table<S> {
         let n_rows = batch.num_rows();
         filling.expect_room(first_row.saturating_add(n_rows))?;
         let column = |at: usize| {
-            let cell = cells(&self.header[at], &**batch.column(at))?;
+            let cell = self.cells(at, &**batch.column(at))?;
             Ok::<_, Error>(move |row: usize| {
-                let cell = cell(row);
+                let cell = cell(row).ok_or_else(|| self.no_text(at, first_row + row))?;
                 self.texts.take(cell.text_len() as u64).map(|()| cell)
             })
         };
@@ -130,6 +132,26 @@ impl<S: Source> Table<S> {
         Ok(first_row + n_rows)
     }
 
+    /// The cells of column `at`.
+    fn cells<'a>(&'a self, at: usize, array: &'a dyn Array) -> Result<Cells<'a>> {
+        cells(&self.header[at], self.schema.field(at).data_type(), array)
+    }
+
+    fn no_text(&self, at: usize, row: usize) -> Error {
+        Error::Data(format!("{}, column '{}': it is not UTF-8", Place::Row(row), self.header[at]))
+    }
+
+    /// Whether the first cell of column `at` is a date; of what is no column of a table whoever wants it is told.
+    fn begins_with_date(&self, at: usize, batch: &RecordBatch) -> Result<bool> {
+        // The keys of a dictionary are unfolded for all rows that are there.
+        let first = batch.column(at).slice(0, 1);
+        let Ok(cell) = self.cells(at, &*first) else { return Ok(false) };
+        let cell = cell(0).ok_or_else(|| self.no_text(at, 0))?;
+        // In each of many columns the same long text may stand.
+        self.texts.take(cell.text_len() as u64)?;
+        Ok(cell.is_date())
+    }
+
     /// Which columns are times by their types, or hold texts that are dates as far as the first row tells.
     fn find_dates(&mut self) -> Result<Vec<bool>> {
         while let Some(batch) = self.next_batch()? {
@@ -138,9 +160,10 @@ impl<S: Source> Table<S> {
                 break;
             }
         }
-        let is_text = |at: usize| self.first.as_ref().is_some_and(|batch| begins_with_date(&self.header[at], &**batch.column(at)));
+        let is_text = |at: usize| self.first.as_ref().map_or(Ok(false), |batch| self.begins_with_date(at, batch));
         let is_typed = |of: &DataType| matches!(of, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));
-        Ok(self.source.schema().fields().iter().enumerate().map(|(at, field)| is_typed(field.data_type()) || is_text(at)).collect())
+        let fields = self.schema.fields().iter().enumerate();
+        fields.map(|(at, field)| if is_typed(field.data_type()) { Ok(true) } else { is_text(at) }).collect()
     }
 }
 
@@ -162,15 +185,22 @@ impl<S: Source> Reader for Table<S> {
     }
 }
 
-/// Whether the first cell of the column `name` is a date; of what is no column of a table whoever wants it is told.
-fn begins_with_date(name: &str, array: &dyn Array) -> bool {
-    // The keys of a dictionary are unfolded for all rows that are there.
-    cells(name, &*array.slice(0, 1)).is_ok_and(|cell| cell(0).is_date())
-}
-
 /// Names of columns as they are looked for.
 fn header_of(schema: &arrow_schema::Schema) -> Vec<String> {
     schema.fields().iter().map(|field| field.name().trim().to_owned()).collect()
+}
+
+/// The message whose metadata are `bytes`.
+fn message_of(bytes: &[u8]) -> Result<arrow_ipc::Message<'_>> {
+    arrow_ipc::root_as_message(bytes).map_err(|error| damaged(&error.to_string()))
+}
+
+fn damaged(problem: &str) -> Error {
+    Error::Data(format!("it is damaged: {problem}"))
+}
+
+fn no_schema() -> Error {
+    Error::Data("it has no schema".to_owned())
 }
 
 fn cut() -> Error {
@@ -195,7 +225,7 @@ mod tests {
     use std::sync::Arc;
 
     use arrow_array::types::Int32Type;
-    use arrow_array::{Date32Array, DictionaryArray, StringArray};
+    use arrow_array::{Date32Array, DictionaryArray, StringArray, StringViewArray};
     use proptest::prelude::*;
 
     use super::super::{expect_fixture, frame};
@@ -343,6 +373,51 @@ mod tests {
             let told = limited(&bytes, 1000, &wanted).unwrap_err();
             assert!(told.starts_with("unfolded it has more than 73536 bytes"), "{told}");
         }
+    }
+
+    /// A batch of a column `name` of 1000 views of the same text of 20 000 times z, and a column `n` of numbers.
+    fn of_views() -> RecordBatch {
+        let text = arrow_buffer::Buffer::from(vec![b'z'; 20_000]);
+        // The length, and the first four bytes.
+        let view = 20_000u128 | u128::from(u32::from_le_bytes(*b"zzzz")) << 32;
+        let views = StringViewArray::new(vec![view; 1000].into(), vec![text], None);
+        let columns: [(&str, Arc<dyn Array>); 2] =
+            [("name", Arc::new(views)), ("n", Arc::new(arrow_array::Int64Array::from(vec![7; 1000])))];
+        RecordBatch::try_from_iter(columns).unwrap()
+    }
+
+    #[test]
+    fn a_text_that_many_views_name_counts_in_every_row_and_is_looked_at_where_it_is_read_alone() {
+        let batch = of_views();
+        for mut bytes in [stream(std::slice::from_ref(&batch)), file(&[batch])] {
+            let told = limited(&bytes, 1 << 20, &wanted(&["n"], &["name"])).unwrap_err();
+            assert!(told.starts_with("the texts in its cells have more than"), "{told}");
+            assert_eq!(limited(&bytes, 1 << 20, &wanted(&["n"], &[])), Ok(1000));
+            assert_eq!(read(&bytes, &wanted(&["n"], &["name"])).unwrap().texts[0].distinct(), ["z".repeat(20_000)]);
+            for at in 0..bytes.len() - 4 {
+                if bytes[at..].starts_with(b"zzzz") {
+                    bytes[at..at + 4].fill(0xff);
+                }
+            }
+            assert_eq!(limited(&bytes, 1 << 20, &wanted(&["n"], &[])), Ok(1000));
+            assert_eq!(limited(&bytes, 1 << 20, &wanted(&["n"], &["name"])).unwrap_err(), "row 1, column 'name': it is not UTF-8");
+            assert_eq!(refusal(&bytes, &["n"], &["name"]), "row 1, column 'name': it is not UTF-8");
+        }
+    }
+
+    #[test]
+    fn a_dictionary_counts_in_every_batch_and_column_that_uses_it() {
+        let names: Vec<String> = (0..500).map(|at| format!("{at:0>100}")).collect();
+        let of_names: DictionaryArray<Int32Type> = names.iter().map(|name| Some(name.as_str())).collect();
+        let columns: [(&str, Arc<dyn Array>); 2] =
+            [("id", Arc::new(of_names)), ("n", Arc::new(arrow_array::Int64Array::from(vec![7; 500])))];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        // The same dictionary, and one row that uses it.
+        let batches: Vec<RecordBatch> = (0..500).map(|at| batch.slice(at, 1)).collect();
+        let in_turn = |n: usize| limited(&stream(&batches[..n]), 1 << 15, &wanted(&["n"], &["id"]));
+        assert_eq!(in_turn(3), Ok(3));
+        let told = in_turn(500).unwrap_err();
+        assert!(told.starts_with("unfolded it has more than"), "{told}");
     }
 
     /// Bytes behind which the system stops reading.

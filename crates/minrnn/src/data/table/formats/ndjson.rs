@@ -45,12 +45,20 @@ enum Value {
     Nested(&'static str),
 }
 
+/// What a column holds.
+#[derive(Debug)]
+struct Held {
+    value: Value,
+    /// The line that it stands on: of a later one the column holds nothing, and nobody has to empty what its object lacks.
+    line: u64,
+}
+
 /// A table whose first object has been read.
 struct Objects<R> {
     lines: Lines<R>,
     header: Vec<String>,
     places: HashMap<String, usize>,
-    row: Vec<Value>,
+    row: Vec<Held>,
     /// An object may lack what the first one has, and a cell take no bytes.
     limit: Option<TableLimit>,
 }
@@ -75,9 +83,8 @@ impl<R: Read> Objects<R> {
                  lines = True)"
             )));
         }
-        self.row.iter_mut().for_each(|value| *value = Value::Null);
         let mut json = serde_json::Deserializer::from_str(text);
-        let keys = Keys { header: &mut self.header, places: &mut self.places, row: &mut self.row, is_first };
+        let keys = Keys { header: &mut self.header, places: &mut self.places, row: &mut self.row, line, is_first };
         let read = json.deserialize_map(keys).and_then(|()| json.end());
         read.map_err(|error| {
             let cut = if error.is_eof() { "; is the file cut short?" } else { "" };
@@ -98,7 +105,7 @@ impl<R: Read> Reader for Objects<R> {
     }
 
     fn dates(&mut self) -> Result<Vec<bool>> {
-        Ok(self.row.iter().map(|value| matches!(value, Value::Text(text) if Clock::is_date(text))).collect())
+        Ok(self.row.iter().map(|held| matches!(&held.value, Value::Text(text) if Clock::is_date(text))).collect())
     }
 
     fn read(mut self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()> {
@@ -106,7 +113,8 @@ impl<R: Read> Reader for Objects<R> {
             let line = self.lines.number();
             filling.begin_row(line)?;
             let place = Place::Line(line);
-            let cell = |at: usize| match &self.row[at] {
+            let cell = |at: usize| match &self.row[at].value {
+                _ if self.row[at].line != line => Ok(Cell::Missing),
                 Value::Null => Ok(Cell::Missing),
                 Value::Number(number) => Ok(Cell::Real(*number)),
                 Value::Whole(number) => Ok(Cell::Whole(*number)),
@@ -138,7 +146,9 @@ impl<R: Read> Reader for Objects<R> {
 struct Keys<'a> {
     header: &'a mut Vec<String>,
     places: &'a mut HashMap<String, usize>,
-    row: &'a mut Vec<Value>,
+    row: &'a mut Vec<Held>,
+    /// The number of the line that it stands on, from 1.
+    line: u64,
     is_first: bool,
 }
 
@@ -150,7 +160,6 @@ impl<'de> Visitor<'de> for Keys<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let mut seen = vec![false; self.header.len()];
         while let Some(key) = map.next_key_seed(Name)? {
             let key = key.trim();
             let at = match self.places.get(key) {
@@ -158,8 +167,7 @@ impl<'de> Visitor<'de> for Keys<'_> {
                 None if self.is_first && self.header.len() < MAX_COLUMNS => {
                     self.places.insert(key.to_owned(), self.header.len());
                     self.header.push(key.to_owned());
-                    self.row.push(Value::Null);
-                    seen.push(false);
+                    self.row.push(Held { value: Value::Null, line: 0 });
                     self.header.len() - 1
                 }
                 None if self.is_first => return Err(A::Error::custom(format!("it has more than {MAX_COLUMNS} keys"))),
@@ -168,10 +176,10 @@ impl<'de> Visitor<'de> for Keys<'_> {
                     return Err(A::Error::custom(format!("it has the key '{key}', which the first object lacks{names}")));
                 }
             };
-            if std::mem::replace(&mut seen[at], true) {
+            if self.row[at].line == self.line {
                 return Err(A::Error::custom(format!("it has the key '{key}' twice")));
             }
-            self.row[at] = map.next_value_seed(One)?;
+            self.row[at] = Held { value: map.next_value_seed(One)?, line: self.line };
         }
         Ok(())
     }
@@ -296,6 +304,10 @@ mod tests {
     fn every_flaw_is_a_sentence_with_its_place() {
         assert!(refusal("").starts_with("it is empty"));
         assert!(refusal("[{\"id\":1}]").starts_with("line 1 begins a list, expected an object; write one object on each line"));
+        assert!(
+            refusal("{\"id\":1,\"x\":1}\n{\"id\":1,\"x\":1,\"x\":null}")
+                .contains("line 2 is not an object of JSON: it has the key 'x' twice")
+        );
         assert_eq!(refusal("{\"id\":1,\"x\":1,\"x\":2}"), "line 1 is not an object of JSON: it has the key 'x' twice at character 17");
         assert!(
             refusal("{\"id\":1,\"x\":1}\n{\"id\":1,\"xs\":2}")

@@ -1,4 +1,4 @@
-//! Tables in Parquet files. Codecs: none, Snappy, LZ4, gzip, Zstandard.
+//! Tables in Parquet files. Codecs: none, Snappy, LZ4 (raw, or in Hadoop's frames), gzip, Zstandard.
 
 mod cells;
 mod checked;
@@ -8,25 +8,27 @@ mod thrift;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use parquet::basic::{Compression, Type};
-use parquet::column::reader::ColumnReader;
+use parquet::basic::Type;
+use parquet::column::reader::{ColumnReader, get_column_reader};
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
-use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
+use parquet::file::properties::ReaderProperties;
+use parquet::file::reader::ChunkReader;
+use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::ColumnDescriptor;
 
-use self::cells::{Meaning, cells, expect_flat, expect_plain, is_decimal};
+use self::cells::{Found, Meaning, cells, expect_flat, expect_plain, is_decimal};
 use self::checked::Checked;
 use super::super::cells::{Cell, Place};
 use super::super::columns::Positions;
 use super::super::frame::Filling;
 use super::super::limit::{Room, TableLimit};
 use super::super::quiet::guarded;
-use super::{Format, Input, MOST_OF_ZSTD, arrow, failed, of_system};
+use super::{Format, Input, arrow, failed, of_system};
 use crate::{Error, Result};
 
 pub(super) const FORMAT: Format = Format { extensions: &["parquet", "pq"], magic: &[b"PAR1"], begins: |_| false, open };
@@ -40,8 +42,9 @@ fn open(input: Input) -> Result<Box<dyn super::Reader>> {
 }
 
 /// A file whose metadata have been read.
-struct Table<R: ChunkReader + 'static> {
-    reader: SerializedFileReader<Checked<R>>,
+struct Table<R> {
+    source: Checked<R>,
+    metadata: ParquetMetaData,
     header: Vec<String>,
     texts: Room,
 }
@@ -49,40 +52,33 @@ struct Table<R: ChunkReader + 'static> {
 impl<R: ChunkReader + 'static> Table<R> {
     fn open(source: R, limit: Option<TableLimit>) -> Result<Self> {
         guarded(|| {
-            let most_unfolded = Arc::new(AtomicI64::new(thrift::MOST_UNFOLDED));
-            let source = Checked { source, most_unfolded: Arc::clone(&most_unfolded), room: Room::for_parts(limit) };
+            let source = Checked::new(source, limit);
             source.expect_footer()?;
-            let reader = SerializedFileReader::new(source).map_err(unreadable)?;
-            let mut columns = reader.metadata().row_groups().iter().flat_map(|group| group.columns());
-            if columns.any(|column| matches!(column.compression(), Compression::ZSTD(_))) {
-                most_unfolded.store(MOST_OF_ZSTD, Ordering::Relaxed);
-            }
-            let columns = reader.metadata().file_metadata().schema_descr().columns().iter();
+            let metadata = ParquetMetaDataReader::new().parse_and_finish(&source).map_err(unreadable)?;
+            let columns = metadata.file_metadata().schema_descr().columns().iter();
             let header = columns.map(|column| column.path().string()).collect();
-            Ok(Self { reader, header, texts: Room::for_texts(limit) })
+            Ok(Self { source, metadata, header, texts: Room::for_texts(limit) })
         })
     }
 
     fn fill(&self, positions: &Positions, filling: &mut Filling) -> Result<()> {
-        let schema = self.reader.metadata().file_metadata().schema_descr_ptr();
+        let schema = self.metadata.file_metadata().schema_descr_ptr();
         for &at in positions.numbers.iter().chain(&positions.texts).chain(&positions.time) {
             expect_flat(&schema.column(at))?;
             expect_plain(&schema.column(at))?;
         }
         self.expect_readable(positions)?;
         let mut first_row = 0;
-        for group in 0..self.reader.num_row_groups() {
-            let group = self.reader.get_row_group(group).map_err(unreadable)?;
-            let n_rows = usize::try_from(group.metadata().num_rows()).unwrap_or(usize::MAX);
+        for group in self.metadata.row_groups() {
+            let n_rows = n_rows(group);
             filling.expect_room(n_rows.saturating_add(first_row))?;
             let column = |at: usize, take: &mut dyn FnMut(Cell, Place) -> Result<()>| {
                 let (descriptor, mut row) = (schema.column(at), first_row);
-                let reader = group.get_column_reader(at).map_err(unreadable)?;
-                cells(reader, &descriptor, &mut |cell: Option<Cell>| {
+                cells(self.column(group, at)?, &descriptor, &mut |cell: Found| {
                     row += 1;
-                    let cell = cell.ok_or_else(|| {
+                    let cell = cell.map_err(|flaw| {
                         let column = descriptor.path().string();
-                        Error::Data(format!("{}, column '{column}': it is not UTF-8", Place::Row(row - 1)))
+                        Error::Data(format!("{}, column '{column}': {flaw}", Place::Row(row - 1)))
                     })?;
                     if row - first_row > n_rows {
                         let column = descriptor.path().string();
@@ -115,9 +111,20 @@ impl<R: ChunkReader + 'static> Table<R> {
 }
 
 impl<R: ChunkReader + 'static> Table<R> {
+    /// Reads column `at` of `group`.
+    fn column(&self, group: &RowGroupMetaData, at: usize) -> Result<ColumnReader> {
+        let chunk = group.column(at);
+        // What older writers have for LZ4 unfolds to as much as it likes.
+        let properties = ReaderProperties::builder().set_backward_compatible_lz4(false).build();
+        let source = Arc::new(self.source.pages_of(chunk));
+        let pages =
+            SerializedPageReader::new_with_properties(source, chunk, n_rows(group), None, Arc::new(properties)).map_err(unreadable)?;
+        Ok(get_column_reader(self.metadata.file_metadata().schema_descr().column(at), Box::new(pages)))
+    }
+
     /// Whether column `at` is one of times by its type, or one of texts whose first is a date.
     fn holds_dates(&self, at: usize) -> bool {
-        let column = self.reader.metadata().file_metadata().schema_descr().column(at);
+        let column = self.metadata.file_metadata().schema_descr().column(at);
         match Meaning::of(&column) {
             Meaning::Times(_) | Meaning::Nanoseconds | Meaning::Days => true,
             Meaning::Signed if column.physical_type() == Type::BYTE_ARRAY => self.begins_with_date(at, &column),
@@ -137,9 +144,8 @@ impl<R: ChunkReader + 'static> Table<R> {
 
     /// What stands in the first row of column `at`, of byte strings, if something does.
     fn first_bytes(&self, at: usize) -> Result<Option<ByteArray>> {
-        let Some(group) = self.reader.metadata().row_groups().iter().position(|group| group.num_rows() > 0) else { return Ok(None) };
-        let group = self.reader.get_row_group(group).map_err(unreadable)?;
-        let ColumnReader::ByteArrayColumnReader(mut reader) = group.get_column_reader(at).map_err(unreadable)? else { return Ok(None) };
+        let Some(group) = self.metadata.row_groups().iter().find(|group| group.num_rows() > 0) else { return Ok(None) };
+        let ColumnReader::ByteArrayColumnReader(mut reader) = self.column(group, at)? else { return Ok(None) };
         let (mut first, mut levels) = (Vec::new(), Vec::new());
         reader.read_records(1, Some(&mut levels), None, &mut first).map_err(unreadable)?;
         Ok(first.pop())
@@ -147,7 +153,7 @@ impl<R: ChunkReader + 'static> Table<R> {
 
     /// Of which zone times were, and what else numbers and byte strings are meant to be, stands in a schema of Arrow's where Arrow wrote the file.
     fn expect_readable(&self, positions: &Positions) -> Result<()> {
-        let Some(pairs) = self.reader.metadata().file_metadata().key_value_metadata() else { return Ok(()) };
+        let Some(pairs) = self.metadata.file_metadata().key_value_metadata() else { return Ok(()) };
         let schema = pairs.iter().find(|pair| pair.key == "ARROW:schema").and_then(|pair| pair.value.as_ref());
         let Some(schema) = schema.and_then(|schema| BASE64_STANDARD.decode(schema).ok()) else { return Ok(()) };
         let places = positions.numbers.iter().chain(&positions.texts).chain(&positions.time);
@@ -161,7 +167,7 @@ impl<R: ChunkReader + 'static> super::Reader for Table<R> {
     }
 
     fn n_rows(&self) -> Option<u64> {
-        u64::try_from(self.reader.metadata().file_metadata().num_rows()).ok()
+        u64::try_from(self.metadata.file_metadata().num_rows()).ok()
     }
 
     fn limit(&self) -> Option<TableLimit> {
@@ -175,6 +181,11 @@ impl<R: ChunkReader + 'static> super::Reader for Table<R> {
     fn read(self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()> {
         guarded(|| self.fill(positions, filling))
     }
+}
+
+/// How many rows a group says it has.
+fn n_rows(group: &RowGroupMetaData) -> usize {
+    usize::try_from(group.num_rows()).unwrap_or(usize::MAX)
 }
 
 fn unreadable(error: ParquetError) -> Error {
@@ -202,12 +213,14 @@ fn unreadable(error: ParquetError) -> Error {
 mod tests {
     use std::io::{Read, Seek, Write};
 
+    use flate2::write::GzEncoder;
+    use parquet::basic::{Compression, Encoding};
     use parquet::column::writer::ColumnWriter;
-    use parquet::file::properties::WriterProperties;
+    use parquet::file::properties::{WriterProperties, WriterVersion};
     use proptest::prelude::*;
 
     use super::super::{Reader as _, expect_fixture};
-    use super::test_files::{fixture, of_arrow, of_texts, of_whole, read, table, wanted, write};
+    use super::test_files::{doubles, fixture, of_arrow, of_texts, of_whole, read, table, wanted, write};
     use super::*;
     use crate::data::table::{Numbers, TimeColumn, Wanted, read_table};
 
@@ -343,9 +356,9 @@ mod tests {
         };
         assert_eq!(limited(file(), 40_000, &wanted(&["x"], &[])), Ok(20_000));
         let table = Table::open(file(), Some(TableLimit::of_text(1000))).unwrap();
-        let column = table.reader.metadata().file_metadata().schema_descr().column(0);
-        let reader = table.reader.get_row_group(0).unwrap().get_column_reader(0).unwrap();
-        let told = cells(reader, &column, &mut |_: Option<Cell>| Ok(())).unwrap_err().to_string();
+        let column = table.metadata.file_metadata().schema_descr().column(0);
+        let reader = table.column(table.metadata.row_group(0), 0).unwrap();
+        let told = cells(reader, &column, &mut |_: Found| Ok(())).unwrap_err().to_string();
         assert!(told.starts_with("unfolded it has more than 73536 bytes"), "{told}");
     }
 
@@ -355,6 +368,105 @@ mod tests {
         assert!(told.starts_with("byte strings in it are encoded by what they differ in (DELTA_BYTE_ARRAY"), "{told}");
         assert_eq!(limited(fixture("delta"), 1 << 20, &wanted(&["step", "value"], &[])), Ok(300));
         assert_eq!(limited(fixture("default"), 1 << 20, &wanted(&["step"], &["name"])), Ok(300));
+    }
+
+    #[test]
+    fn byte_strings_by_differences_are_known_in_pages_of_both_versions() {
+        for (version, encoding) in [
+            (WriterVersion::PARQUET_1_0, Encoding::DELTA_LENGTH_BYTE_ARRAY),
+            (WriterVersion::PARQUET_1_0, Encoding::DELTA_BYTE_ARRAY),
+            (WriterVersion::PARQUET_2_0, Encoding::DELTA_LENGTH_BYTE_ARRAY),
+            (WriterVersion::PARQUET_2_0, Encoding::DELTA_BYTE_ARRAY),
+        ] {
+            let file = || {
+                let properties =
+                    WriterProperties::builder().set_writer_version(version).set_dictionary_enabled(false).set_encoding(encoding);
+                write("required binary id (UTF8);", properties.build(), 1, |_, column| match column {
+                    ColumnWriter::ByteArrayColumnWriter(column) => {
+                        column.write_batch(&["a1", "a2"].map(ByteArray::from), None, None).unwrap();
+                    }
+                    _ => unreachable!("it is one of texts"),
+                })
+            };
+            let read = |limit| {
+                let table = Table::open(file(), limit).unwrap();
+                let column = table.metadata.file_metadata().schema_descr().column(0);
+                let mut texts = Vec::new();
+                let reader = table.column(table.metadata.row_group(0), 0).unwrap();
+                let read = cells(reader, &column, &mut |cell: Found| {
+                    texts.push(cell.unwrap().name().into_owned());
+                    Ok(())
+                });
+                read.map(|()| texts).map_err(|error| error.to_string())
+            };
+            assert_eq!(read(None).unwrap(), ["a1", "a2"], "{version:?}, {encoding}");
+            let told = read(Some(TableLimit::of_text(1 << 20))).unwrap_err();
+            assert!(told.starts_with("byte strings in it are encoded by what they differ in"), "{version:?}, {encoding}: {told}");
+        }
+    }
+
+    #[test]
+    fn a_page_of_gzip_that_unfolds_to_more_than_it_says_is_not_unfolded() {
+        let gzip = |bytes: &[u8]| {
+            let mut encoder = GzEncoder::new(Vec::new(), Default::default());
+            encoder.write_all(bytes).unwrap();
+            encoder.finish().unwrap()
+        };
+        let bytes: Vec<u8> = std::iter::repeat_n(2.5f64.to_le_bytes(), 1000).flatten().collect();
+        let (whole, longer) = (gzip(&bytes), gzip(&[0; 1 << 20]));
+        // It may have several members, of which the second unfolds to too much.
+        let second = [&whole[..], &longer].concat();
+        let (wanted, n_longer, n_second) = (wanted(&["x"], &[]), longer.len(), second.len());
+        assert_eq!(limited(doubles(2, 1000, &whole), 1 << 20, &wanted), Ok(1000));
+        for (page, n_bytes) in [(longer, n_longer), (second, n_second)] {
+            let told = format!("it is damaged: a page of {n_bytes} bytes is said to unfold to 8000, but unfolds to more; write it anew");
+            assert_eq!(limited(doubles(2, 1000, &page), 1 << 20, &wanted).unwrap_err(), told);
+            assert_eq!(read(doubles(2, 1000, &page), &wanted).unwrap_err().to_string(), told);
+        }
+    }
+
+    #[test]
+    fn lz4_is_read_in_frames_of_hadoop_alone() {
+        let frames_of_hadoop = table(Compression::LZ4, false);
+        assert_eq!(read(frames_of_hadoop, &wanted(&["x"], &["id"])).unwrap().n_rows(), 4);
+        // A frame of LZ4's own, which says nothing of its size, with one block that is not compressed.
+        let block: Vec<u8> = std::iter::repeat_n(2.5f64.to_le_bytes(), 100).flatten().collect();
+        let frame = [&[0x04, 0x22, 0x4d, 0x18, 0x60, 0x40, 0x82][..], &(800u32 | 1 << 31).to_le_bytes(), &block, &[0; 4]].concat();
+        let told = read(doubles(5, 100, &frame), &wanted(&["x"], &[])).unwrap_err().to_string();
+        assert!(told.starts_with("its pages are compressed with LZ4 of another kind than Hadoop's; write it with LZ4_RAW"), "{told}");
+    }
+
+    #[test]
+    fn a_dictionary_takes_the_room_of_its_values_in_memory() {
+        let names: Vec<ByteArray> = (0..8000).map(|at: u32| ByteArray::from(at.to_string().into_bytes())).collect();
+        let file = || {
+            write("required binary id (UTF8); required double x;", WriterProperties::default(), 1, |_, column| match column {
+                ColumnWriter::ByteArrayColumnWriter(column) => _ = column.write_batch(&names, None, None).unwrap(),
+                ColumnWriter::DoubleColumnWriter(column) => _ = column.write_batch(&vec![1.0; names.len()], None, None).unwrap(),
+                _ => unreachable!("it has one of texts and one of numbers"),
+            })
+        };
+        // The names are some 64 kB in the file and 256 kB more in memory.
+        let wanted = wanted(&["x"], &["id"]);
+        let told = limited(file(), 32_000, &wanted).unwrap_err();
+        assert!(told.starts_with("unfolded it has more than 321536 bytes"), "{told}");
+        assert_eq!(limited(file(), 64_000, &wanted), Ok(8000));
+    }
+
+    #[test]
+    fn a_page_that_lies_nowhere_is_damage_and_no_fault_of_the_disk() {
+        let mut bytes = Vec::new();
+        doubles(0, 100, &[0; 800]).read_to_end(&mut bytes).unwrap();
+        let page = 4u64;
+        for start in [bytes.len() as u64, 1 << 50, i64::MAX as u64] {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(&bytes).unwrap();
+            let table = Table::open(file, None).unwrap();
+            let source = table.source.pages_of(table.metadata.row_group(0).column(0));
+            assert!(source.get_read(page).is_ok());
+            let error = source.get_read(start).map(drop).map_err(unreadable).unwrap_err();
+            assert!(matches!(&error, Error::Data(told) if told.contains(&format!("a page at {start} of"))), "{error}");
+        }
     }
 
     /// A file that the system reads from a place on alone.

@@ -11,12 +11,12 @@ use arrow_ipc::Block;
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
 use arrow_schema::{ArrowError, SchemaRef};
 
-use super::super::super::limit::{Room, TableLimit};
+use super::super::super::limit::TableLimit;
 use super::super::super::quiet::guarded;
 use super::super::failed;
-use super::stream::expect_believable;
-use super::{CONTINUATION, FILE, Source, cut, unreadable};
-use crate::{Error, Result};
+use super::decoded::{Unfolded, by_bytes};
+use super::{CONTINUATION, FILE, Source, cut, damaged, message_of, no_schema, unreadable};
+use crate::Result;
 
 /// Bytes behind the list: its length and the magic word.
 const END: u64 = 10;
@@ -36,7 +36,7 @@ pub(super) struct Parts<R> {
     dictionaries: IntoIter<Block>,
     batches: IntoIter<Block>,
     schema: SchemaRef,
-    room: Room,
+    unfolded: Unfolded,
 }
 
 impl<R: Read + Seek> Parts<R> {
@@ -47,31 +47,30 @@ impl<R: Read + Seek> Parts<R> {
             let end = bytes(&mut source, start_of_end, END)?;
             let n_bytes = read_footer_length(end.try_into().map_err(|_| cut())?).map_err(|_| cut())? as u64;
             let list = bytes(&mut source, start_of_end.checked_sub(n_bytes).ok_or_else(cut)?, n_bytes)?;
-            let list = arrow_ipc::root_as_footer(&list).map_err(|error| Error::Data(format!("it is damaged: {error}")))?;
-            let schema = list.schema().ok_or_else(|| Error::Data("it has no schema".to_owned()))?;
+            let list = arrow_ipc::root_as_footer(&list).map_err(|error| damaged(&error.to_string()))?;
+            let schema = list.schema().ok_or_else(no_schema)?;
             let schema = Arc::new(arrow_ipc::convert::try_fb_to_schema(schema).map_err(unreadable)?);
             Ok(Self {
                 source,
-                decoder: FileDecoder::new(Arc::clone(&schema), list.version()),
+                decoder: FileDecoder::new(by_bytes(&schema), list.version()),
                 dictionaries: list.dictionaries().into_iter().flatten().copied().collect::<Vec<_>>().into_iter(),
                 batches: list.recordBatches().into_iter().flatten().copied().collect::<Vec<_>>().into_iter(),
+                unfolded: Unfolded::new(&schema, limit),
                 schema,
-                room: Room::for_parts(limit),
             })
         })
     }
 
     /// The bytes of a part, which claim nothing that cannot be.
     fn part(&mut self, block: &Block) -> Result<Buffer> {
-        let damaged = || Error::Data("it is damaged: a part lies nowhere in it".to_owned());
+        let nowhere = || damaged("a part lies nowhere in it");
         let [start, head, body] = [block.offset(), block.metaDataLength().into(), block.bodyLength()].map(u64::try_from);
-        let (start, head, body) = (start.map_err(|_| damaged())?, head.map_err(|_| damaged())?, body.map_err(|_| damaged())?);
-        let part = bytes(&mut self.source, start, head.checked_add(body).ok_or_else(damaged)?)?;
-        let (message, body) = part.split_at_checked(head as usize).ok_or_else(damaged)?;
-        let message = message.get(if message.starts_with(&CONTINUATION) { 8 } else { 4 }..).ok_or_else(damaged)?;
-        let message = arrow_ipc::root_as_message(message).map_err(|error| Error::Data(format!("it is damaged: {error}")))?;
+        let (start, head, body) = (start.map_err(|_| nowhere())?, head.map_err(|_| nowhere())?, body.map_err(|_| nowhere())?);
+        let part = bytes(&mut self.source, start, head.checked_add(body).ok_or_else(nowhere)?)?;
+        let (message, body) = part.split_at_checked(head as usize).ok_or_else(nowhere)?;
+        let message = message.get(if message.starts_with(&CONTINUATION) { 8 } else { 4 }..).ok_or_else(nowhere)?;
         // The list may name it again and again.
-        self.room.take(expect_believable(&message, body)?.max(part.len() as u64))?;
+        self.unfolded.take(&message_of(message)?, body, part.len())?;
         Ok(Buffer::from_vec(part))
     }
 }
@@ -86,7 +85,7 @@ fn bytes(source: &mut (impl Read + Seek), start: u64, length: u64) -> Result<Vec
 
 impl<R: Read + Seek> Source for Parts<R> {
     fn limit(&self) -> Option<TableLimit> {
-        self.room.limit()
+        self.unfolded.limit()
     }
 
     fn schema(&self) -> SchemaRef {

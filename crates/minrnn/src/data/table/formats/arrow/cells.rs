@@ -14,20 +14,20 @@ use super::super::super::cells::Cell;
 use super::super::super::clock::DAY;
 use crate::{Error, Result};
 
-/// What gives the cell of a row.
-pub(super) type Cells<'a> = Box<dyn Fn(usize) -> Cell<'a> + 'a>;
+/// What gives the cell of a row; nothing stands for one that is no text.
+pub(super) type Cells<'a> = Box<dyn Fn(usize) -> Option<Cell<'a>> + 'a>;
 
-/// The cells of the column `name`.
-pub(super) fn cells<'a>(name: &str, array: &'a dyn Array) -> Result<Cells<'a>> {
+/// The cells of the column `name`, which is one of `kind` and may have been [decoded](super::decoded) as one of another.
+pub(super) fn cells<'a>(name: &str, kind: &'a DataType, array: &'a dyn Array) -> Result<Cells<'a>> {
     macro_rules! of {
         ($array:expr, $cell:expr) => {{
             let array = $array;
-            Box::new(move |row| if array.is_null(row) { Cell::Missing } else { $cell(array.value(row)) })
+            Box::new(move |row| Some(if array.is_null(row) { Cell::Missing } else { $cell(array.value(row)) }))
         }};
     }
     let times = |of_millisecond: f64| move |time: i64| Cell::Time(time as f64 / of_millisecond);
-    Ok(match array.data_type() {
-        DataType::Null => Box::new(|_| Cell::Missing),
+    Ok(match kind {
+        DataType::Null => Box::new(|_| Some(Cell::Missing)),
         DataType::Boolean => of!(array.as_boolean(), Cell::Bool),
         DataType::Int8 => whole::<Int8Type>(array),
         DataType::Int16 => whole::<Int16Type>(array),
@@ -52,7 +52,13 @@ pub(super) fn cells<'a>(name: &str, array: &'a dyn Array) -> Result<Cells<'a>> {
         }),
         DataType::Utf8 => of!(array.as_string::<i32>(), Cell::Text),
         DataType::LargeUtf8 => of!(array.as_string::<i64>(), Cell::Text),
-        DataType::Utf8View => of!(array.as_string_view(), Cell::Text),
+        DataType::Utf8View => match array.as_binary_view_opt() {
+            Some(array) => Box::new(move |row| match array.is_null(row) {
+                true => Some(Cell::Missing),
+                false => std::str::from_utf8(array.value(row)).ok().map(Cell::Text),
+            }),
+            None => of!(array.as_string_view(), Cell::Text),
+        },
         DataType::Date32 => of!(array.as_primitive::<Date32Type>(), |days| Cell::Time(f64::from(days) * DAY)),
         DataType::Date64 => of!(array.as_primitive::<Date64Type>(), times(1.0)),
         DataType::Timestamp(_, Some(zone)) if !is_utc(zone) => return Err(of_zone(name, zone)),
@@ -60,13 +66,13 @@ pub(super) fn cells<'a>(name: &str, array: &'a dyn Array) -> Result<Cells<'a>> {
         DataType::Timestamp(TimeUnit::Millisecond, _) => of!(array.as_primitive::<TimestampMillisecondType>(), times(1.0)),
         DataType::Timestamp(TimeUnit::Microsecond, _) => of!(array.as_primitive::<TimestampMicrosecondType>(), times(1e3)),
         DataType::Timestamp(TimeUnit::Nanosecond, _) => of!(array.as_primitive::<TimestampNanosecondType>(), Cell::Nanoseconds),
-        DataType::Dictionary(_, values) if !matches!(**values, DataType::Dictionary(..)) => {
+        DataType::Dictionary(_, kind) if !matches!(**kind, DataType::Dictionary(..)) => {
             let dictionary = array.as_any_dictionary();
             if dictionary.values().is_empty() {
-                return Ok(Box::new(|_| Cell::Missing));
+                return Ok(Box::new(|_| Some(Cell::Missing)));
             }
-            let (values, places) = (cells(name, dictionary.values().as_ref())?, dictionary.normalized_keys());
-            Box::new(move |row| if array.is_null(row) { Cell::Missing } else { values(places[row]) })
+            let (values, places) = (cells(name, kind, dictionary.values().as_ref())?, dictionary.normalized_keys());
+            Box::new(move |row| if array.is_null(row) { Some(Cell::Missing) } else { values(places[row]) })
         }
         other => {
             return Err(Error::Data(format!(
@@ -102,13 +108,13 @@ pub(in super::super) fn expect_readable<'a>(schema: &[u8], mut columns: impl Ite
             DataType::Dictionary(_, values) => &**values,
             other => other,
         };
-        cells(name, &*new_empty_array(of_values)).map(drop)
+        cells(name, of_values, &*new_empty_array(of_values)).map(drop)
     })
 }
 
 fn whole<'a, T: ArrowPrimitiveType<Native: Into<i128>>>(array: &'a dyn Array) -> Cells<'a> {
     let array = array.as_primitive::<T>();
-    Box::new(move |row| if array.is_null(row) { Cell::Missing } else { Cell::Whole(array.value(row).into()) })
+    Box::new(move |row| Some(if array.is_null(row) { Cell::Missing } else { Cell::Whole(array.value(row).into()) }))
 }
 
 #[cfg(test)]

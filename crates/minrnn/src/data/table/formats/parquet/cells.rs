@@ -82,20 +82,21 @@ impl Meaning {
     }
 }
 
-/// What is done with a cell; nothing stands for one that is no text.
-type Take<'t> = dyn FnMut(Option<Cell>) -> Result<()> + 't;
+/// A cell, or what is wrong with it.
+pub(super) type Found<'a> = std::result::Result<Cell<'a>, &'static str>;
+
+/// What is done with a cell.
+type Take<'t> = dyn FnMut(Found) -> Result<()> + 't;
 
 /// Hands every cell of a column of one row group to `take`.
 pub(super) fn cells(reader: ColumnReader, column: &ColumnDescriptor, take: &mut Take) -> Result<()> {
     let meaning = Meaning::of(column);
     match reader {
-        ColumnReader::BoolColumnReader(reader) => values(reader, column, |&flag| Some(Cell::Bool(flag)), take),
-        ColumnReader::Int32ColumnReader(reader) => {
-            values(reader, column, |&number| Some(meaning.cell(number.into(), u32::MAX.into())), take)
-        }
-        ColumnReader::Int64ColumnReader(reader) => values(reader, column, |&number| Some(meaning.cell(number, u64::MAX)), take),
-        ColumnReader::FloatColumnReader(reader) => values(reader, column, |&number| Some(Cell::Real(number.into())), take),
-        ColumnReader::DoubleColumnReader(reader) => values(reader, column, |&number| Some(Cell::Real(number)), take),
+        ColumnReader::BoolColumnReader(reader) => values(reader, column, |&flag| Ok(Cell::Bool(flag)), take),
+        ColumnReader::Int32ColumnReader(reader) => values(reader, column, |&number| Ok(meaning.cell(number.into(), u32::MAX.into())), take),
+        ColumnReader::Int64ColumnReader(reader) => values(reader, column, |&number| Ok(meaning.cell(number, u64::MAX)), take),
+        ColumnReader::FloatColumnReader(reader) => values(reader, column, |&number| Ok(Cell::Real(number.into())), take),
+        ColumnReader::DoubleColumnReader(reader) => values(reader, column, |&number| Ok(Cell::Real(number)), take),
         ColumnReader::ByteArrayColumnReader(reader) if is_decimal(column) => {
             values(reader, column, |bytes| decimal(bytes.data(), column.type_scale()), take)
         }
@@ -103,10 +104,10 @@ pub(super) fn cells(reader: ColumnReader, column: &ColumnDescriptor, take: &mut 
             values(reader, column, |bytes| decimal(bytes.data(), column.type_scale()), take)
         }
         ColumnReader::FixedLenByteArrayColumnReader(reader) if matches!(column.logical_type_ref(), Some(LogicalType::Float16)) => {
-            values(reader, column, |bytes| Some(Cell::Real(Half::from_le_bytes(bytes.data().try_into().ok()?).into())), take)
+            values(reader, column, |bytes| half(bytes.data()), take)
         }
         ColumnReader::ByteArrayColumnReader(reader) => {
-            values(reader, column, |bytes| std::str::from_utf8(bytes.data()).ok().map(Cell::Text), take)
+            values(reader, column, |bytes| std::str::from_utf8(bytes.data()).map(Cell::Text).map_err(|_| "it is not UTF-8"), take)
         }
         ColumnReader::Int96ColumnReader(_) | ColumnReader::FixedLenByteArrayColumnReader(_) => {
             let kind = match column.physical_type() {
@@ -121,28 +122,39 @@ pub(super) fn cells(reader: ColumnReader, column: &ColumnDescriptor, take: &mut 
 /// A 16-bit float.
 type Half = <Float16Type as ArrowPrimitiveType>::Native;
 
+fn half(bytes: &[u8]) -> Found<'static> {
+    let bytes: [u8; 2] = bytes.try_into().map_err(|_| "its number has other than two bytes")?;
+    Ok(Cell::Real(Half::from_le_bytes(bytes).into()))
+}
+
+/// Bytes of the digits of a decimal, at most, 76 digits: a dictionary may have one of megabytes stand in every row.
+const MOST_OF_DECIMAL: usize = 32;
+
 pub(super) fn is_decimal(column: &ColumnDescriptor) -> bool {
     matches!(column.logical_type_ref(), Some(LogicalType::Decimal(_))) || column.converted_type() == ConvertedType::DECIMAL
 }
 
 /// A decimal of `scale`, whose digits are a whole number in two's complement, its highest byte first.
-fn decimal(bytes: &[u8], scale: i32) -> Option<Cell<'static>> {
+fn decimal(bytes: &[u8], scale: i32) -> Found<'static> {
+    if !(1..=MOST_OF_DECIMAL).contains(&bytes.len()) {
+        return Err("its decimal has other than 1 to 32 bytes, the most that are read");
+    }
     let scale = scale.max(0);
     let (first, rest) = bytes.split_at(bytes.len().min(size_of::<i128>()));
     // The sign fills what is in front.
-    let sign = i128::from(first.first()?.cast_signed() >> 7);
+    let sign = i128::from(first[0].cast_signed() >> 7);
     let digits = first.iter().fold(sign, |digits, &byte| digits << 8 | i128::from(byte));
     if rest.is_empty() {
-        return Some(Cell::decimal(digits, scale));
+        return Ok(Cell::decimal(digits, scale));
     }
-    Some(Cell::real_decimal(rest.iter().fold(digits as f64, |digits, &byte| digits * 256.0 + f64::from(byte)), scale))
+    Ok(Cell::real_decimal(rest.iter().fold(digits as f64, |digits, &byte| digits * 256.0 + f64::from(byte)), scale))
 }
 
 /// Hands every value of a column to `take`, as the cell that it is.
 fn values<T: DataType>(
     mut reader: ColumnReaderImpl<T>,
     column: &ColumnDescriptor,
-    cell: impl for<'a> Fn(&'a T::T) -> Option<Cell<'a>>,
+    cell: impl for<'a> Fn(&'a T::T) -> Found<'a>,
     take: &mut Take,
 ) -> Result<()> {
     let (mut block, mut levels) = (Vec::new(), Vec::new());
@@ -160,7 +172,7 @@ fn values<T: DataType>(
             let is_there = |level: i16| level >= column.max_def_level();
             levels.iter().try_for_each(|&level| {
                 let value = if is_there(level) { values.next() } else { None };
-                take(value.map_or(Some(Cell::Missing), &cell))
+                take(value.map_or(Ok(Cell::Missing), &cell))
             })?;
         } else {
             let column = column.path().string();
@@ -184,12 +196,14 @@ mod tests {
         }
         // As Hive writes them, with no more bytes than each needs.
         let number = |bytes: &[u8], scale| decimal(bytes, scale);
-        assert_eq!(number(&[0xff], 0), Some(Cell::Whole(-1)));
-        assert_eq!(number(&[0x07, 0xcf], 2), Some(Cell::Real(19.99)));
-        assert_eq!(number(&[0xff, 0x38], 2), Some(Cell::Real(-2.0)));
-        assert_eq!(number(&[0; 40], 3), Some(Cell::Real(0.0)));
-        assert_eq!(number(&[[0xff; 20].as_slice(), &[0x38]].concat(), 2), Some(Cell::Real(-2.0)));
-        assert_eq!(number(&[], 2), None);
+        assert_eq!(number(&[0xff], 0), Ok(Cell::Whole(-1)));
+        assert_eq!(number(&[0x07, 0xcf], 2), Ok(Cell::Real(19.99)));
+        assert_eq!(number(&[0xff, 0x38], 2), Ok(Cell::Real(-2.0)));
+        assert_eq!(number(&[0; 32], 3), Ok(Cell::Real(0.0)));
+        assert_eq!(number(&[[0xff; 20].as_slice(), &[0x38]].concat(), 2), Ok(Cell::Real(-2.0)));
+        for bytes in [&[][..], &[0; 33], &[0; 1 << 20]] {
+            assert_eq!(number(bytes, 2), Err("its decimal has other than 1 to 32 bytes, the most that are read"));
+        }
     }
 
     #[test]

@@ -1,14 +1,19 @@
 //! A Parquet file of which a decoder reads nothing that it must not believe.
 
+use std::io::{self, Read};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 use bytes::Bytes;
+use flate2::read::MultiGzDecoder;
+use parquet::basic::{Compression, Type};
+use parquet::data_type::{ByteArray, Int96};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{ChunkReader, Length};
 
-use super::super::super::limit::Room;
-use super::thrift::{self, PageClaims};
+use super::super::super::limit::{Room, TableLimit};
+use super::super::MOST_OF_ZSTD;
+use super::thrift::{self, PageClaims, damaged};
 use super::unreadable;
 use crate::{Error, Result};
 
@@ -17,22 +22,61 @@ const TAIL: u64 = 8;
 
 /// A source of bytes whose footer and pages are checked before a decoder gets them.
 pub(super) struct Checked<R> {
-    pub source: R,
-    /// Bytes that a codec of the file can make of one.
-    pub most_unfolded: Arc<AtomicI64>,
+    source: Arc<R>,
+    /// What pages are made of, where they are what is read.
+    pages: Option<Pages>,
     /// For what its pages unfold to.
-    pub room: Room,
+    room: Arc<Room>,
+}
+
+/// The pages of a column of one group of rows.
+#[derive(Clone, Copy)]
+struct Pages {
+    codec: Compression,
+    /// Bytes in memory of a value of a dictionary.
+    value_bytes: usize,
 }
 
 impl<R: ChunkReader> Checked<R> {
+    /// The whole file, whose footer is read.
+    pub fn new(source: R, limit: Option<TableLimit>) -> Self {
+        Self { source: Arc::new(source), pages: None, room: Arc::new(Room::for_parts(limit)) }
+    }
+
+    /// The same, of which the pages of `chunk` are read.
+    pub fn pages_of(&self, chunk: &ColumnChunkMetaData) -> Self {
+        let value_bytes = match chunk.column_type() {
+            Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY => size_of::<ByteArray>(),
+            Type::INT96 => size_of::<Int96>(),
+            Type::BOOLEAN | Type::INT32 | Type::INT64 | Type::FLOAT | Type::DOUBLE => size_of::<f64>(),
+        };
+        let pages = Some(Pages { codec: chunk.compression(), value_bytes });
+        Self { source: Arc::clone(&self.source), pages, room: Arc::clone(&self.room) }
+    }
+
+    /// Refuses a page at `start` that a decoder would make more of than it says or than there is room for.
+    fn expect_page(&self, start: u64, Pages { codec, value_bytes }: Pages) -> Result<()> {
+        let mut source = self.source.get_read(start).map_err(unreadable)?;
+        let most = if matches!(codec, Compression::ZSTD(_)) { MOST_OF_ZSTD } else { thrift::MOST_UNFOLDED };
+        let claims = thrift::expect_page_header(&mut source, most)?;
+        self.expect_room(claims, value_bytes)?;
+        match codec {
+            Compression::GZIP(_) => expect_gzip(claims, source),
+            Compression::LZ4 => expect_hadoop(claims, source),
+            _ => Ok(()),
+        }
+    }
+
     /// Refuses a page that there is no room for, where that is limited.
-    fn expect_room(&self, claims: PageClaims) -> Result<()> {
+    fn expect_room(&self, claims: PageClaims, value_bytes: usize) -> Result<()> {
         if claims.is_by_differences && self.room.limit().is_some() {
             let sentence = "byte strings in it are encoded by what they differ in (DELTA_BYTE_ARRAY or DELTA_LENGTH_BYTE_ARRAY), expected \
                             whole ones or a dictionary, of which it is known beforehand what they unfold to; write it with these";
             return Err(Error::Data(sentence.to_owned()));
         }
-        self.room.take(claims.bytes)
+        // Made before it is looked for any.
+        let of_values = claims.values.saturating_mul(value_bytes as u64);
+        self.room.take(claims.unfolded.max(claims.folded).saturating_add(of_values))
     }
 
     /// Refuses a footer that is not what it should be. Of a file that has none the decoder tells.
@@ -46,6 +90,39 @@ impl<R: ChunkReader> Checked<R> {
     }
 }
 
+/// Refuses a page of gzip, what follows its head in `source`, that unfolds to more than it claims: its decoder unfolds it to the end.
+fn expect_gzip(claims: PageClaims, mut source: impl Read) -> Result<()> {
+    let [folded, claimed] = [claims.folded, claims.unfolded].map(|bytes| bytes.saturating_sub(claims.levels));
+    let skipped = io::copy(&mut source.by_ref().take(claims.levels), &mut io::sink());
+    let mut unfolded = MultiGzDecoder::new(source.take(folded)).take(claimed.saturating_add(1));
+    // Of what cannot be read or is not compressed at all the decoder tells.
+    match skipped.and_then(|_| io::copy(&mut unfolded, &mut io::sink())) {
+        Ok(n_bytes) if n_bytes > claimed => {
+            Err(damaged(&format!("a page of {folded} bytes is said to unfold to {claimed}, but unfolds to more")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a page of LZ4, what follows its head in `source`, without the frames that Hadoop puts around its blocks, as some writers left them out before
+/// 2021: of other frames it is not known beforehand what they unfold to.
+fn expect_hadoop(claims: PageClaims, mut source: impl Read) -> Result<()> {
+    let [folded, claimed] = [claims.folded, claims.unfolded].map(|bytes| bytes.saturating_sub(claims.levels));
+    let mut frame = [0; 8];
+    let skipped = io::copy(&mut source.by_ref().take(claims.levels), &mut io::sink());
+    // As in a page of gzip.
+    if !claims.is_compressed || claimed == 0 || skipped.and_then(|_| source.take(folded).read_exact(&mut frame)).is_err() {
+        return Ok(());
+    }
+    let [unfolded_of_frame, folded_of_frame] =
+        [&frame[..4], &frame[4..]].map(|bytes| bytes.iter().fold(0, |n, &byte| n << 8 | u64::from(byte)));
+    if unfolded_of_frame <= claimed && folded_of_frame <= folded {
+        return Ok(());
+    }
+    let sentence = "its pages are compressed with LZ4 of another kind than Hadoop's; write it with LZ4_RAW, Snappy, gzip or Zstandard";
+    Err(Error::Data(sentence.to_owned()))
+}
+
 impl<R: ChunkReader> Length for Checked<R> {
     fn len(&self) -> u64 {
         self.source.len()
@@ -57,11 +134,12 @@ impl<R: ChunkReader> ChunkReader for Checked<R> {
 
     /// What begins at `start` is the head of a page, or what the file ends with.
     fn get_read(&self, start: u64) -> parquet::errors::Result<R::T> {
-        if start.saturating_add(TAIL) != self.len() {
-            let most_unfolded = self.most_unfolded.load(Ordering::Relaxed);
-            thrift::expect_page_header(self.source.get_read(start)?, most_unfolded)
-                .and_then(|claims| self.expect_room(claims))
-                .map_err(|error| ParquetError::External(error.into()))?;
+        // The system knows no place beyond some number, and would be at fault.
+        if start >= self.len() {
+            return Err(ParquetError::EOF(format!("a page at {start} of {}", self.len())));
+        }
+        if let Some(pages) = self.pages {
+            self.expect_page(start, pages).map_err(|error| ParquetError::External(error.into()))?;
         }
         self.source.get_read(start)
     }

@@ -1,7 +1,7 @@
 //! Files for the tests of this format: written here, or by another writer.
 
 use std::fs::File;
-use std::io::Seek;
+use std::io::{Seek, Write};
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -73,6 +73,50 @@ pub fn table(compression: Compression, null: bool) -> File {
         }
         ColumnWriter::FixedLenByteArrayColumnWriter(_) => unreachable!("the schema has none"),
     })
+}
+
+/// A file of one column x of `n` doubles, in one page that claims as many bytes as they have; what it holds instead is `page`, of the codec of that number.
+pub fn doubles(codec: u8, n: i64, page: &[u8]) -> File {
+    // A field whose number is `step` more than that of the one before: a 32-bit number, or a 64-bit one.
+    let small = |step: u8, number: i64| [&[step << 4 | 5][..], &zigzag(number)].concat();
+    let large = |step: u8, number: i64| [&[step << 4 | 6][..], &zigzag(number)].concat();
+    let (length, end) = (page.len() as i64, vec![0]);
+    let data = [small(1, n), small(1, 0), small(1, 3), small(1, 3), end.clone()].concat();
+    let head = [small(1, 0), small(1, 8 * n), small(1, length), vec![0x2c], data, end.clone()].concat();
+    let in_file = length + head.len() as i64;
+    let root = [vec![0x48, 1, b'm'], small(1, 1), end.clone()].concat();
+    let column = [small(1, 5), small(2, 0), vec![0x18, 1, b'x'], end.clone()].concat();
+    let encodings_and_path = vec![0x19, 0x15, 0, 0x19, 0x18, 1, b'x'];
+    let chunk = [
+        small(1, 5),
+        encodings_and_path,
+        small(1, codec.into()),
+        large(1, n),
+        large(1, in_file),
+        large(1, in_file),
+        large(2, 4),
+        end.clone(),
+    ];
+    let chunk = [large(2, 4), vec![0x1c], chunk.concat(), end.clone()].concat();
+    let group = [vec![0x19, 0x1c], chunk, large(1, in_file), large(1, n), end.clone()].concat();
+    let footer = [small(1, 1), vec![0x19, 0x2c], root, column, large(1, n), vec![0x19, 0x1c], group, end].concat();
+    let length = u32::try_from(footer.len()).unwrap().to_le_bytes();
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&[&b"PAR1"[..], &head, page, &footer, &length, b"PAR1"].concat()).unwrap();
+    file.rewind().unwrap();
+    file
+}
+
+/// A whole number as Thrift's compact protocol has it.
+fn zigzag(number: i64) -> Vec<u8> {
+    let mut rest = (number << 1 ^ number >> 63).cast_unsigned();
+    let mut bytes = Vec::new();
+    while rest >= 0x80 {
+        bytes.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    bytes.push(rest as u8);
+    bytes
 }
 
 /// A file of one column of whole numbers, its type as older writers have it.

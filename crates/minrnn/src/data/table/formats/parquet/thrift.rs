@@ -180,9 +180,14 @@ const FOLDED: i16 = 3;
 const DICTIONARY: i16 = 7;
 /// The number of the field of a dictionary's head that says how many values it has.
 const VALUES: i16 = 1;
+/// The number of the field of the head of a page of version 2, and those of the fields in it that say how many bytes in front are not compressed, and
+/// whether those behind them are.
+const VERSION_2: i16 = 8;
+const LEVELS: [i16; 2] = [5, 6];
+const IS_COMPRESSED: i16 = 7;
 
 /// The number of the field of a page's head that tells of data, by the version of the page, and that of the field in it that tells their encoding.
-const ENCODINGS: [(Option<i16>, i16); 2] = [(Some(5), 2), (Some(8), 4)];
+const ENCODINGS: [(Option<i16>, i16); 2] = [(Some(5), 2), (Some(VERSION_2), 4)];
 /// The encodings of byte strings by the differences of their lengths, and by their beginnings as well: their decoders make room for as many lengths as they
 /// are told, and for each string anew.
 const BY_DIFFERENCES: [i64; 2] = [6, 7];
@@ -190,8 +195,16 @@ const BY_DIFFERENCES: [i64; 2] = [6, 7];
 /// What the head of a page says that its decoder believes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PageClaims {
-    /// Bytes that it makes room for.
-    pub bytes: u64,
+    /// Bytes behind the head.
+    pub folded: u64,
+    /// Bytes that these unfold to.
+    pub unfolded: u64,
+    /// Bytes in front that are not compressed.
+    pub levels: u64,
+    /// Whether those behind them are.
+    pub is_compressed: bool,
+    /// Values of a dictionary.
+    pub values: u64,
     /// Whether it makes room for more, as the page itself tells.
     pub is_by_differences: bool,
 }
@@ -205,15 +218,15 @@ const PAGE_HEADER: Fields = &[
     (6, EMPTY),
     (DICTIONARY, Kind::Struct(&[(VALUES, Kind::I32), (2, Kind::I32), (3, Kind::Bool)])),
     (
-        8,
+        VERSION_2,
         Kind::Struct(&[
             (1, Kind::I32),
             (2, Kind::I32),
             (3, Kind::I32),
             (4, Kind::I32),
-            (5, Kind::I32),
-            (6, Kind::I32),
-            (7, Kind::Bool),
+            (LEVELS[0], Kind::I32),
+            (LEVELS[1], Kind::I32),
+            (IS_COMPRESSED, Kind::Bool),
             (8, STATISTICS),
         ]),
     ),
@@ -236,21 +249,26 @@ pub(super) fn expect_footer(footer: &[u8]) -> Result<()> {
     Walk::new(footer).fields(FILE_METADATA, DEPTH, &mut |_, _| ())
 }
 
-/// Refuses a page whose head, the beginning of `source`, is not what it should be; a byte unfolds to `most` at most.
+/// Refuses a page whose head, the beginning of `source`, is not what it should be; a byte unfolds to `most` at most. Of `source`, no more than the head is
+/// read.
 ///
 /// # Errors
 /// As [`expect_footer`], and when the page is said to unfold to more bytes than it can, or to be a dictionary of more values than it has bytes.
 pub(super) fn expect_page_header(source: impl Read, most: i64) -> Result<PageClaims> {
     let (mut unfolded, mut folded, mut values, mut is_by_differences) = (0, 0, 0, false);
+    let (mut levels, mut is_compressed) = ([0; 2], true);
     Walk::new(source.take(PAGE_HEADER_BYTES)).fields(PAGE_HEADER, DEPTH, &mut |field, number| match field {
         (None, UNFOLDED) => unfolded = number,
         (None, FOLDED) => folded = number,
         (Some(DICTIONARY), VALUES) => values = number,
+        (Some(VERSION_2), field) if field == LEVELS[0] => levels[0] = number,
+        (Some(VERSION_2), field) if field == LEVELS[1] => levels[1] = number,
+        (Some(VERSION_2), IS_COMPRESSED) => is_compressed = number == 1,
         field if ENCODINGS.contains(&field) => is_by_differences |= BY_DIFFERENCES.contains(&number),
         _ => {}
     })?;
     // What the decoder takes for a number without a sign.
-    if let Some(negative) = [unfolded, folded, values].into_iter().find(|&number| number < 0) {
+    if let Some(negative) = [unfolded, folded, values, levels[0], levels[1]].into_iter().find(|&number| number < 0) {
         return Err(damaged(&format!("the head of a page says {negative} where it counts")));
     }
     // A few more than none are no lie that costs anything.
@@ -260,14 +278,16 @@ pub(super) fn expect_page_header(source: impl Read, most: i64) -> Result<PageCla
     if values > unfolded.saturating_add(1 << 16) {
         return Err(damaged(&format!("a dictionary of {unfolded} bytes is said to have {values} values")));
     }
-    Ok(PageClaims { bytes: unfolded.max(folded).cast_unsigned(), is_by_differences })
+    let [unfolded, folded, values, levels] = [unfolded, folded, values, levels[0] + levels[1]].map(i64::cast_unsigned);
+    Ok(PageClaims { folded, unfolded, levels, is_compressed, values, is_by_differences })
 }
 
-fn damaged(problem: &str) -> Error {
+pub(super) fn damaged(problem: &str) -> Error {
     Error::Data(format!("it is damaged: {problem}; write it anew"))
 }
 
-/// What is told of the whole numbers of a structure and of those within it: the numbers of the outer field, if there is one, and of the field.
+/// What is told of the whole numbers and truth values of a structure and of those within it: the numbers of the outer field, if there is one, and of the
+/// field.
 type Told<'t> = dyn FnMut((Option<i16>, i16), i64) + 't;
 
 /// A walk over a structure.
@@ -311,7 +331,7 @@ impl<R: Read> Walk<R> {
         self.number().map(|number| (number >> 1).cast_signed() ^ -(number & 1).cast_signed())
     }
 
-    /// A structure of which `known` fields are what they should be, up to its end; its whole numbers are `told`.
+    /// A structure of which `known` fields are what they should be, up to its end; its whole numbers and truth values are `told`.
     fn fields(&mut self, known: Fields, depth: usize, told: &mut Told) -> Result<()> {
         let depth = depth.checked_sub(1).ok_or_else(|| damaged("its description lies too deep in itself"))?;
         let mut last = 0i16;
@@ -343,6 +363,7 @@ impl<R: Read> Walk<R> {
                     }
                     told((None, last), number);
                 }
+                BOOL_TRUE | BOOL_FALSE => told((None, last), (kind == BOOL_TRUE).into()),
                 _ => self.value(kind, expected, depth, &mut |field, number| {
                     if let (None, inner) = field {
                         told((Some(last), inner), number);
