@@ -19,7 +19,7 @@ import mixer_table
 from measuring import HERE, Peer, measure, merge, record
 
 BENCHES = ("scan", "layer", "lm", "decode", "prefill")
-CLASSIC = {"min-gru": "gru", "min-lstm": "lstm"}  # the classic cell each of ours is compared with
+CLASSIC = {"min-gru": "gru", "min-lstm": "lstm"}  # the classic cell that each of ours is compared with
 WEIGHT_FORMATS = ("f32", "bf16", "int8", "int4")
 
 

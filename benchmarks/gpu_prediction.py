@@ -11,15 +11,15 @@ import json
 import sys
 from math import ceil
 
-# Multiprocessors, their clock in GHz, memory in GB/s, the architecture whose machine code counts. From NVIDIA's data sheets.
+# Multiprocessors, their clock in GHz, memory in GB/s, and the architecture whose machine code is used. From NVIDIA's data sheets.
 DEVICES = {"H100 SXM": (132, 1.755, 3350, "sm_90"), "RTX 4090": (128, 2.52, 1008, "sm_80")}
 SCHEDULERS, LANES, STEPS = 4, 32, 8
 # How the recurrences are cut: crates/minrnn/src/ops/gpu/recurrence/mod.rs.
 ENOUGH, WANTED, CHUNK_TILES = 160, 512, 4
 SLICES = {"forward": 16, "backward": 8}
-# What an empty launch takes on a device, in µs.
+# Time of an empty launch on a device, in µs.
 LAUNCH = 2.5
-# Numbers of each step and channel read and written, and read by the pass over chunks.
+# Numbers read and written for each step and channel, and those read by the pass over chunks.
 TRAFFIC = {("linear", "forward"): (3, 2), ("linear", "backward"): (5, 2), ("min-gru", "forward"): (3, 2), ("min-gru", "backward"): (6, 3)}
 CASES = [("linear", "f32"), ("min-gru", "f32"), ("min-gru", "bf16")]
 SHAPES = [(64, 4096, 128), (8, 8192, 1536), (1, 1048576, 64)]

@@ -19,7 +19,7 @@ ITERATIONS = 5
 SCANS = ("torch-loop", "torch-chunked", "torch-doubling", "mambapy")
 CONVOLUTIONS = ("torch-fft", "torch-toeplitz")
 MINIMAL = {"torch_layer.py": ("torch-loop", "torch-log-scan"), "jax_layer.py": ("jax-scan", "jax-associative-scan")}
-# For each mixer the scripts and what they offer; GRU and LSTM are the cells of torch.nn.
+# For each mixer, the scripts and the implementations they offer; GRU and LSTM are the cells of torch.nn.
 PEERS: dict[str, dict[str, tuple[str, ...]]] = {
     "min-gru": MINIMAL,
     "min-lstm": MINIMAL,
@@ -75,7 +75,7 @@ def compare(mixer: str, args: argparse.Namespace) -> tuple[list[dict], list[str]
     for peer in peers:
         if peer.installed:
             commands[peer.impl] = peer.command(*flags(args, ITERATIONS))
-            # The scripts of the cells that are measured alone know no such flag, and loops of T steps take minutes to compile.
+            # The scripts of cells measured alone have no such flag, and loops of T steps take minutes to compile.
             if compiled and peer.script not in MINIMAL and peer.impl.startswith("torch-") and peer.impl != "torch-loop":
                 commands[f"{peer.impl}+compile"] = commands[peer.impl] + compiled
     rounds: dict[str, list[dict]] = {}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes the wheel: `python/build.sh [FOLDER [TARGET]]`, for this machine or for a target of Rust's; the last line of its output names the file. Needs Rust (rust-toolchain.toml), a C compiler and maturin
-# (`pip install maturin`). With `pip install maturin[zig]` the wheel runs on every Linux since 2014 (manylinux2014); without, on those with a C library
-# as new as this machine's.
+# Builds the wheel: `python/build.sh [FOLDER [TARGET]]`, for this machine or for a Rust target; the last line of its output names the file. Needs Rust
+# (rust-toolchain.toml), a C compiler and maturin (`pip install maturin`). With `pip install maturin[zig]` the wheel runs on every Linux since 2014
+# (manylinux2014); without, on those with a C library at least as new as this machine's.
 set -euo pipefail
 cd "$(dirname "$0")"
 

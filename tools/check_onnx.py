@@ -105,7 +105,7 @@ def counts_on(path: Path, inputs: np.ndarray, engine: Callable) -> bool:
     for step in inputs[:8]:
         _, *after = run({token: step, **state})
         state = dict(zip(following, after, strict=True))
-    # A policy counts three rows in a step.
+    # A policy counts three rows per step.
     went_back = all(((state[part] > LAST_COUNT // 2) & (state[part] < LAST_COUNT // 2 + 32)).all() for part in counts)
     if "state.end.sum" not in state:
         return went_back
@@ -144,7 +144,7 @@ def speed(folder: Path) -> None:
         onnx.checker.check_model(graph, full_check=True)
         state, following = first_state(graph, 1)
         session, names = session_of(path), ["outputs", *following.values()]
-        # Bound buffers, so that no array is made for Python.
+        # Bound buffers, so that no Python array is made.
         binding = session.io_binding()
         values = {name: ort.OrtValue.ortvalue_from_numpy(array) for name, array in state.items()}
         others = {name: ort.OrtValue.ortvalue_from_numpy(array) for name, array in state.items()}

@@ -93,7 +93,7 @@ def minari(file, path):
         n = len(actions)
         timeouts = np.array(timeouts, dtype=np.uint8)
         if n and not terminals[-1]:
-            # The group is an episode even where recording was stopped.
+            # The group is an episode even if recording was stopped.
             timeouts[-1] = 1
         parts.append((observations[:n], actions, rewards, terminals, timeouts))
     return Rows(*(np.concatenate(column) for column in zip(*parts)), path)

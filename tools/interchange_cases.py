@@ -243,7 +243,7 @@ def xlstm(heads: int, slstm_at: list[int]) -> Case:
     )
     for name, tensor in model.state_dict().items():
         if name.endswith(("xlstm_norm.weight", "ffn_norm.weight", "post_blocks_norm.weight")):
-            # So that 1 + w has no rounding.
+            # So that 1 + w is exact.
             tensor.copy_((tensor * 4096).round() / 4096)
     return Case("xlstm", model, model)
 

@@ -23,7 +23,7 @@ from pathlib import Path
 
 UPDATES = 3
 TOLERANCE = 0.15
-# Measurements of a row whose first one is further off.
+# Number of measurements of a row whose first one is off by more than that.
 AGAIN = 6
 MIXERS = ["min-gru", "mamba", "attention", "m-lstm"]
 WHOLE_BLOCKS = {"mamba", "m-lstm"}
@@ -99,7 +99,7 @@ def measure(binary, task, settings, folder):
     process.returncode = os.waitstatus_to_exitcode(status)
     told = process.stderr.read()
     process.stderr.close()
-    # What was stopped ends with 1, and says that it saved.
+    # A stopped training ends with 1, and says that it saved.
     if process.returncode != 0 and not (process.returncode == 1 and "everything is saved" in told):
         sys.exit(f"{task} {settings}: {told}")
     return estimate(binary, run), usage.ru_maxrss * 1024

@@ -24,16 +24,16 @@ import numpy as np
 from command import ROOT, commit, minrnn, processor
 
 RESULTS = ROOT / "results/offline-rl/mujoco.json"
-# Returns of random pushes and of an expert (Fu et al. 2020, arXiv:2004.07219, and their code's table of reference scores): a score has 0 there and 100 here.
+# Returns of a random policy and of an expert (Fu et al. 2020, arXiv:2004.07219, and their code's table of reference scores): scores of 0 and of 100.
 REFERENCE = {"HalfCheetah": (-280.178953, 12135.0), "Hopper": (-20.272305, 3234.3), "Walker2d": (1.629008, 4592.3)}
-# The return that the published policies are asked for (Chen et al. 2021, arXiv:2106.01345, their code).
+# The return that the published policies aim for (Chen et al. 2021, arXiv:2106.01345, their code).
 PUBLISHED_TARGET = {"HalfCheetah": 6000.0, "Hopper": 3600.0, "Walker2d": 5000.0}
-# The agent is of medium strength once five episodes without noise have this score on average; it learns for no longer than so many steps.
+# The agent is of medium strength once five episodes without noise have this score on average; it learns for at most so many steps.
 MEDIUM, LONGEST, CHECKED_EVERY = 40.0, 1_000_000, 5_000
 RECORDED, PLAYED, CONTEXT = 200, 20, 20
 DATA = ("medium", "replay")
 MIXERS = ("min-gru", "min-lstm", "mamba", "attention", "aaren")
-# The published settings but for the number of updates, of which these are a tenth, and with it the warm-up.
+# The published settings, except that the number of updates, and with it the warm-up, is a tenth.
 SETTINGS = ["d_model=128", "n_layers=3", "lr=1e-3", "max_iterations=10000", "warmup=1000", "eval_every=1000", "checkpoint_every=1000", "return_scale=1000"]
 # Published, too.
 SETTINGS_OF = {
@@ -59,7 +59,7 @@ def play(environment, n, seed, act):
     going, rewards = list(range(n)), None
     while going:
         actions = act(observations, rewards)
-        # Of an episode that is over the last observation stays, with a reward of 0, for whoever acts in all of them.
+        # An episode that is over keeps its last observation, with a reward of 0, since the policy acts in all of them.
         observations, rewards = observations.copy(), np.zeros(n)
         for at in list(going):
             episode = episodes[at]
@@ -196,7 +196,8 @@ def learn(folder, environment, data, mixer, seed, threads):
         "state_bytes": model.session_bytes(1000),
         "returns": {},
     }
-    # Attention keeps all it has seen: it is shown windows alone. The others act with their state, and for comparison as the published policies do.
+    # Attention keeps all that it has seen, so it only gets windows. The others carry their state, and for comparison also get windows, as the published
+    # policies do.
     for memory, window in [("carried", None), ("window", CONTEXT)]:
         if mixer == "attention" and window is None:
             continue
@@ -221,7 +222,7 @@ def milliseconds(model, window):
     return round(1000 * float(np.median(times[100:])), 4)
 
 
-# Where a mixer stands in the paper's Table 3, and what was published for it.
+# The columns of the paper's Table 3, the one of each mixer, its rows, and the file with what was published.
 COLUMNS = ["DT", "DS4", "DAaren", "DMamba", "minLSTM", "minGRU"]
 COLUMN_OF = {"min-gru": "minGRU", "min-lstm": "minLSTM", "mamba": "DMamba", "attention": "DT", "aaren": "DAaren"}
 ROW_OF = {"medium": "M", "replay": "M-R"}
@@ -384,7 +385,7 @@ def main():
         return page()
     args.folder = args.folder.resolve()
     args.folder.mkdir(parents=True, exist_ok=True)
-    # MuJoCo leaves its log where it is.
+    # MuJoCo writes its log to the working directory.
     os.chdir(args.folder)
     if args.command == "collect":
         return collect(args.folder, args.environment, 0)

@@ -80,7 +80,7 @@ def write(directory: Path, only: str | None) -> None:
     for name, make in MODELS.items():
         if only in (None, name):
             torch.manual_seed(SEED)
-            # Tied tensors share memory, which the file cannot.
+            # Tied tensors share memory, which the file format does not allow.
             tensors = {key: tensor.float().clone().contiguous() for key, tensor in make().items()}
             path = directory / f"{name}.safetensors"
             save_file(tensors, path)
@@ -99,7 +99,7 @@ def decode(path: Path, threads: int) -> None:
         model.generate(prompt, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False, use_cache=True, pad_token_id=0)
         return time.perf_counter() - begin
 
-    # The prompt and what a call costs cancel out.
+    # The cost of the prompt and of a call cancels out.
     fastest = min(seconds(TOKENS + 1) for _ in range(RUNS)) - min(seconds(1) for _ in range(RUNS))
     print(f"transformers, {threads} threads: {TOKENS / fastest:.1f} tokens/s")
 

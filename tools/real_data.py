@@ -256,7 +256,7 @@ def main():
         if key not in kept["cells"]:
             began = time.time()
             found = compute() | {"wall_seconds": round(time.time() - began, 2)} | elsewhere
-            # A run of other sets beside this one may have written since.
+            # A concurrent run on other sets may have written since.
             kept["cells"] |= json.loads(path.read_text())["cells"] if path.exists() else {}
             kept["cells"][key] = found
             temporary = path.with_suffix(".tmp")

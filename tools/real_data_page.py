@@ -70,7 +70,7 @@ def classification(sets):
     kinds = {"measured": [name for name in sets if not name.startswith("gen-")], "generated": [name for name in sets if name.startswith("gen-")], "all": [*sets]}
     for kind, names in kinds.items():
         if names:
-            # A mean of other sets than the mean beside it would mislead.
+            # A mean over other sets than the mean beside it would mislead.
             mean = lambda method: f"**{np.mean([share(sets[name][method]) for name in names]):.1f}**" if all(method in sets[name] for name in names) else "–"
             lines.append(f"| **{kind}: {len(names)}** | | " + " | ".join(map(mean, methods)) + " | | |")
     lines += ["", "| minrnn minus | sets | mean, points | 95 % interval, for these sets | | for other sets of the kind |", "|---|---|---|---|---|---|"]
@@ -134,7 +134,7 @@ def forecasts(sets):
         ours = one[OURS]
         covered = 100 * of(ours, "covered")
         reach = "–"
-        # Records of before have one share for all series.
+        # Earlier records have one share for all series.
         if np.ndim(covered):
             half = 1.96 * covered.std(ddof=1) / np.sqrt(len(covered))
             reach = f"{covered.mean() - half:.1f} to {covered.mean() + half:.1f}"
@@ -166,14 +166,14 @@ def main():
         ("reported", "Reported sets: not looked at before the last choice of defaults."),
     ):
         for task, of in (("classify", classification), ("forecast", forecasts)):
-            # All of M3's monthly series were, before there were defaults, and the tables were made twice.
+            # All of M3's monthly series had been looked at before there were defaults, and the tables were made twice.
             first = " However, all of M3's monthly series had been scored once before there were defaults. First run at commit 11ce5ca, and rerun for the intervals of the coverage, which moved MASE by at most 0.001."
             about = words + (first if (kind, task) == ("reported", "forecast") else "")
             path = folder / f"{task}-{kind}.json"
             if not path.exists():
                 continue
             kept, sets = cells(path)
-            # A set is shown once ours and another method were tried on it.
+            # A set is shown once minrnn and another method have been tried on it.
             sets = {name: one for name, one in sets.items() if OURS in one and len(one) > 1}
             if not sets:
                 continue

@@ -33,7 +33,7 @@ table = pa.table(
 )
 folder = Path(sys.argv[1])
 folder.mkdir(parents=True, exist_ok=True)
-# What pyarrow and pandas write unless told otherwise, in several groups of rows.
+# What pyarrow and pandas write by default, in several row groups.
 pq.write_table(table, folder / "default.parquet", row_group_size=128)
 pq.write_table(table, folder / "gzip_pages_2.parquet", compression="gzip", data_page_version="2.0", data_page_size=256)
 pq.write_table(table, folder / "plain_lz4.parquet", compression="lz4", use_dictionary=False)
@@ -52,18 +52,18 @@ pq.write_table(
 pq.write_table(table, folder / "zstd.parquet", compression="zstd")
 pq.write_table(table.slice(0, 3), folder / "brotli.parquet", compression="brotli")
 
-# The same as Arrow: a file, as pandas and polars write it, and a stream.
+# The same table as Arrow: files, as pandas and polars write them, and a stream.
 feather.write_feather(table, folder / "default.feather", compression="uncompressed", chunksize=128)
 feather.write_feather(table, folder / "lz4.feather", compression="lz4")
 feather.write_feather(table, folder / "zstd.feather", compression="zstd")
 with pa.ipc.new_stream(folder / "stream.arrows", table.schema) as writer:
     writer.write_table(table, max_chunksize=128)
-# And as Polars does, whose files begin with no message and have their dictionaries at the end.
+# And as Polars writes it: its files do not begin with a message and have their dictionaries at the end.
 polars = pl.from_arrow(table).with_columns(pl.col("name").cast(pl.Categorical))
 polars.write_ipc(folder / "polars.arrow", record_batch_size=128)
 polars.write_ipc(folder / "polars_lz4.arrow", compression="lz4", record_batch_size=128)
 
-# What databases hand out: exact decimals of every width, and numbers of half the usual one.
+# What databases return: exact decimals of every width, and half-precision numbers.
 decimals = pa.table(
     {
         "price": pa.array([Decimal(i - 3) / 100 for i in range(6)], pa.decimal128(12, 2)),

@@ -23,7 +23,7 @@ VARIANTS = {
     "block_nano_gpt": SIZES | {"norm": "layer", "ff": "mlp", "ff_mult": 4.0, "positions": "learned", "tie_embeddings": True},
     "block_llama": SIZES | {"norm": "rms", "ff": "swi-glu", "ff_mult": 8 / 3, "positions": "rotary"},
 }
-MULTIPLE = 64  # to which the width of SwiGLU is rounded up
+MULTIPLE = 64  # the width of SwiGLU is rounded up to a multiple of this
 
 
 def draw_weights(config: dict, rng: torch.Generator) -> Weights:

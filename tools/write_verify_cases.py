@@ -234,7 +234,7 @@ def draw_inputs(case: Case) -> dict[str, Tensor]:
         parameters = {"A": rates, "D": normal(d), "delta_bias": uniform(1.0, d) - 3}
         return sequences | parameters | {"loss_weight": normal(b, t, d)}
 
-    # Under `extreme` every input is +1 or -1, so that a gate row that is 40 at one input gives a gate of +40 or -40.
+    # With `extreme` every input is +1 or -1, so that a gate row that is 40 at one input gives a gate of +40 or -40.
     x = torch.sign(normal(b, t, d)) if case.extreme else normal(b, t, d)
     h0 = normal(b, e)
     tensors = {"x": x, "h0": h0.abs() if is_min(case) and case.candidate == "positive" else h0}
@@ -373,7 +373,7 @@ def wkv(p: dict[str, Tensor]) -> Tensor:
     seq_len, rate = p["k"].shape[1], p["decay"].exp()
     steps = []
     for t in range(seq_len):
-        # A past step i has faded by t - 1 - i steps; the present has its bonus.
+        # A past step i has decayed for t - 1 - i steps; the present one gets the bonus.
         age = torch.arange(t - 1, -1, -1, dtype=torch.float64)[:, None]
         logits = torch.cat([p["k"][:, :t] - age * rate, (p["k"][:, t] + p["bonus"])[:, None]], dim=1)
         steps.append((logits.softmax(1) * p["v"][:, : t + 1]).sum(1))

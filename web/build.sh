@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds the WebAssembly module, its JavaScript and the page into web/dist/:
 #
-#   rustup target add wasm32-unknown-unknown     once; where it is not there, a toolchain that has it is unpacked (Debian, 20 seconds)
+#   rustup target add wasm32-unknown-unknown     once; if it is missing, a toolchain that has it is unpacked (Debian, 20 seconds)
 #   web/build.sh                                 web/dist/: the page, to be served as it is, and the npm package
 #
-# The module is made smaller by wasm-opt where that is installed (`npm install -g binaryen`).
+# The module is made smaller by wasm-opt if that is installed (`npm install -g binaryen`).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,14 +20,14 @@ if [ -z "${RUSTC:-}" ] && [ ! -d "$sysroot/lib/rustlib/$wasm" ]; then
     export RUSTC
 fi
 if [ -n "${RUSTC:-}" ]; then
-    # A compiler of another place brings no linker.
+    # A compiler from another source comes without a linker.
     CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=${CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER:-$(find "$sysroot" -name rust-lld | head -n 1)}
     export CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER
 fi
 
 echo "== module"
-# Vectors of 128 bits are in every browser since 2023. What does not compute is made small, and places of panics, which nobody would see, are left
-# out: an option that is not stable.
+# Every browser has had 128-bit vectors since 2023. Code outside the kernels is optimised for size, and the locations of panics, which nobody would
+# see, are left out by an unstable option.
 RUSTC_BOOTSTRAP=1 RUSTFLAGS="-C target-feature=+simd128 -Z location-detail=none" \
     CARGO_PROFILE_RELEASE_LTO=fat CARGO_PROFILE_RELEASE_CODEGEN_UNITS=1 CARGO_PROFILE_RELEASE_OPT_LEVEL=z \
     cargo build --release --config 'profile.release.package.minrnn-kernels.opt-level=3' --target $wasm --target-dir "$target/wasm" \

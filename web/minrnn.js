@@ -3,7 +3,7 @@
 const KINDS = ["", "text", "classify", "forecast", "policy", "tokens", "values", "regress"];
 const SIZES = ["vocab", "width", "outputs", "parameters", "columns", "classes", "targets", "horizon", "quantiles", "predictions", "mayMiss", "stepsSeen", "groups"];
 const SETTINGS = ["temperature", "topK", "topP", "minP", "repetitionPenalty"];
-/** How many of the latest tokens the repetition penalty applies to, as in `minrnn generate`. */
+/** The number of latest tokens that the repetition penalty applies to, as in `minrnn generate`. */
 const RECENT = 64;
 /** All rows of a session. */
 const ALL = 0xffffffff;
@@ -18,9 +18,9 @@ export class MinrnnError extends Error {
 }
 
 let ours;
-/** What relative places are relative to: this file, or where a bundler has put it; the page in a script that is no module. */
+/** What relative URLs are relative to: this file, or where a bundler has put it; in a script that is not a module, the page. */
 const HERE = import.meta.url ?? globalThis.document?.baseURI ?? globalThis.location?.href;
-/** Bundlers for browsers would look for a name that they can read. */
+/** Put together here, as bundlers for browsers would try to resolve a literal name. */
 const FILES = ["node:fs", "promises"].join("/");
 
 async function compile(source) {
@@ -65,7 +65,7 @@ class Runtime {
     try {
       answer = this.c[name](...given);
     } catch (error) {
-      // What an instance that stopped half-way holds is not to be believed.
+      // The memory of an instance that stopped half-way cannot be trusted.
       this.c = null;
       throw new MinrnnError(`the module stopped inside of ${name} (${error.message}), perhaps for lack of memory; load the model again`, 11);
     }
@@ -120,14 +120,14 @@ class Runtime {
     });
   }
 
-  /** The output of a function whose length only it knows: called once for the length, once for the content. */
+  /** The output of a function that alone knows its length: called once for the length, once for the content. */
   written(Kind, name, ...given) {
     const len = this.lend([4], (out) => (this.check(name, ...given, 0, 0, out), this.word(out)));
     return this.lend([Kind.BYTES_PER_ELEMENT * len, 4], (buffer, out) => (this.check(name, ...given, buffer, len, out), this.numbers(Kind, buffer, len)));
   }
 }
 
-/** An object in the instance, freed with its JavaScript object, or earlier. */
+/** An object in the instance, freed together with its JavaScript object, or earlier. */
 class Handle {
   constructor(runtime, handle, free) {
     this.runtime = runtime;
@@ -215,7 +215,7 @@ class Session extends Handle {
     return this.runtime.call("minrnn_session_size", this.handle, 1) >>> 0;
   }
 
-  /** What the model reads, as the memory has it, and the name of the functions for it. */
+  /** The inputs as a typed array, and the kind in the names of the functions that read them. */
   steps(given) {
     const list = typeof given === "number" ? [given] : given;
     const isTokens = this.model.reads.kind === "tokens";
@@ -269,7 +269,7 @@ class Session extends Handle {
       let logits = this.prefill(tokens);
       for (let written = 0; written < limit; written++) {
         const token = sampler.sample(logits, recent);
-        // Whoever stops here has a session that has read the token.
+        // Read before it is yielded, so that a caller that stops here has a session that has read the token.
         logits = this.step(token);
         yield { token, text: decoder.push(token) };
         recent.push(token);
@@ -316,7 +316,7 @@ class Sampler extends Handle {
 
 class Decoder extends Handle {
   push(token) {
-    // A token's text is short; the function says where it is not.
+    // A token's text is short; the function fails if it is not.
     const room = 256;
     return this.runtime.lend([room, 4], (at, out) => {
       this.runtime.check("minrnn_text_decode", this.handle, whole(token, "a token"), at, room, out);
@@ -325,11 +325,11 @@ class Decoder extends Handle {
   }
 }
 
-/** What JavaScript would make a number of, or drop, is taken by mistake: what comes from outside passes one of these. */
+/** JavaScript would silently convert or drop wrong arguments, so all that come from outside pass one of these functions. */
 
 const shown = (given) => (typeof given === "string" ? `'${given}'` : String(given));
 
-/** `given`, which is what `what` says, as a whole number. */
+/** `given` as a whole number; `what` names it in errors. */
 function whole(given, what) {
   if (!Number.isInteger(given) || given < 0 || given >= ALL) throw new MinrnnError(`${what} is a whole number from 0, found ${shown(given)}`, 5);
   return given;
@@ -349,7 +349,7 @@ function numbers(Kind, list, read) {
 
 const wholes = (list, what) => numbers(Uint32Array, list, (given) => whole(given, what));
 
-/** The bytes of a buffer, or of what looks into one. */
+/** The bytes of a buffer, or of a view of one. */
 function octets(bytes) {
   if (ArrayBuffer.isView(bytes)) return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (bytes instanceof ArrayBuffer || (typeof SharedArrayBuffer !== "undefined" && bytes instanceof SharedArrayBuffer)) return new Uint8Array(bytes);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# For machines without rustup's host: Debian's rustc with the standard library of WebAssembly, unpacked into a folder, nothing installed.
-# Usage: toolchain.sh DIR; leaves DIR/rustc. Needs apt-get and dpkg-deb of a Debian on x86-64, and 800 MB.
+# For machines that cannot reach rustup's server: Debian's rustc with WebAssembly's standard library, unpacked into a folder, nothing installed.
+# Usage: toolchain.sh DIR; leaves DIR/rustc. Needs apt-get and dpkg-deb of Debian on x86-64, and 800 MB.
 set -euo pipefail
 
 dir=$(realpath -m "$1")
@@ -8,7 +8,7 @@ dir=$(realpath -m "$1")
 rm -rf "$dir"
 mkdir -p "$dir"/{lists/partial,cache/archives/partial,debs,root}
 
-# The machine's own mirror, but the suite whose compiler is recent.
+# The machine's own mirror, but the suite that has a recent compiler.
 mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | grep -E '^(URIs:|deb )' | grep -oE 'https?://[^ ]+' | grep -v security | head -n 1 || true)
 [ -n "$mirror" ] || { echo "there is no Debian mirror to take a compiler from; install one: rustup target add wasm32-unknown-unknown" >&2; exit 1; }
 echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror sid main" >"$dir/sources.list"
@@ -21,7 +21,7 @@ std=$(depends libstd-rust-dev 'libstd-rust-[0-9.]*')
 llvm=$(depends "$std" 'libllvm[0-9]*')
 (
     cd "$dir/debs"
-    # The compiler, its libraries, and theirs: it runs on the C library that it was made for.
+    # The compiler with all its libraries, as it needs the C library that it was built for.
     apt-get "${apt[@]}" download rustc "$std" libstd-rust-dev libstd-rust-dev-wasm32 "$llvm" libc6 libgcc-s1 libstdc++6 libedit2 \
         libffi8 libxml2-16 libz3-4 libzstd1 zlib1g libtinfo6 libbsd0 libmd0
     for file in *.deb; do dpkg-deb -x "$file" "$dir/root"; done

@@ -41,7 +41,7 @@ class Setting:
         return Setting(case.mixer, case.norm, d, case.d_hidden, d_ff=4 * d, dropout=dropout)
 
 
-# The model of tools/reference_values.py, whose logits stand in the fixture.
+# The model of tools/reference_values.py, whose logits are in the fixture.
 FIXTURE_SETTING = Setting(
     d_model=8, d_inner=16, n_layers=2, d_ff=32, vocab_size=11, learned_state=False, dropout=0.0
 )

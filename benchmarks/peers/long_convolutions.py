@@ -22,7 +22,7 @@ def fft(u: Tensor, kernel: Tensor) -> Tensor:
 
 def toeplitz(u: Tensor, kernel: Tensor) -> Tensor:
     seq_len = u.shape[1]
-    # Row r of the windows is K_{T−1−r}, …, K_0 behind which zeros come: that is row T − 1 − r of the matrix.
+    # Row r of the windows is K_{T−1−r}, …, K_0 followed by zeros, which is row T − 1 − r of the matrix.
     backwards = F.pad(kernel, (seq_len - 1, seq_len - kernel.shape[1])).flip(1)
     matrices = backwards.unfold(1, seq_len, 1).flip(1)
     return (matrices @ u.permute(2, 1, 0)).permute(2, 1, 0)

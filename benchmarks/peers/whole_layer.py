@@ -20,8 +20,8 @@ HEADS = 4
 Make = Callable[[Case], nn.Module]
 Layers = dict[str, dict[str, Make]]  # implementation → mixer → how its layer is made
 
-# transformers casts to f32. The mLSTM of the others lets a gradient through the stabiliser, on which the 1e-6 of the denominator makes
-# the output depend: with 1e-12 instead they agree to 3e-12 (their outputs, and the gradients of all but the chunked form, where only outputs were compared).
+# transformers casts to f32. The mLSTM of the others lets a gradient through the stabiliser, on which the output depends because of the 1e-6 in the
+# denominator: with 1e-12 instead they agree to 3e-12 (their outputs, and the gradients of all but the chunked form, where only outputs were compared).
 LOOSE = ("transformers", "xlstm", "mlstm-kernels")
 # Two whole chunks, and less than one.
 LENGTHS = (128, 37)

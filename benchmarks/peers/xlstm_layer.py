@@ -185,10 +185,10 @@ def package_mlstm(case: Case) -> nn.Module:
 def package_slstm(case: Case) -> nn.Module:
     from xlstm.blocks.slstm.layer import sLSTMLayer, sLSTMLayerConfig
 
-    # What the package calls dtype is that of its states on GPUs, and by default bfloat16 autocast's.
+    # The package's dtype is that of its states on GPUs; the default is bfloat16, under autocast.
     config = sLSTMLayerConfig(embedding_dim=case.d_model, num_heads=HEADS, backend="vanilla", dtype="float32")
     layer = sLSTMLayer(config)
-    # The layer hands its cell the gate named f where the cell expects i.
+    # The layer passes its cell the gate named f where the cell expects i.
     swapped = {"fgate.": "igate.", "igate.": "fgate."}
     cell = {"slstm_cell._recurrent_kernel_": "recurrent", "slstm_cell._bias_": "bias"}
     layer.aliases = {"conv1d.conv.": "conv1d.", **swapped, **cell}

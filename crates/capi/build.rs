@@ -1,4 +1,4 @@
-//! The shared library bears the name that it is installed by.
+//! Gives the shared library the name that it is installed under.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -15,7 +15,7 @@ use minrnn_model::{
 };
 use minrnn_stream::{Model, PackedModel, Reads, State, Workspace};
 
-/// The folder that inputs are written to, in that of temporary files; a memory file system there makes it quick.
+/// The folder that inputs are written to, inside that of temporary files; fast if that is a memory file system.
 pub fn folder() -> &'static Path {
     static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
         let folder = std::env::temp_dir().join(format!("minrnn-fuzz-{}", std::process::id()));
@@ -37,13 +37,13 @@ pub fn parts<const N: usize>(input: &[u8]) -> Option<[&[u8]; N]> {
     input.splitn(N, |&byte| byte == 0).collect::<Vec<_>>().try_into().ok()
 }
 
-/// An input of [`parts`].
+/// An input for [`parts`].
 pub fn joined(parts: &[&[u8]]) -> Vec<u8> {
     parts.join(&0)
 }
 
-/// The packed file with the header (JSON) and, after a zero byte, everything behind it but the checksum, that `input` gives: what no
-/// mutation finds is the length and the checksum.
+/// The packed file for `input`, which has the header (JSON) and, after a zero byte, everything behind it but the checksum: no mutation would find the
+/// right length and checksum.
 pub fn packed_file(input: &[u8]) -> Option<Vec<u8>> {
     let [header, rest] = parts(input)?;
     let mut bytes = PackedModel::MAGIC.to_vec();
@@ -62,7 +62,7 @@ pub fn packed_file(input: &[u8]) -> Option<Vec<u8>> {
     Some(sealed(bytes))
 }
 
-/// What [`packed_file`] makes `file` of.
+/// The input from which [`packed_file`] makes `file`.
 pub fn packed_parts(file: &[u8]) -> Vec<u8> {
     let end = 24 + u32::from_le_bytes(file[12..16].try_into().expect("four bytes")) as usize;
     let rest = end.next_multiple_of(64).min(file.len() - 4);
@@ -75,7 +75,7 @@ pub fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Small models of every mixer of the runtime, and one of every other choice.
+/// Small models with every mixer of the runtime, and one for each other choice.
 pub fn configs() -> Vec<ModelConfig> {
     let base = ModelConfig { vocab_size: 5, d_model: 4, n_layers: 1, n_heads: 2, d_state: 4, max_seq_len: 6, ..Default::default() };
     let mut configs: Vec<ModelConfig> =
@@ -140,7 +140,7 @@ pub fn packed_model(config: &ModelConfig, format: WeightFormat, sections: &[Sect
 
 /// Runs a loaded model: a prompt read at once and token by token gives the same bits, and so does a saved state.
 pub fn use_model(model: &Model) {
-    // A file may describe a model that is small on disk and large in use; what is bounded is what loading takes.
+    // A file may describe a model that is small on disk and large in use; only what loading takes is bounded.
     let sessions = |rows| model.init_state(rows).expect("there is room for a few sessions");
     if model.parameters() > 1 << 18 || sessions(0).bytes_per_row() > 1 << 20 {
         return;
@@ -172,7 +172,7 @@ pub fn use_model(model: &Model) {
     assert_same(&pasts(&state), &pasts(&stepped));
     assert_same(state.values(), stepped.select(&[1]).expect("there are two").values());
     let saved = State::from_bytes(&state.to_bytes(), model);
-    // Weights may be finite and what they give not, such as the root of a negative variance.
+    // Finite weights may give results that are not finite, such as the root of a negative variance.
     if state.values().iter().chain(&pasts(&state)).all(|value| value.is_finite()) {
         assert_same(saved.expect("what was saved is loaded").values(), state.values());
     } else {
@@ -180,7 +180,7 @@ pub fn use_model(model: &Model) {
     }
 }
 
-/// Panics where the bits differ, but for those of what is no number.
+/// Panics if bits differ, except those of NaN.
 pub fn assert_same(a: &[f32], b: &[f32]) {
     assert_eq!(a.len(), b.len());
     for (i, (x, y)) in a.iter().zip(b).enumerate() {
@@ -188,7 +188,7 @@ pub fn assert_same(a: &[f32], b: &[f32]) {
     }
 }
 
-/// Where `MINRNN_FUZZ_SEEDS` names a folder, writes the seeds of `target` into a folder of that name there and ends the process;
+/// If `MINRNN_FUZZ_SEEDS` names a folder, writes the seeds of `target` into a subfolder with the target's name and ends the process;
 /// otherwise does nothing. Called before the first input.
 pub fn seeds<B: AsRef<[u8]>>(target: &str, make: impl FnOnce() -> Vec<B>) {
     let Some(folder) = std::env::var_os("MINRNN_FUZZ_SEEDS") else { return };

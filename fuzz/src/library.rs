@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use minrnn::data::table::{
-    ClassWeights, Division, Forecasting, ForecastingConfig, Label, Labelling, LabellingConfig, Layout, LayoutChoice, Missing, Numbers, ScalingChoice,
-    Series, TableLimit, TableSource, TableTask, TimeColumn, Wanted, read_series, read_series_from, read_table,
+    ClassWeights, Division, Forecasting, ForecastingConfig, Label, Labelling, LabellingConfig, Layout, LayoutChoice, Missing, Numbers,
+    ScalingChoice, Series, TableLimit, TableSource, TableTask, TimeColumn, Wanted, read_series, read_series_from, read_table,
 };
 use minrnn::data::{Batch, IoKind, SequenceTask, Sequences, Tokenizer, TokenizerKind, train_tokenizer};
 use minrnn::rng::Purpose;
@@ -33,7 +33,7 @@ pub fn tokenizer_json(tokenizer: &Tokenizer) -> Vec<u8> {
     std::fs::read(path).expect("it was written")
 }
 
-/// Reads the table in every way there is, and makes batches of it.
+/// Reads the table in every possible way, and makes batches from it.
 pub fn use_table(path: &Path) {
     let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     let wanted = [
@@ -86,7 +86,8 @@ pub fn use_table(path: &Path) {
         seq_len: 3,
     };
     let unnamed = LabellingConfig { target: String::new(), group: String::new(), ..classify.clone() };
-    let of_numbers = LabellingConfig { label: Label::Number, class_weights: ClassWeights::Equal, target: "y".to_owned(), ..classify.clone() };
+    let of_numbers =
+        LabellingConfig { label: Label::Number, class_weights: ClassWeights::Equal, target: "y".to_owned(), ..classify.clone() };
     let of_names = LabellingConfig { columns: names(&["x", "label"]), target: "y".to_owned(), ..classify.clone() };
     for config in [classify, unnamed, of_numbers, of_names] {
         if let Ok(task) = Labelling::open(path, config) {
@@ -113,7 +114,7 @@ pub fn use_table(path: &Path) {
     }
 }
 
-/// What a checkpoint would keep of the task reads the same table.
+/// Checks that the description a checkpoint would keep of the task reads the same table.
 fn use_description(path: &Path, task: &dyn SequenceTask) {
     let width = |kind| match kind {
         IoKind::Tokens { n } => n,
@@ -123,7 +124,7 @@ fn use_description(path: &Path, task: &dyn SequenceTask) {
     let kept = TableTask::from_json(description, width(task.reads()), width(task.predicts())).expect("it describes this task");
     let series: Vec<Series> = read_series(&kept, path).expect("the table has the columns it was described by");
     assert!(series.iter().all(|series| series.len() >= 2));
-    // What somebody sent, which may be refused, and is the same where it is not.
+    // With the limits for tables that clients send: it may be refused, but otherwise reads the same.
     for bytes in [1 << 6, 1 << 12, 1 << 22] {
         let limited = TableSource::Limited(path, TableLimit::of_text(bytes));
         if let Ok((limited, _)) = read_series_from(&kept, limited, None) {
@@ -132,7 +133,7 @@ fn use_description(path: &Path, task: &dyn SequenceTask) {
     }
 }
 
-/// Makes batches of a task, and checks that they are what it says.
+/// Makes batches of a task, and checks that they are as it describes them.
 pub fn use_task(task: &dyn SequenceTask) {
     if task.longest() > 1 << 12 {
         return;

@@ -1,6 +1,6 @@
 //! The border to C: a list of calls, each a few bytes that choose the function, the handles and the lengths, and after a zero byte a packed file.
 //!
-//! Buffers are as long as they are said to be, which no library can check; everything else may be wrong.
+//! Buffers are as long as stated, which no library can check; everything else may be wrong.
 #![no_main]
 
 use std::ptr::{null, null_mut, without_provenance_mut};
@@ -65,7 +65,7 @@ fuzz_target!(
     }
 );
 
-/// A program in C, with every handle that it was ever given, and those that it made up.
+/// A program in C, with every handle that it was ever given; it also makes some up.
 struct Host<'a> {
     file: &'a [u8],
     models: Vec<*mut ModelHandle>,
@@ -88,7 +88,7 @@ fn pick<T>(handles: &[*mut T], at: usize) -> *mut T {
     }
 }
 
-/// Whatever a call was refused for, there is a sentence, and it is no flaw of the library.
+/// Checks that a failed call leaves a message and is not the library's fault; returns whether it succeeded.
 fn heard(status: Status) -> bool {
     assert_ne!(status, Status::Internal);
     // SAFETY: the library's own text.
@@ -114,7 +114,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Rows, as `b` says: none, those in order, or some.
+    /// Rows, as `b` says: a prefix of all, a single one, or no list.
     fn listed(&self, b: usize) -> (*const usize, usize) {
         match b % 4 {
             0 => (self.rows.as_ptr(), b % 5),
@@ -123,7 +123,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// How many outputs a call of `session` could want, or another number.
+    /// How many outputs a call on `session` needs, or another number.
     fn wanted(&self, model: *mut ModelHandle, session: *mut SessionHandle, n_rows: usize, b: usize) -> usize {
         let rows = if n_rows > 0 { n_rows } else { minrnn_session_size(session, 0) };
         let outputs = rows.saturating_mul(minrnn_model_size(model, 2));
@@ -213,7 +213,7 @@ impl<'a> Host<'a> {
                 heard(unsafe { minrnn_table_step(session, rows, n, self.doubles.as_ptr(), values, predictions.as_mut_ptr(), wanted) });
             }
             15 => {
-                // Numbers that cannot be read, or can again.
+                // Makes numbers unreadable, or readable again.
                 self.doubles[b % MOST] = [f64::NAN, f64::INFINITY, 1e300, 0.5][a % 4];
                 self.floats[b % MOST] = [f32::NAN, f32::INFINITY, 1e30, 0.5][a % 4];
                 self.tokens[b % MOST] = [u32::MAX, 0, 1, 2][a % 4];
@@ -274,7 +274,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Frees everything; each once, whatever was freed before.
+    /// Frees every handle once, including those freed before.
     fn end(self) {
         self.sessions.into_iter().for_each(|session| _ = heard(minrnn_session_free(session)));
         self.texts.into_iter().for_each(|text| _ = heard(minrnn_text_free(text)));

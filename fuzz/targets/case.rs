@@ -1,4 +1,4 @@
-//! Verify cases: read, and computed where they are small.
+//! Verify cases: read, and computed if they are small.
 #![no_main]
 
 use burn::tensor::Device;

@@ -21,7 +21,7 @@ fuzz_target!(
         let written = experiment.to_toml().expect("what was read can be written");
         let read = Experiment::parse(&written, &[]).expect("what was written is read");
         assert_eq!(read.to_toml().expect("what was read can be written"), written);
-        // A number may be none; everything else is equal to itself.
+        // A number may be NaN; everything else is equal to itself.
         assert!(read == experiment || experiment != experiment.clone());
     }
 );

@@ -31,7 +31,7 @@ fuzz_target!(
         file("a.safetensors", shard);
         for format in [Format::MambaHf, Format::Xlstm] {
             let Ok(mut foreign) = ForeignModel::read(folder()) else { return };
-            // The repository's files hold a case beside the weights.
+            // The repository's files hold a test case beside the weights.
             let beside: Vec<String> = foreign.weights.names().filter(|name| name.starts_with("case.")).map(str::to_owned).collect();
             for name in beside {
                 let _ = foreign.weights.take_any(&name);
@@ -39,7 +39,7 @@ fuzz_target!(
             let Ok(config) = foreign.config(format, &Settings::default()) else { continue };
             let form = Form::of(&foreign.weights);
             let Ok(ours) = import(format, &mut foreign.weights, &config) else { continue };
-            // What can be read is written, or refused in words; and then it is the same model.
+            // What can be read can be written, or is refused with a message; if written, it is the same model.
             let written = folder().join("written");
             let _ = std::fs::remove_dir_all(&written);
             let mut weights = Weights::of("ours", ours);

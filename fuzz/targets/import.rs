@@ -16,7 +16,7 @@ fn settings(format: Format) -> Settings {
     Settings::parse(settings).expect("these are settings")
 }
 
-/// The minrnn model into which layers alone are read, by the shapes of those in the repository.
+/// The minrnn model that single layers are read into, with the shapes of those in the repository.
 fn config_of_part(format: Format) -> ModelConfig {
     let mixer = if format == Format::TorchGru { MixerKind::Gru } else { MixerKind::Lstm };
     let base = ModelConfig { vocab_size: 11, d_model: 8, n_layers: 2, ff: FeedForwardKind::None, ..Default::default() };
@@ -41,7 +41,7 @@ fuzz_target!(
         let Some((&first, data)) = data.split_first() else { return };
         let format = Format::ALL[usize::from(first) % Format::ALL.len()];
         let Ok(mut weights) = Weights::read_foreign(file("foreign.safetensors", data)) else { return };
-        // The repository's files hold a case beside the weights.
+        // The repository's files hold a test case beside the weights.
         let beside: Vec<String> = weights.names().filter(|name| name.starts_with("case.")).map(str::to_owned).collect();
         for name in beside {
             let _ = weights.take_any(&name);
@@ -52,7 +52,7 @@ fuzz_target!(
         };
         let form = Form::of(&weights);
         let Ok(ours) = import(format, &mut weights, &config) else { return };
-        // Whatever can be read can be written, and means the same then.
+        // Whatever can be read can be written, with the same meaning.
         let theirs = export(format, &mut written("ours.safetensors", ours.clone()), &config, form).expect("what was imported is exported");
         let again = import(format, &mut written("theirs.safetensors", theirs), &config).expect("what was exported is imported");
         assert_eq!(again.len(), ours.len());

@@ -1,4 +1,4 @@
-//! Packed models: as they lie on disk, and made of a header and tensors under a valid checksum.
+//! Packed models: as they are on disk, and made from a header and tensors with a valid checksum.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Tables in Parquet files. The library catches panics of the decoder, so they are no finding here; one that gets past it still is.
+//! Tables in Parquet files. The library catches panics of the decoder, so they are not findings here; one that escapes it is.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -16,7 +16,7 @@ use minrnn_model::{CONFIG_FILE, FeedForwardKind, MixerKind, ModelConfig, WEIGHTS
 
 const TASK_FILE: &str = minrnn::checkpoint::TASK_FILE;
 
-/// The checkpoint of `policy`, in place of an earlier one.
+/// Writes the checkpoint of `policy`, replacing an earlier one.
 fn saved(policy: &Policy) -> PathBuf {
     let path = folder().join("saved");
     match std::fs::remove_dir_all(&path) {

@@ -1,4 +1,4 @@
-//! What a training goes on from: `progress.json`, a zero byte, `training.safetensors`.
+//! The files that training resumes from: `progress.json`, a zero byte, `training.safetensors`.
 #![no_main]
 
 use std::fs;
@@ -53,7 +53,7 @@ fuzz_target!(
         }
         let run = RunDir::open(folder().join("run")).expect("the run is there");
         let Ok(mut trainer) = Trainer::new(experiment(), run) else { return };
-        // Moments may be anything; an update then ends with numbers or with a sentence.
+        // Moments may be anything; an update must end with numbers or with an error.
         let _ = trainer.update();
         let _ = trainer.final_report(&AtomicBool::new(false));
     }

@@ -1,4 +1,4 @@
-//! Rows that arrive, and what is kept of their sequences: a flag, a zero byte, and a table; or a flag, a zero byte, and a saved state.
+//! Arriving rows, and the state of their sequences: a flag, a zero byte, and a table; or a flag, a zero byte, and a saved state.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -13,7 +13,7 @@ use minrnn_fuzz::library::{TEXT, bpe, tokenizer_json};
 use minrnn_fuzz::{file, folder, joined, packed_model, parts, seeds};
 use minrnn_model::{Classifier, MixerKind, ModelConfig, Normalization, Section, TableTask, WeightFormat};
 
-/// Sessions that are remembered.
+/// Most sessions that are kept.
 const MAX_GROUPS: usize = 3;
 
 fuzz_target!(
@@ -39,7 +39,7 @@ fuzz_target!(
             b"b" => text(&TEXTS[1], rest),
             b"p" => text(&TEXTS[2], rest),
             b"s" => {
-                // The checksum is put right, since no mutation finds it.
+                // The checksum is corrected, since no mutation would find it.
                 let path = file("state", &minrnn_fuzz::sealed(rest[..rest.len().saturating_sub(4)].to_vec()));
                 if let Ok(groups) = Groups::load(&path, &CLASSIFIER.model, task(), &identity(&CLASSIFIER), MAX_GROUPS) {
                     goes_on(groups);
@@ -89,7 +89,7 @@ fn identity(deployed: &Deployed) -> ModelIdentity {
     deployed.identity().expect("the file is there")
 }
 
-/// Every row that can be read moves its sequence on, others leave no trace; predictions are probabilities.
+/// Every row that can be read advances its sequence, others leave no trace; predictions are probabilities.
 fn rows(table: &[u8], group: Option<&str>) {
     let task = task();
     let Ok(mut rows) = Rows::new(table, task, group) else { return };
@@ -107,7 +107,7 @@ fn rows(table: &[u8], group: Option<&str>) {
     goes_on(groups);
 }
 
-/// What is saved goes on with the same bits.
+/// What was saved continues with the same bits.
 fn goes_on(mut groups: Groups<'_>) {
     let path = folder().join("again");
     groups.save(&path, &identity(&CLASSIFIER)).expect("it can be written");
@@ -123,7 +123,7 @@ fn goes_on(mut groups: Groups<'_>) {
     }
 }
 
-/// A text in two pieces is as surprising as at once.
+/// A text in two pieces is as surprising as in one.
 fn text(deployed: &Deployed, bytes: &[u8]) {
     #[derive(Default)]
     struct Heard(Vec<u8>, Vec<Option<f64>>, usize);

@@ -61,7 +61,7 @@ fn seed<S: TokenSession>(session: S) -> Vec<u8> {
     joined(&[header.as_bytes(), &state])
 }
 
-/// Loads the generator at `path`, goes on, and goes on in the same way from a saved copy.
+/// Loads a generator, continues, and continues in the same way from a saved copy.
 fn go_on<S: TokenSession>(like: &S) {
     let path = folder().join("session");
     let Ok(mut generator) = TextGenerator::load(&path, like, &TOKENIZER, &IDENTITY) else { return };

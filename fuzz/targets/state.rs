@@ -1,4 +1,4 @@
-//! Saved states: the first byte chooses the model, the rest is the file, or its header and numbers under a valid checksum.
+//! Saved states: the first byte chooses the model, the rest is the file, or its header and numbers with a valid checksum.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! `task.json` of a model on tables: widths of the model in the first two bytes, then the description.
+//! `task.json` of a model for tables: the model's widths in the first two bytes, then the description.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

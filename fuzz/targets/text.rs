@@ -1,4 +1,4 @@
-//! Texts: encoded and decoded by every kind of tokenizer, and the same bytes taken for ids.
+//! Texts: encoded and decoded by every kind of tokenizer, and the same bytes taken as ids.
 #![no_main]
 
 use std::sync::LazyLock;

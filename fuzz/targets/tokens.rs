@@ -1,4 +1,4 @@
-//! Token files: as they lie on disk, or with number of tokens and checksums put right.
+//! Token files: as they are on disk, or with the number of tokens and the checksums corrected.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

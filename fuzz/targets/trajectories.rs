@@ -1,4 +1,4 @@
-//! Recorded episodes: as they lie on disk, or with number of steps and checksums put right.
+//! Recorded episodes: as they are on disk, or with the number of steps and the checksums corrected.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +8,7 @@ use minrnn_fuzz::{file, folder, repository_files, seeds};
 
 const HEADER_LEN: usize = 36;
 
-/// The same steps as a file of valid lengths and checksums; nothing where the widths leave no step.
+/// The same steps as a file with valid lengths and checksums; nothing if `data` is too short for a header, or its widths overflow.
 fn repaired(data: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = data.to_vec();
     let width = |at: usize| Some(u32::from_le_bytes(data.get(at..at + 4)?.try_into().ok()?) as usize);

@@ -1,4 +1,4 @@
-//! Sequences as the archives' .ts: read, and made into batches.
+//! Sequences in the archives' .ts format: read, and made into batches.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -102,6 +102,11 @@ class Model:
     def _score(
         self, table: Any, usual: Any, threshold: Any, threads: int | None
     ) -> tuple[list[tuple[str, int, list[str] | None]], list[npt.NDArray[np.float64]], float | None, list[str]]: ...
+    def _score_text(
+        self, text: Any, usual: Any, by: Any, threshold: Any, threads: int | None
+    ) -> tuple[
+        list[npt.NDArray[np.int64]], npt.NDArray[np.float64], list[npt.NDArray[np.bool_]], list[str], float | None, list[str]
+    ]: ...
     def _labels(self, table: Any) -> list[str]: ...
     @property
     def kind(self) -> str:

@@ -30,7 +30,7 @@ from .training import forget, train
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-# Columns of sequences that come as arrays, as those of the archives' files are called.
+# Column names for sequences given as arrays, the same as for the archives' files.
 SERIES, CLASS, NUMBER = "series", "class", "target"
 
 
@@ -68,7 +68,7 @@ class Estimator:
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def __getstate__(self) -> dict[str, Any]:
-        # The model is read from its bytes again.
+        # The model is loaded again from its bytes.
         return {name: value for name, value in self.__dict__.items() if name != "_model"}
 
     @property
@@ -218,7 +218,7 @@ class SequenceClassifier(_Labels):
 
     def _learned(self, labels: npt.NDArray[Any]) -> None:
         names = self.model_.classes
-        # As they were given, where each is known by the name that the model has for it; of several with one name the first.
+        # Labels as they were given, by the names that the model has for them; of several with the same name, the first.
         given: dict[str, Any] = {}
         for label in labels.tolist() if labels.dtype.kind != "M" else labels:
             given.setdefault(as_name(label), label)
@@ -240,7 +240,7 @@ class SequenceClassifier(_Labels):
         """The accuracy: the share of sequences whose class is predicted correctly. For a table, ``y`` defaults to its label column."""
         found = self.predict_proba(X).argmax(axis=1)
         names = [self.model_.classes[place] for place in self._order]
-        # Truths and numbers of Python are the same, and have other names.
+        # Python's booleans equal numbers, but are named differently.
         places = {label: at for labels in (names, of_python(self.classes_)) for at, label in enumerate(labels)}
         expected = of_python(self._expected(X, y, len(found)))
         return float(np.mean([places.get(label, places.get(as_name(label))) == at for label, at in zip(expected, found)]))
@@ -453,7 +453,7 @@ def _is_same(one: Any, other: Any) -> bool:
     try:
         return bool(one == other)
     except (TypeError, ValueError):
-        # Arrays compare number by number.
+        # Arrays compare element by element, so they have no single truth value.
         return False
 
 
@@ -527,7 +527,7 @@ def _kept(df: Any, task: Mapping[str, Any]) -> Any:
     keys = [key for key in _names(df) if reads(str(key))]
     if isinstance(df, Mapping):
         return {key: copy.copy(df[key]) for key in keys}
-    # A column of pandas may be called select.
+    # A pandas column may be called select.
     return df.select(keys) if callable(getattr(df, "select", None)) else copy.copy(df[keys])
 
 

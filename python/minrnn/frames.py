@@ -16,13 +16,13 @@ import numpy as np
 from .errors import InputError, KindError
 
 
-# Values of which each holds several.
+# Values that hold several values.
 SEVERAL = (list, tuple, dict, set, frozenset, np.ndarray)
 # Values that are read neither as numbers nor as names.
 NO_NAMES = (datetime.timedelta, np.timedelta64, complex, np.complexfloating, *SEVERAL)
-# Values that NumPy makes a number of by itself, and rightly.
+# Values that NumPy itself converts to numbers correctly.
 NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating, decimal.Decimal)
-# What most values are, none of which is masked or holds others.
+# The types of most values, none of which is masked or holds others.
 PLAIN = frozenset([bool, int, float, str, type(None), np.float64, np.float32, np.int64])
 
 
@@ -57,7 +57,7 @@ class SequenceNames:
         key = key_of(table, group) if has_names else None
         self._column = None if key is None else table[key]
         self._names = [] if key is None else names_of(table, key)
-        # Where a sequence has a row, by the text of its name.
+        # A row of each sequence, by the text of its name.
         self._rows = {as_name(name): row for row, name in enumerate(self._names)}
 
     def names(self, texts: list[str]) -> list[Any]:
@@ -85,7 +85,7 @@ def taken(column: Any, rows: list[int], library: str) -> Any:
     """The values of a column at ``rows``, with its type: a column of ``library`` if that is pandas or polars, otherwise an array."""
     if library == "pandas":
         found = column.take(rows)
-        # An index and an array have none.
+        # A pandas Index or array has no index to reset.
         return found.reset_index(drop=True) if hasattr(found, "reset_index") else found
     return column[rows] if library == "polars" else _values({"": column}, "")[rows]
 
@@ -97,7 +97,7 @@ def names_of(table: Any, group: str) -> list[Any]:
 
 def of_python(values: np.ndarray) -> list[Any]:
     """The values of an array as Python objects."""
-    # NumPy makes no times of Python's of nanoseconds.
+    # NumPy does not convert nanoseconds to Python's times.
     return (values.astype("datetime64[us]") if values.dtype.kind == "M" else values).tolist()
 
 
@@ -106,7 +106,7 @@ def as_name(value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, decimal.Decimal) and value.is_finite():
-        # As it is where a column has a number of digits for all.
+        # Written as in a column that has the same number of decimals for all values.
         value = int(value) if is_whole(value) else float(value)
     if isinstance(value, (float, np.floating)):
         return np.format_float_positional(float(value), trim="-")
@@ -138,7 +138,7 @@ def _expect_text(value: Any, what: str) -> str:
     try:
         text = str(value)
     except ValueError as error:
-        # Python writes whole numbers of some thousand digits at most.
+        # Python refuses to write integers of more than some thousand digits.
         raise InputError(f"{what}: expected what can be written as a text, found a value of the type {type(value).__name__} that cannot ({error})") from None
     if not text.isascii():
         expect_utf8(text, what)
@@ -245,7 +245,7 @@ def _names(table):
         return list(table)
     for attribute in ("column_names", "columns"):
         names = getattr(table, attribute, None)
-        # Of pyarrow those are the names, of the others the columns have them.
+        # `column_names` is pyarrow's; in the other libraries `columns` holds the names.
         if names is not None and not callable(names):
             return list(names)
     raise KindError(f"expected a table: a dictionary of columns, a frame, or NumPy's array; found {type(table).__name__}")
@@ -258,7 +258,7 @@ def _values(table, name):
     if hasattr(column, "to_numpy") and (whole := _whole_beside_missing(column)) is not None:
         column = whole
     elif hasattr(column, "to_numpy"):
-        # What does not lie in memory as NumPy has it is copied by all but pyarrow, whose tables do as they are asked.
+        # Data with another layout than NumPy's is copied: pyarrow's arrays only do so on request, its tables and the other libraries always.
         is_arrow = library_of(column) == "pyarrow" and not hasattr(column, "chunks")
         column = column.to_numpy(zero_copy_only=False) if is_arrow else column.to_numpy()
     try:
@@ -276,10 +276,10 @@ def _whole_beside_missing(column):
     """The values of a column of whole numbers of which some are missing, where NumPy would make floats of them; None of all others."""
     library = library_of(column)
     if library in ("pandas", "polars") and not hasattr(column, "dtype"):
-        # A frame, as where several columns have one name.
+        # A data frame, if several columns have the same name.
         return None
     if library == "pandas":
-        # Of categories these have the type.
+        # Of a categorical column the categories have the type.
         dtype = column.dtype
         categories = getattr(dtype, "categories", None)
         if (dtype if categories is None else categories.dtype).kind not in "iu" or not column.isna().any():
@@ -321,7 +321,7 @@ def no_column(name, found):
 def _listed(column):
     if any(isinstance(value, np.ma.MaskedArray) for value in column):
         column = [None if value is np.ma.masked else value for value in column]
-    # NumPy would make text of numbers beside text, and one number of whole ones that 64 bits do not hold.
+    # NumPy would convert numbers beside text to text, and integers that do not fit into 64 bits to floats, in which several become the same number.
     array = np.asarray(column)
     if array.dtype.kind in "iubMmc" or array.dtype.kind == "f" and not _holds_wide(column, array):
         return array
@@ -334,7 +334,7 @@ def _holds_wide(column, array):
 
 
 def _is_missing(value):
-    # NaN, NaT and pandas' NA are not equal to themselves, or do not want to say; nor does decimal's NaN that signals.
+    # NaN, NaT and pandas' NA are not equal to themselves, or raise when asked, as decimal's signalling NaN does.
     if value is None or value is np.ma.masked:
         return True
     if isinstance(value, SEVERAL):
@@ -344,5 +344,5 @@ def _is_missing(value):
     except (TypeError, decimal.InvalidOperation):
         return True
     except ValueError:
-        # What holds several compares them one by one.
+        # A container compares element by element.
         return False

@@ -30,15 +30,15 @@ from .frames import (
 )
 
 Path = str | os.PathLike[str]
-# Tells by its name whether a column is read.
+# Whether a column is read, given its name.
 Reads = Callable[[str], bool]
 
-# Arrow's whole numbers have 38 digits at most.
+# Arrow's whole numbers have at most 38 digits.
 WIDEST = 10**38
 
-# As Arrow's streams have it.
+# The names of UTC in Arrow's streams.
 UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
-# What sentences call tables.
+# What errors call the tables.
 TABLE, TO_COME, USUAL = "the table", "the rows to come", "the usual rows"
 
 
@@ -52,7 +52,7 @@ def handed(table: Any, reads: Reads | None = None, what: str = TABLE) -> Any:
     are not read may hold anything: they are passed without values, so that messages know their names."""
     if isinstance(table, (np.ndarray, list, tuple)):
         raise KindError(f"expected a table whose columns have names: a dictionary of columns, or a frame; found {type(table).__name__}")
-    # pandas would hand over its index as a column, and needs pyarrow for it.
+    # pandas would pass its index as a column, and needs pyarrow for that.
     if hasattr(table, "__arrow_c_stream__") and library_of(table) != "pandas":
         return _of_arrow(table, reads or _all).__arrow_c_stream__()
     names = _names(table)
@@ -85,7 +85,7 @@ def _of_arrow(table: Any, reads: Reads) -> Any:
             expect_arrow(name, table[name])
             if table[name].dtype == polars.Binary:
                 return polars.Series(name, _texts(name, table[name].to_list()), dtype=polars.String)
-            # What it hands over of columns without a type is not understood.
+            # The library cannot read what polars exports for columns of type Null.
             return table[name].cast(polars.String) if table[name].dtype == polars.Null else table[name]
 
         return polars.DataFrame([handed_over(name) for name in table.columns])
@@ -119,11 +119,11 @@ def _texts(name: str, values: list[Any]) -> list[str | None]:
 def reads_of(task: Mapping[str, Any]) -> Reads:
     """Returns a function that tells whether a model of this task reads a column, given its name."""
     if task.get("layout") not in (None, "long"):
-        # Of a wide table every column is a series, or a step.
+        # In a wide table every column is a series, or a step.
         return _all
     target = task["target"]
     read = {*([target] if isinstance(target, str) else target), *task["columns"], task.get("group"), task.get("time")}
-    # What is read of a column has its name and more: price+1, ds.weekday.
+    # Inputs derived from a column have its name with a suffix: price+1, ds.weekday.
     read |= {name.rsplit(mark, 1)[0] for name in task["columns"] for mark in "+." if mark in name}
     return lambda name: name.strip() in read
 
@@ -148,7 +148,7 @@ def zone_of(column: Any) -> Any:
     if library_of(column) == "pyarrow":
         return getattr(column.type, "tz", None)
     dtype = getattr(column, "dtype", None)
-    # Of one of pandas that lies in Arrow another type tells it.
+    # A pandas column backed by Arrow has its zone in another type.
     dtype = getattr(dtype, "pyarrow_dtype", dtype)
     return getattr(dtype, "tz", None) or getattr(dtype, "time_zone", None)
 
@@ -204,10 +204,10 @@ def _column(name: str, table: Any, key: Any) -> tuple[str, str, Any]:
     column = table[key]
     zone = zone_of(column)
     if zone is not None:
-        # As in files: a day of another zone begins at another time.
+        # As in files, only UTC is accepted: a day in another zone begins at another time.
         if not _is_utc(zone):
             raise _of_zone(name, zone)
-        # An index and an array have it themselves; of the other libraries NumPy gets times in UTC.
+        # A pandas Index or array has tz_localize itself; from the other libraries NumPy gets times in UTC.
         if library_of(column) == "pandas":
             table, key = {name: getattr(column, "dt", column).tz_localize(None)}, name
     values = _values(table, key)
@@ -227,7 +227,7 @@ def _column(name: str, table: Any, key: Any) -> tuple[str, str, Any]:
 
 def microseconds(name: str, times: np.ndarray) -> npt.NDArray[np.int64]:
     """Times in microseconds since 1970; NumPy's smallest integer where one is missing."""
-    # Seconds and more hold times that microseconds do not, and NumPy does not say so.
+    # Seconds and coarser units hold times that microseconds cannot, and NumPy does not report it.
     made = times.astype("datetime64[us]")
     seconds = [of.astype("datetime64[s]") for of in (made, times)]
     far = np.flatnonzero((seconds[0] != seconds[1]) & ~np.isnat(times))
@@ -244,7 +244,7 @@ def _objects(name: str, values: np.ndarray) -> tuple[str, Any]:
     if other is not None:
         raise no_column(name, no_name(other))
     if any(isinstance(value, decimal.Decimal) for value in there):
-        # They are the numbers that they are, whatever holds them.
+        # Whole decimals are whole numbers, whatever their type.
         known = [int(value) if isinstance(value, decimal.Decimal) and is_whole(value) else value for value in known]
         there = [value for value in known if value is not None]
     if there and all(isinstance(value, (int, np.integer)) and not isinstance(value, bool) for value in there):
@@ -252,7 +252,7 @@ def _objects(name: str, values: np.ndarray) -> tuple[str, Any]:
         if most < WIDEST:
             return "n" if most < 2**63 else "w", [None if value is None else int(value) for value in known]
     elif there and all(isinstance(value, (bool, np.bool_)) for value in there):
-        # They are names as well, which numbers would be others.
+        # Booleans may also be names, which would differ for numbers.
         return "b", np.array(known, dtype=bool) if len(there) == len(known) else [None if value is None else bool(value) for value in known]
     elif there and all(isinstance(value, NUMBERS) for value in there):
         return "f", np.array([np.nan if value is None else _float(name, value) for value in known])

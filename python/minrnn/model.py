@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from typing import Any, Literal, overload
 
 from . import _minrnn
 from .errors import InputError, KindError
@@ -12,7 +12,9 @@ from .frames import SequenceNames, sequences
 from .handed import TABLE, TO_COME, USUAL, Reads, handed, is_path, reads_of
 from .policy import Policy
 from .predictions import Predictions
-from .scores import Scores
+from .scores import Scores, TextScores
+
+_Unit = Literal["line", "token"]
 
 
 class Model(_minrnn.Model):
@@ -90,23 +92,53 @@ class Model(_minrnn.Model):
         reads = reads_of(task)
         to_come = None if future is None else _read(future, reads, TO_COME)
         names, times, numbers, notes = self._predict(_read(table, reads), to_come, threads)
-        # Only now: what cannot be a name has been refused by its column.
+        # Only now: by then a value that cannot be a name has been refused with its column.
         known = SequenceNames(task, table)
         named = None if names == [""] else known.names(names)
         told = [each for each in times if each is not None]
         return Predictions(task, self._output_names, named, numbers, told if len(told) == len(times) else None, notes, known.column(names))
 
-    def score(self, table: Any, *, threshold: float = 0.999, calibrate: Any = None, threads: int | None = None) -> Scores:
-        """How much each row of a table, in memory or in a file, surprises a forecaster with quantiles; see ``Scores``. A row is marked as
-        an anomaly if it is more surprising than the share ``threshold`` of the rows held out in training, or of those of the table
-        ``calibrate``, which should hold nothing unusual."""
+    @overload
+    def score(
+        self, data: bytes, *, threshold: float = 0.999, calibrate: Any = None, by: _Unit = "line", threads: int | None = None
+    ) -> TextScores: ...
+    @overload
+    def score(
+        # The path of a table, or what a text model scores.
+        self,
+        data: str | os.PathLike[str],
+        *,
+        threshold: float = 0.999,
+        calibrate: Any = None,
+        by: _Unit = "line",
+        threads: int | None = None,
+    ) -> Any: ...
+    @overload
+    def score(
+        self, data: Any, *, threshold: float = 0.999, calibrate: Any = None, by: _Unit = "line", threads: int | None = None
+    ) -> Scores: ...
+    def score(
+        self, data: Any, *, threshold: float = 0.999, calibrate: Any = None, by: _Unit = "line", threads: int | None = None
+    ) -> Scores | TextScores:
+        """How much each row of a table surprises a forecaster with quantiles, see ``Scores``, or each line of a text a text model, or each
+        token with ``by="token"``, see ``TextScores``. A table is in memory or in a file; a text is a str, also one that looks like a path,
+        bytes in UTF-8 (any bytes for a vocabulary of bytes), or the ``pathlib.Path`` of a file. A row is marked as an anomaly if it is more
+        surprising than the share ``threshold`` of the rows held out in training, or of those of the table or text ``calibrate``, which
+        should hold nothing unusual; a row of a text also if it has something that is not in the vocabulary."""
+        if self.kind == "text":
+            return TextScores(by, *self._score_text(data, calibrate, by, threshold, threads))
         task = json.loads(self._table_task())
+        if by != "line":
+            raise KindError("by: the model reads tables, whose rows are scored, and by is for texts; leave it out")
+        for given in (data, calibrate):
+            if isinstance(given, bytes) or (isinstance(given, str) and "\n" in given):
+                raise KindError("the model reads tables, and a text is scored by a text model; give a table, or the path of its file")
         reads = reads_of(task)
         usual = None if calibrate is None else _read(calibrate, reads, USUAL)
-        sequences, numbers, found, notes = self._score(_read(table, reads), usual, threshold, threads)
+        sequences, numbers, found, notes = self._score(_read(data, reads), usual, threshold, threads)
         texts, lengths = [text for text, _, _ in sequences], [n for _, n, _ in sequences]
         times = [time for _, _, of_sequence in sequences for time in of_sequence or ()]
-        known = SequenceNames(task, table)
+        known = SequenceNames(task, data)
         named = None if texts == [""] else known.names(texts)
         written = times if len(times) == sum(lengths) else None
         return Scores(task, named, lengths, written, numbers, found, notes, known.column(texts))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,6 @@ from . import _minrnn
 from .errors import InputError, KindError, TrainingError
 from .frames import numbers, unmasked
 from .handed import Path
-
-if TYPE_CHECKING:
-    from .model import Model
 
 
 def write_trajectories(
@@ -43,7 +40,7 @@ class Policy:
     """
 
     def __init__(
-        self, model: Model, batch: int = 1, *, target_return: float | None = None, window: int | None = None, threads: int | None = None
+        self, model: _minrnn.Model, batch: int = 1, *, target_return: float | None = None, window: int | None = None, threads: int | None = None
     ) -> None:
         encoding = json.loads(model._encoding)
         if encoding is None:
@@ -112,7 +109,7 @@ class Policy:
         if lost:
             remedy = f"look at what they observe, or begin them anew by reset({lost})"
             raise TrainingError(f"the actions of the episodes {lost} (counted from 0) are not finite, and nothing was read; {remedy}")
-        # The state that was read into is kept only now: a call that is refused changes nothing.
+        # The new state is kept only now: a refused call changes nothing.
         self._session, self._rows = session, windows
         self._to_go, self._before = to_go, actions.copy()
         self._time += 1
@@ -123,7 +120,7 @@ class Policy:
             if going.any():
                 raise InputError("rewards: expected what the actions before have earned, or a reset where episodes begin")
             return np.zeros(self.batch)
-        # As they are recorded.
+        # Rounded as in recorded episodes.
         earned = numbers(rewards, "rewards").astype(np.float32).astype(float)
         if earned.shape != (self.batch,) and not (self.batch == 1 and earned.shape == ()):
             raise InputError(f"rewards: expected {self.batch} numbers, found an array of shape {list(earned.shape)}")

@@ -7,7 +7,7 @@ import time
 from typing import Any, TextIO
 
 WIDTH = 30
-# Seconds between two pictures of the bar.
+# Seconds between two updates of the bar.
 PACE = 0.1
 
 
@@ -15,7 +15,7 @@ def progress_bar() -> Bar | None:
     """A bar on a terminal or in a notebook; None if the output goes to a file or a pipe."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if type(shell).__name__ == "ZMQInteractiveShell":
-        # The stream of a notebook that is not shown as an error.
+        # In a notebook, stdout is not shown as an error.
         return Bar(sys.stdout)
     return Bar(sys.stderr) if sys.stderr is not None and sys.stderr.isatty() else None
 
@@ -65,7 +65,7 @@ class Bar:
         self.write(f"{'█' * full}{'░' * (WIDTH - full)} {at}/{end} loss {event['loss']:.4f}  {left:.0f} s left")
 
     def write(self, text: str) -> None:
-        # Blanks over what was longer.
+        # Padded with blanks to cover a longer text.
         self.stream.write("\r" + text.ljust(self.length))
         self.stream.flush()
         self.length = len(text)

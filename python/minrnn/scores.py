@@ -1,4 +1,4 @@
-"""How much each row of a table surprises a forecaster."""
+"""How much each row of a table surprises a forecaster, and each line or token of a text a text model."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Scores(Written):
             named.append((self._group, np.array(self.names, dtype=object)))
         if self.times is not None:
             named.append((self._time, np.array(self.times, dtype=object)))
-        # Those of the table keep their names.
+        # Columns of the table keep their names.
         of_table = [*named, *((target, None) for target in self.targets)]
 
         def own(name: str) -> str:
@@ -68,3 +68,42 @@ class Scores(Written):
             named += [(target, self.values[:, at]), (own(f"{target} forecast"), self.forecast[:, at])]
         named.append((own("surprise"), self.surprise))
         return named if self.anomaly is None else [*named, (own("anomaly"), self.anomaly)]
+
+
+class TextScores(Written):
+    """How much each of the N lines of a text surprises a text model, or each of its N tokens.
+
+    ``surprise`` ``[N]`` is in nats, for a line the mean over its tokens, NaN for the first token of the text, which nothing predicts;
+    ``anomaly`` ``[N]`` is true for rows whose surprise exceeds ``threshold``, and for those of ``unknown`` ``[N]``: rows with something that
+    is not in the vocabulary, or a byte that is not UTF-8. ``threshold`` is None, and only the latter are marked, if the model does not know
+    the text held out in training and no text was given to calibrate on. ``lines`` ``[N]`` is the line of each row, from 1, ``tokens``
+    ``[N]`` its number of tokens without unknown ones, and ``texts`` its text, with U+FFFD for what is unknown; lines are without their
+    line break, and are cut behind 65536 bytes. ``notes`` are sentences about the texts and the threshold worth knowing.
+    """
+
+    def __init__(
+        self,
+        by: str,
+        places: list[npt.NDArray[np.int64]],
+        surprise: npt.NDArray[np.float64],
+        marks: list[npt.NDArray[np.bool_]],
+        texts: list[str],
+        threshold: float | None,
+        notes: list[str],
+    ) -> None:
+        super().__init__()
+        self._by = by
+        self.lines, self.tokens = places
+        self.surprise, self.texts, self.threshold, self.notes = surprise, texts, threshold, notes
+        self.anomaly, self.unknown = marks
+
+    def __len__(self) -> int:
+        return len(self.surprise)
+
+    def _counted(self) -> str:
+        return f"{len(self)} {self._by}s"
+
+    def _named(self) -> list[tuple[str, Any]]:
+        tokens = [("tokens", self.tokens)] if self._by == "line" else []
+        texts = np.array(self.texts, dtype=object)
+        return [("line", self.lines), *tokens, ("surprise", self.surprise), ("anomaly", self.anomaly), ("text", texts)]

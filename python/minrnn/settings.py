@@ -46,12 +46,12 @@ def plain(name: str, value: Any) -> Any:
     if isinstance(value, np.bool_):
         return bool(value)
     if isinstance(value, (int, np.integer)):
-        # Python does not write those of some thousand digits.
+        # Python refuses to write integers of some thousand digits.
         if int(value).bit_length() > 1024:
             raise InputError(f"{name} must be a number of at most 64 bits, found one of {int(value).bit_length()}")
         return int(value)
     if isinstance(value, (float, np.floating)):
-        # JSON has no others.
+        # JSON has only finite numbers.
         if not math.isfinite(value):
             raise InputError(f"{name} must be a finite number, found {value}")
         return float(value)

@@ -13,7 +13,7 @@ from .frames import _has_names, _is_missing, _values, key_of, library_of
 from .handed import is_path, zone_of
 from .predictions import Predictions
 
-# What an array of texts becomes first, by the kind of the column.
+# The type that an array of texts is converted to first, by the kind of the column.
 WIDEST: dict[str, Any] = {"M": "datetime64[us]", "i": np.int64, "u": np.uint64, "f": float}
 
 
@@ -42,13 +42,13 @@ def _of_numpy(texts: list[str], _: Any, known: npt.NDArray[Any]) -> npt.NDArray[
     if known.dtype.kind in WIDEST:
         widest = np.array(texts, dtype=WIDEST[known.dtype.kind])
         same = widest.astype(known.dtype)
-        # Nanoseconds end in 2262, and what goes on in half a day is no date.
+        # Nanoseconds end in 2262, and a time within a day is not a date.
         return same if np.array_equal(same.astype(widest.dtype), widest) else widest
     first = next((value for value in known if not _is_missing(value)), None)
     if isinstance(first, datetime.date):
         times = np.array(texts, dtype="datetime64[us]").tolist()
         if not isinstance(first, datetime.datetime):
-            # What goes on in half a day is no date.
+            # A time within a day is not a date.
             is_whole = all(time.time() == datetime.time() for time in times)
             times = [time.date() for time in times] if is_whole else times
         elif first.tzinfo is not None:
@@ -73,11 +73,11 @@ def _of_pandas(texts: list[str], known: Any, values: npt.NDArray[Any]) -> Any:
         return pandas.PeriodIndex(texts, freq=dtype.freq)
     if isinstance(dtype, np.dtype):
         found = _of_numpy(texts, None, values)
-        # It would make dates of objects.
+        # Without the type pandas would convert objects to dates.
         return pandas.Series(found, dtype=found.dtype)
     plain = pandas.Series(_of_numpy(texts, None, values))
     if isinstance(dtype, pandas.CategoricalDtype):
-        # What is yet to come is none of the categories.
+        # Future times are not among the categories.
         return plain
     if zone_of(known) is not None:
         plain = pandas.Series(np.array(texts, dtype="datetime64[us]")).dt.tz_localize("UTC")

@@ -58,7 +58,7 @@ def _backward(
     d_h: torch.Tensor | None,
     d_h_last: torch.Tensor | None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    # Of their own layout: operators under torch.compile promise it.
+    # Contiguous, whatever the inputs' layout: operators under torch.compile promise it.
     d_preact = torch.empty(preact.shape, dtype=preact.dtype)
     d_extra = preact.new_empty(0 if extra is None else extra.shape)
     d_h0 = h.new_empty(h.shape[0], h.shape[2])

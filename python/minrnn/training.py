@@ -111,7 +111,7 @@ def train(
         wish["experiment"] = os.fspath(experiment)
     chosen = _settings({**named(settings), **keys, **({} if threads is None else {"threads": threads})})
     place = None if out is not None else tempfile.mkdtemp(prefix="minrnn-")
-    # Whoever changes the directory later still finds it.
+    # Absolute, so that it is still found after a change of the working directory.
     folder = os.path.join(place, "run") if place is not None else os.path.abspath(out or "")
     wish |= {"settings": chosen, "validates": validation is not None, "out": folder, "resume": resume, "from": None if from_ is None else os.fspath(from_)}
     bar = progress_bar() if progress else None
@@ -128,7 +128,7 @@ def train(
         report = _minrnn.train(json.dumps(wish), tables, watch if watchers else None)
         is_over = report is not None
     except BaseException as error:
-        # What was stopped can go on, wherever it lies; what was refused has left nothing, or a run that was there before as it was.
+        # A stopped training can be resumed, wherever its run is; a refused one has left nothing, or an existing run as it was.
         is_refused = was_there and (not resume or isinstance(error, (InputError, KindError)))
         if os.path.isdir(checkpoints) and not is_refused:
             place = None

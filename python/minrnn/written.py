@@ -1,4 +1,4 @@
-"""A model's output for a table, as columns and as frames."""
+"""A model's output for a table or a text, as columns and as frames."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from .frames import library_of, taken
 
 
 class Written:
-    """Output in named columns, with several rows for each sequence of a table. ``group`` is the column of sequence names, and ``column``
-    holds these names as a column of the table's library, if it has them."""
+    """Output in named columns, with several rows for each sequence of a table, or rows of a text. ``group`` is the column of sequence
+    names, and ``column`` holds these names as a column of the table's library, if it has them."""
 
-    def __init__(self, group: str | None, column: Any) -> None:
+    def __init__(self, group: str | None = None, column: Any = None) -> None:
         self._group, self._column = group, column
 
     def _named(self) -> list[tuple[str, Any]]:

@@ -120,6 +120,7 @@ SLOW = {
     "prefill": "session.prefill(tokens)",
     "forward": "session.embed(tokens[:1_000_000])",
     "table": "table.prefill(values)",
+    "score": "model.score('a' * 30_000_000)",
 }
 
 

@@ -1,4 +1,4 @@
-"""Rows are scored as ``minrnn score`` scores them."""
+"""Rows of tables and texts are scored as ``minrnn score`` scores them."""
 
 import csv
 import io
@@ -12,6 +12,18 @@ from test_command import run
 from test_training import TINY
 
 STEPS = 90
+VERSES = """To be, or not to be: that is the question:
+Whether 'tis nobler in the mind to suffer
+The slings and arrows of outrageous fortune,
+Or to take arms against a sea of troubles,
+And by opposing end them? To die: to sleep;
+No more; and by a sleep to say we end
+The heart-ache and the thousand natural shocks
+That flesh is heir to, 'tis a consummation
+Devoutly to be wish'd. To die, to sleep;
+"""
+# A line of letters, one with a character that the model does not know, an empty one, and one without an end.
+ODD = "To sleep: perchance to dream: ay, there's the rub;\nzzqxvjKKWZqqxzj\nFor in that sl\\eep of death \N{CRAB}\n\nwhat dreams"
 
 
 def meters(fault=None):
@@ -54,7 +66,9 @@ def expect(scores, rows):
     assert list(columns) == list(rows[0]) and len(scores) == len(rows)
     for name, column in columns.items():
         expected = [row[name] for row in rows]
-        if isinstance(column[0], str):
+        if name == "text":
+            assert [text.replace("\\", "\\\\").replace("\n", "\\n") for text in column] == expected
+        elif isinstance(column[0], str):
             assert list(column) == expected, name
         elif name == "anomaly":
             # Of a row without a surprise the command says nothing.
@@ -117,11 +131,123 @@ def test_names_that_training_never_saw_are_told():
     assert len(notes) == 2 and notes[0].startswith("the usual rows: ") and "'z'" in notes[0], notes
 
 
-def test_what_cannot_be_scored_is_refused(model, sensors, text, temperature, tmp_path):
+@pytest.mark.parametrize("by", ["line", "token"])
+def test_lines_and_tokens_of_a_text_are_scored_as_the_command_scores_them(by, text, tmp_path):
+    data, usual = tmp_path / "data.txt", tmp_path / "usual.txt"
+    data.write_bytes(ODD.encode())
+    usual.write_bytes(VERSES.encode())
+    said, rows = of_command(MODELS / "shakespeare.minrnn", "--data", data, "--calibrate", usual, "--by", by, "--threshold", "0.9")
+    scores = text.score(ODD, calibrate=VERSES, by=by, threshold=0.9)
+    expect(scores, rows)
+    assert scores.notes == [said.splitlines()[0]] and f"marking what is above {scores.threshold:.3f} nats" in said
+    assert f"{scores.anomaly.sum()} of {len(rows)} {by}s are marked" in said and 1 < scores.anomaly.sum() < len(rows)
+    assert [rows[at]["line"] for at in np.flatnonzero(scores.unknown)] == (["3"] if by == "line" else ["3", "3"])
+    for other, calibrate in ((ODD.encode(), VERSES.encode()), (data, usual)):
+        again = text.score(other, calibrate=calibrate, by=by, threshold=0.9)
+        np.testing.assert_array_equal(again.surprise, scores.surprise)
+        assert (again.texts, again.threshold) == (scores.texts, scores.threshold)
+
+
+def test_a_text_is_compared_with_what_its_run_held_out(tmp_path):
+    data, out = tmp_path / "text.txt", tmp_path / "run"
+    data.write_text(VERSES * 12)
+    run = minrnn.train("text", data, settings={**TINY, "seq_len": 16}, out=out, threads=1)
+    said, rows = of_command(out, "--data", data)
+    scores = run.model.score(data)
+    expect(scores, rows)
+    assert scores.threshold is not None and scores.notes == [said.splitlines()[0]], said
+    # A part of a line at an end of the held-out text is no reference row.
+    held_out = (VERSES * 12)[len(VERSES * 12) * 9 // 10 :]
+    assert f"the highest of {len(held_out.splitlines()) - 2} reference rows" in scores.notes[0]
+    tokens = out / "data" / "text.tokens"
+    whole = tokens.read_bytes()
+    tokens.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(minrnn.ModelError, match="text.tokens"):
+        run.model.score(data)
+    tokens.unlink()
+    without = run.model.score(data)
+    assert without.threshold is None and not without.anomaly.any()
+    assert "text.tokens', which is not there" in without.notes[0] and without.notes[0].endswith("give a text with nothing unusual as calibrate")
+
+
+def test_a_text_without_a_threshold_is_marked_where_it_is_not_known(text):
+    scores = text.score("To be\n\N{CRAB}\nor not")
+    assert scores.threshold is None and scores.notes == [
+        "the model does not say how surprising held-out rows were, so none is marked by its surprise; give rows with nothing unusual as calibrate"
+    ]
+    assert list(scores.anomaly) == list(scores.unknown) == [False, True, False] and scores.texts == ["To be", "\ufffd", "or not"]
+    assert list(scores.lines) == [1, 2, 3] and list(scores.tokens) == [6, 1, 6]
+    unknown = text.score("\N{CRAB}")
+    assert list(unknown.anomaly) == [True] and list(unknown.tokens) == [0] and np.isnan(unknown.surprise[0])
+    stray = text.score(b"To be\nor \xff not\n", calibrate=b"To be\nor \xff not\n")
+    told = "1 line with bytes that are not UTF-8; if the text is in another encoding, save it as UTF-8"
+    assert list(stray.unknown) == [False, True] and stray.notes[:2] == [f"the usual text: {told}", told] and len(stray.notes) == 3
+
+
+def test_a_text_of_one_character_has_no_surprise_and_an_empty_one_no_rows(text):
+    one = text.score("T", calibrate=VERSES)
+    assert len(one) == 1 and list(one.tokens) == [1] and np.isnan(one.surprise[0]) and not one.anomaly[0] and one.texts == ["T"]
+    for by, names in (("line", ["line", "tokens", "surprise", "anomaly", "text"]), ("token", ["line", "surprise", "anomaly", "text"])):
+        empty = text.score("", calibrate=VERSES, by=by)
+        assert list(empty.columns()) == names and {len(column) for column in empty.columns().values()} == {len(empty)} == {0}
+    assert repr(one) == "<minrnn.TextScores of 1 lines: line, tokens, surprise, anomaly, text>"
+
+
+def test_a_vocabulary_of_bytes_scores_any_bytes(tmp_path):
+    data, odd = tmp_path / "text.txt", tmp_path / "odd.bin"
+    data.write_text(VERSES * 12)
+    run = minrnn.train("text", data, settings={**TINY, "seq_len": 16, "tokenizer": "byte"}, out=tmp_path / "run", threads=1)
+    scores = run.model.score(b"\xff\xfeTo be\n\x80", by="token")
+    odd.write_bytes(b"\xff\xfeTo be\n\x80")
+    expect(scores, of_command(tmp_path / "run", "--data", odd, "--by", "token")[1])
+    assert len(scores) == 9 and not scores.unknown.any()
+    assert list(run.model.score("caf\u00e9").tokens) == [5]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_scores_of_a_text_become_frames(library, text):
+    pytest.importorskip(library)
+    frame = getattr(text.score(ODD, calibrate=VERSES), f"to_{library}")()
+    assert list(frame.columns) == ["line", "tokens", "surprise", "anomaly", "text"] and list(frame["text"])[1] == "zzqxvjKKWZqqxzj"
+
+
+def test_texts_that_cannot_be_scored_are_refused(model, text, sensors, tmp_path):
+    for table in ({"load": [1.0]}, [1, 2], 7):
+        with pytest.raises(minrnn.KindError, match=r"^the text: the model reads text: expected a text \(str or bytes\), .* found (dict|list|int)"):
+            text.score(table)
+    with pytest.raises(minrnn.KindError, match="^the usual text: the model reads text"):
+        text.score("a", calibrate=meters())
+    for given in (b"load\n1\n", "load\n1\n"):
+        for call in (lambda: model.score(given), lambda: model.score(meters(), calibrate=given)):
+            with pytest.raises(minrnn.KindError, match="the model reads tables, and a text is scored by a text model"):
+                call()
+    with pytest.raises(minrnn.KindError, match="by is for texts"):
+        model.score(meters(), by="token")
+    with pytest.raises(minrnn.KindError, match="labels whole sequences"):
+        sensors.score({"acceleration": [0.1]})
+    with pytest.raises(minrnn.InputError, match="^by: expected 'line' or 'token', found 'word'"):
+        text.score("a", by="word")
+    with pytest.raises(minrnn.KindError, match="^by: expected a text, found int"):
+        text.score("a", by=1)
+    with pytest.raises(minrnn.InputError, match="threshold: expected a share"):
+        text.score("a", threshold=1)
+    with pytest.raises(minrnn.InputError, match="no row whose surprise could be compared with"):
+        text.score("a", calibrate="")
+    with pytest.raises(minrnn.InputError, match="^the text: .* half of one"):
+        text.score("a\ud800")
+    with pytest.raises(minrnn.InputError, match="^the text: line 1: a byte is not UTF-8"):
+        text.score(b"\xe9t\xe9")
+    packed = tmp_path / "log.gz"
+    packed.write_bytes(b"\x1f\x8b\x08\0")
+    with pytest.raises(minrnn.InputError, match="log.gz': it is compressed with gzip"):
+        text.score("a", calibrate=packed)
+    with pytest.raises(minrnn.FileError, match="nothing.txt"):
+        text.score(tmp_path / "nothing.txt")
+
+
+def test_what_cannot_be_scored_is_refused(model, sensors, temperature, tmp_path):
     with pytest.raises(minrnn.KindError, match="labels whole sequences and predicts no rows"):
         sensors.score({"acceleration": [0.1]})
-    with pytest.raises(minrnn.KindError):
-        text.score("a text")
     with pytest.raises(minrnn.KindError, match="names"):
         temperature.score(np.zeros((10, 1)))
     for share in (0, 1, -0.5, float("nan")):

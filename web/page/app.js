@@ -58,7 +58,7 @@ function pressed(key) {
 
 /** Files of the user's: models go to the card of their kind, tables to the stream. */
 async function take(files) {
-  // Models first: a table that comes with one is for it.
+  // Models first: a table that comes with a model is for that model.
   const sorted = [...files].sort((a, b) => isTable(a) - isTable(b));
   for (const file of sorted) {
     notice(`Opening ${file.name} …`, true);
@@ -80,7 +80,7 @@ async function take(files) {
 
 const isTable = (file) => /\.(csv|tsv|txt)$/i.test(file.name);
 
-/** All of a file that begins as a model does. Of another, which may be larger than memory, the beginning, by which the module refuses it. */
+/** The whole of a file that begins like a model; of any other file, which may be larger than memory, only the beginning, by which the module refuses it. */
 async function content(file) {
   const beginning = await file.slice(0, FRAME).arrayBuffer();
   const signs = new Uint8Array(beginning);

@@ -1,4 +1,4 @@
-// Calls into the worker as promises; what it sends unasked goes to listeners.
+// Calls to the worker as promises; events that it sends by itself go to listeners.
 
 export class Link {
   constructor(url) {

@@ -1,7 +1,7 @@
-// The picture of a stream: its last rows, and on the same axis of time the probability of each class or, ahead of it, what is forecast.
+// The picture of a stream: its last rows, and on the same time axis the probability of each class or, to the right, the forecast.
 
 const COLORS = 8;
-/** Where the axis of time begins, right of the numbers of the other one, and what is left free at the edges. */
+/** Where the time axis begins, to the right of the other axis' numbers, and the margin at the edges. */
 const LEFT = 42;
 const EDGE = 8;
 
@@ -42,9 +42,9 @@ export class Plot {
   /**
    * @param {object} what
    * @param {number[][]} what.rows the last rows, oldest first, at most `what.span`
-   * @param {number} what.span rows that the axis has room for
+   * @param {number} what.span number of rows that the axis has room for
    * @param {number[][]} [what.shares] the probability of each class after each row
-   * @param {{ band: [number, number][], middle: number[] }} [what.ahead] what is forecast
+   * @param {{ band: [number, number][], middle: number[] }} [what.ahead] the forecast
    */
   draw(what) {
     this.again = () => this.draw(what);
@@ -127,7 +127,7 @@ export class Plot {
     paper.setLineDash([]);
   }
 
-  /** Probabilities on top of each other, 1 in all. */
+  /** Stacked probabilities, 1 in all. */
   areas(paper, { shares, x, first, top, bottom }) {
     const classes = shares[0].length;
     const below = shares.map(() => 0);

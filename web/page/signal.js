@@ -1,6 +1,6 @@
-// A simulated acceleration sensor, 32 values in a second: the one of crates/stream/examples/sensors/signal.rs, from whose table the model learned.
+// A simulated acceleration sensor, 32 values per second: that of crates/stream/examples/sensors/signal.rs, from whose table the model learned.
 
-// Samples of a period and amplitudes, from and to.
+// Ranges of the period, in samples, and of the amplitude.
 export const MOVEMENTS = {
   resting: { period: [30, 60], amplitude: [0, 0.05] },
   walking: { period: [15, 22], amplitude: [0.4, 0.8] },
@@ -14,7 +14,7 @@ export class Signal {
   /** @param {() => number} random uniform in [0, 1) */
   constructor(random = Math.random) {
     this.random = random;
-    /** The movement that was asked for; null changes it now and then. */
+    /** The movement that was asked for; with null it changes now and then. */
     this.held = null;
     this.begin(NAMES[0]);
   }

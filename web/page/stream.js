@@ -1,11 +1,11 @@
-// The card that follows a stream of numbers: rows come at a pace, and what the model makes of them moves along.
+// The card that follows a stream of numbers: rows arrive at a set rate, and the model's predictions move along with them.
 
 import { Plot } from "./plot.js";
 import { MOVEMENTS, Signal } from "./signal.js";
 import { readTable } from "./table.js";
 import { bytes, count, element, value } from "./words.js";
 
-/** Rows that the picture has room for. */
+/** Number of rows that the picture has room for. */
 const SPAN = 160;
 
 export class StreamCard {
@@ -21,7 +21,7 @@ export class StreamCard {
     element("restart").addEventListener("click", () => this.forget());
     let before = performance.now();
     const frame = (now) => {
-      // After a pause in the background only a moment is made up for.
+      // After a pause in the background only a moment is caught up.
       const passed = Math.min(0.25, (now - before) / 1000);
       before = now;
       if (this.playing && this.source) this.advance(passed);
@@ -30,7 +30,7 @@ export class StreamCard {
     requestAnimationFrame(frame);
   }
 
-  /** Shows a model that was opened, and gives it rows: of a table as text, or simulated where none is given. */
+  /** Shows a model that was opened, and gives it rows: those of a table as text, or simulated ones if there is none. */
   opened(model, table) {
     this.model = model;
     const known = [`${count(model.parameters)} parameters`, bytes(model.size)];
@@ -51,7 +51,7 @@ export class StreamCard {
     return this.model.table?.columns ?? Array.from({ length: this.model.reads.width }, (_, i) => `x${i}`);
   }
 
-  /** Whether the model tells the movements that the simulated sensor makes. */
+  /** Whether the model classifies the movements that the simulated sensor makes. */
   get isMovement() {
     const { table } = this.model;
     return table?.task === "classify" && table.columns.length === 1 && table.classes.every((name) => name in MOVEMENTS);
@@ -62,7 +62,7 @@ export class StreamCard {
     const { rows, starts } = readTable(text, this.columns, this.model.table?.group);
     let at = -1;
     this.source = {
-      /** Whether the row that was last given begins another sequence than the one before. */
+      /** Whether the row that was last given begins a new sequence. */
       begins: false,
       next() {
         this.begins = at >= 0;
@@ -93,9 +93,9 @@ export class StreamCard {
 
   clear() {
     [this.rows, this.shares, this.read, this.owed] = [[], [], 0, 0];
-    /** The first row of a sequence, where those of the one before had to be read first. */
+    /** The first row of a sequence, held back until the rows of the previous one have been read. */
     this.first = null;
-    /** What is being read is of a stream before this one. */
+    /** Identifies the stream: answers for an earlier one are dropped. */
     this.stream = {};
     this.spent = null;
     this.plot.range = null;
@@ -121,7 +121,7 @@ export class StreamCard {
     return { rows, begins };
   }
 
-  /** Rows that are due after `passed` seconds go to the model together. */
+  /** Sends the rows that are due after `passed` seconds to the model together. */
   async advance(passed) {
     this.owed = Math.min(30, this.owed + passed * Number(element("rate").value));
     if (this.busy || this.owed < 1) return;
@@ -192,7 +192,7 @@ export class StreamCard {
     });
   }
 
-  /** Says a class that has become likely, once. */
+  /** Announces a class that has become likely, once. */
   announce(name, share) {
     if (share > 0.8 && name !== this.said) {
       this.said = name;
@@ -224,7 +224,7 @@ export class StreamCard {
         });
         [label.textContent, shown.textContent] = [name, "–"];
         if (table?.task === "classify") {
-          // Its colour in the picture, also while it is unlikely.
+          // Its colour in the picture, even while it is unlikely.
           const mark = document.createElement("span");
           mark.className = "mark";
           mark.style.background = `var(--c${i % 8})`;

@@ -1,9 +1,9 @@
-// A table as CSV: the columns that a model reads, as rows of numbers. It means what it means to the trainer, whose rules these are.
+// A table as CSV: the columns that a model reads, as rows of numbers. It is read by the same rules as in the trainer.
 
-/** What stands where a number is missing, whatever its case. */
+/** What a cell holds if its number is missing, in any case. */
 export const MISSING = ["", "nan", "na", "n/a", "null", "none", "?"];
 const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
-/** The largest number of 32 bits, which a model reads. */
+/** The largest 32-bit float, which is what a model reads. */
 const LARGEST = 3.4028234663852886e38;
 
 /** The most frequent of the usual separators on the first line, outside quotation marks. */
@@ -13,7 +13,7 @@ function separatorOf(text) {
   return [",", ";", "\t"].reduce((best, one) => (count(one) > count(best) ? one : best));
 }
 
-/** The records of a text, each with the line on which it begins and its cells; lines without a sign are none. */
+/** The records of a text, each with the line on which it begins and its cells; empty lines are skipped. */
 function records(text) {
   const separator = separatorOf(text);
   const found = [];
@@ -24,7 +24,7 @@ function records(text) {
       if (sign === '"') place = "closed";
       else cell += sign;
     } else if (sign === '"' && (place === "before" || place === "closed")) {
-      // A mark within marks is written twice.
+      // A quotation mark within quotation marks is written twice.
       if (place === "closed") cell += sign;
       place = "quoted";
     } else if (sign === separator || isLineEnd) {
@@ -50,7 +50,7 @@ function records(text) {
   return found;
 }
 
-/** What a cell holds, NaN where it is missing; undefined of one that is no number. */
+/** The number in a cell, NaN if it is missing; undefined if the cell is not a number. */
 function number(cell) {
   const word = cell.toLowerCase();
   if (MISSING.includes(word)) return NaN;
@@ -62,8 +62,8 @@ function number(cell) {
 const listed = (names) => names.map((name) => `'${name}'`).join(", ");
 
 /**
- * The rows of a CSV text, of the columns of these names, in their order. Where the text has the column `group`, the rows of a sequence follow
- * each other, wherever they lie; `starts` has the first of each.
+ * The rows of a CSV text: the columns with these names, in this order. If the text has the column `group`, the rows of a sequence are put one after
+ * the other, wherever they were; `starts` has the index of each sequence's first row.
  * @returns {{ rows: number[][], starts: Set<number> }}
  */
 export function readTable(text, columns, group) {

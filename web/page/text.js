@@ -2,7 +2,7 @@
 
 import { bytes, count, element } from "./words.js";
 
-/** Tokens of one run, after which it waits to be asked again. */
+/** Most tokens of one run, after which it waits to be asked again. */
 const LIMIT = 4000;
 
 export class TextCard {
@@ -10,7 +10,7 @@ export class TextCard {
     this.link = link;
     this.complain = complain;
     this.ready = false;
-    /** The prompt that the session has read; null: none. */
+    /** The prompt that the session has read; null for none. */
     this.read = null;
     this.running = false;
     this.given = element("given");
@@ -71,7 +71,7 @@ export class TextCard {
     if (prompt === "") return this.say("Write something to begin with.");
     const fresh = prompt !== this.read;
     if (fresh) this.clear();
-    // Until it is read anew, nothing is.
+    // Until the new prompt has been read, no prompt counts as read.
     if (fresh) this.read = null;
     this.set(true);
     this.complain(null);
@@ -114,7 +114,7 @@ export class TextCard {
     this.written.appendData(written);
     if (below) this.page.scrollTop = this.page.scrollHeight;
     this.tokens += tokens;
-    // A clock of coarse steps may show 0 for one token: times are summed before they divide.
+    // A coarse clock may show 0 for one token, so times are summed before dividing.
     const share = this.speed ?? { tokens: 0, spent: 0 };
     const keep = share.spent > 250 ? 0.9 : 1;
     this.speed = { tokens: share.tokens * keep + tokens, spent: share.spent * keep + spent };

@@ -15,7 +15,7 @@ export function bytes(number) {
   return number >= 1000 ? `${(number / 1000).toFixed(number < 9950 ? 1 : 0)} kB` : `${number} B`;
 }
 
-/** A value with four digits that tell. */
+/** A value with four significant digits. */
 export function value(number) {
   if (!Number.isFinite(number)) return "–";
   if (number === 0) return "0";

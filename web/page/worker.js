@@ -1,7 +1,7 @@
-// Models live here, away from the page's thread: one that writes text, one that reads a stream.
+// Holds the models, away from the page's thread: one that writes text, one that reads a stream.
 import { load } from "./minrnn.js";
 
-/** Milliseconds of writing before the worker listens again. */
+/** Milliseconds of work before the worker handles messages again. */
 const TURN = 14;
 /** Milliseconds a token takes at reading pace. */
 const PACE = 28;
@@ -10,9 +10,9 @@ const PIECE = 128;
 
 let text = null;
 let stream = null;
-/** Models that were opened: rows name the one they are for. */
+/** Number of models opened so far: rows name the one they are for. */
 let opened = 0;
-/** The writing in progress: a prompt is read for it, and a token of it drawn, only while it is the current one. */
+/** The text being written: its prompt is read, and its tokens are drawn, only while it is the current one. */
 let writing = null;
 
 function describe(model, name, size) {
@@ -21,7 +21,7 @@ function describe(model, name, size) {
 }
 
 const calls = {
-  /** Opens a model in the place of the one of its kind. A file that is refused changes nothing. */
+  /** Opens a model in place of the one of its kind. A refused file changes nothing. */
   async open({ bytes, name }) {
     const model = await load(bytes);
     const place = model.reads.kind === "tokens" ? "text" : "stream";
@@ -41,8 +41,8 @@ const calls = {
   },
 
   /**
-   * Writes on, from a prompt or from where it stopped, until it is told to stop or `limit` tokens are written. Answers once the prompt is read:
-   * whether it was, as it may be stopped before.
+   * Writes on, from a prompt or from where it stopped, until it is told to stop or `limit` tokens are written. Answers once the prompt has been read, with
+   * false if it was stopped before.
    */
   async write({ prompt, sampling, slowly, limit }) {
     calls.stop();
@@ -78,30 +78,30 @@ const calls = {
   },
 
   /**
-   * Reads rows of numbers, of a new sequence where it `begins`; answers with what is predicted after each, how long a row took and what is
-   * remembered. Rows for a model of before are dropped.
+   * Reads rows of numbers, of a new sequence if it `begins`; answers with the prediction after each, the time per row and the size of the session.
+   * Rows for an earlier model are dropped.
    */
   rows({ rows, begins, of }) {
     if (of !== stream.of) return null;
     const { session, model } = stream;
-    // What is remembered is of the sequence before.
+    // The session still holds the previous sequence.
     if (begins) session.reset();
     const begun = performance.now();
     const predictions = rows.map((row) => (model.table ? session.row(row) : session.step(row)));
     return { predictions, cost: (performance.now() - begun) / Math.max(1, rows.length), bytes: session.bytes };
   },
 
-  /** Forgets what the stream was. */
+  /** Forgets the stream so far. */
   forget() {
     stream?.session.reset();
   },
 };
 
-/** Reads a prompt, in turns, for a writing, in the place of what was read before; false where it was stopped, and nothing is read then. */
+/** Reads a prompt for `own`, in turns, replacing what was read before; false if it was stopped, in which case nothing is read. */
 async function read(prompt, own) {
   const { model } = text;
   const tokens = model.encode(prompt);
-  // Before there is another: what attention remembers may take half of the memory.
+  // Freed before another is made: what attention keeps may take half of the memory.
   text.session?.free();
   text.session = null;
   const session = model.session();

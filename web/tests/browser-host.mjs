@@ -1,5 +1,5 @@
-// What tests in Chromium share: a file server of the page on the loopback address, and the browser.
-//   CHROMIUM: its program, by default /usr/bin/chromium
+// What tests in Chromium share: a file server for the page on the loopback address, and the browser.
+//   CHROMIUM: the browser's program, by default /usr/bin/chromium
 import { createServer } from "node:http";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -7,7 +7,7 @@ import { extname, join } from "node:path";
 
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm", ".csv": "text/csv", ".json": "application/json" };
 
-/** Serves the folder `dist`; gives the server and its address. */
+/** Serves the folder `dist`; returns the server and its address. */
 export async function serve(dist) {
   const server = createServer(async (request, response) => {
     const path = new URL(request.url, "http://localhost").pathname;
@@ -22,7 +22,7 @@ export async function serve(dist) {
   return { server, home: `http://127.0.0.1:${server.address().port}/` };
 }
 
-/** A headless Chromium, by the playwright-core that is installed in `tools`. */
+/** A headless Chromium, run by the playwright-core that is installed in `tools`. */
 export function browse(tools) {
   const { chromium } = createRequire(join(tools, "package.json"))("playwright-core");
   return chromium.launch({

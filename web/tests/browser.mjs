@@ -1,5 +1,5 @@
-// The page in a headless Chromium: what a person does with it, at the width of a desk and of a phone, in light and dark.
-//   node browser.mjs TOOLS DIST MODELS REFERENCE PICTURES ROUND     ROUND: states that C has saved, to go on from (handed.py)
+// The page in a headless Chromium: what a person does with it, at the width of a desktop and of a phone, in light and dark.
+//   node browser.mjs TOOLS DIST MODELS REFERENCE PICTURES ROUND     ROUND: states that C has saved, to continue from (handed.py)
 import assert from "node:assert/strict";
 import { readFile, mkdir, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -11,7 +11,7 @@ const reference = JSON.parse(await readFile(referencePath, "utf8"));
 await mkdir(pictures, { recursive: true });
 const [{ server, home }, browser] = await Promise.all([serve(dist), browse(tools)]);
 
-/** Opens the page; whatever it complains about, or asks of another place, fails the test. */
+/** Opens the page; any complaint of the page, or request to another host, fails the test. */
 async function opened(options) {
   const context = await browser.newContext(options);
   const page = await context.newPage();
@@ -171,7 +171,7 @@ const tests = {
     assert.equal(await page.textContent("#text-model"), written, "what was open stays open");
     await page.getByLabel("Rows a second").selectOption("4");
     await dropped(page, [["life.minrnn"], ["machines.csv"]]);
-    // Two rows of each machine, in turns: after an even number of rows the second of one machine was the last.
+    // Two rows of each machine, interleaved: after an even number of rows, the last one was the second of a machine.
     const expected = reference.lives.map((life) => Number(life.toPrecision(4)));
     await until(page, (expected) => {
       const [rows, shown] = [document.getElementById("rows"), document.querySelector("#bars .value")];
@@ -194,7 +194,7 @@ const tests = {
       };
     });
     await page.getByLabel("Rows a second").selectOption("120");
-    // The step and the number of the sequence as a machine's heat and noise.
+    // A machine's heat is the step, its noise the number of the sequence.
     const lines = [0, 1, 2].flatMap((machine) => [0, 1, 2, 3, 4].map((step) => `m${machine},${step},${machine}`));
     await dropped(page, [["life.minrnn"], ["own.csv", Buffer.from(`machine,heat,noise\n${lines.join("\n")}\n`)]]);
     await until(page, () => Number(document.getElementById("rows").textContent) > 100);
@@ -232,7 +232,7 @@ const tests = {
 
   async "a long prompt is read in turns: it can be stopped, and the stream goes on meanwhile"() {
     const { page, wrong, context } = await opened(DESK);
-    // `fill` takes longer for so much than it waits.
+    // `fill` would time out on so long a text.
     await page.getByLabel("Begin with").evaluate((area) => (area.value = "ROMEO: what is the matter?\n".repeat(4000)));
     await page.getByRole("button", { name: "Continue" }).click();
     await until(page, () => /^Reading … \d+ %$/.test(document.getElementById("text-status").textContent));

@@ -1,4 +1,4 @@
-// The package as a project has it that installed it: its types under tsc, and bundles by esbuild that run in Chromium.
+// The package as installed in a project: its types under tsc, and bundles by esbuild that run in Chromium.
 //   node bundles.mjs TOOLS PROJECT MODELS     PROJECT has node_modules/minrnn
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -57,7 +57,7 @@ for (const entry of ["beside", "named"]) {
   for (const format of ["esm", "iife"]) {
     for (const minify of [false, true]) {
       const name = `${entry}-${format}${minify ? "-small" : ""}`;
-      // Where a script is no module, the module of WebAssembly is beside the page.
+      // For a script that is not a module, the WebAssembly module is beside the page.
       await esbuild.build({ entryPoints: [join(project, `${entry}.js`)], outfile: join(out, `${name}.js`), bundle: true, format, minify, loader: { ".wasm": "file" }, logOverride: { "empty-import-meta": "silent" } });
       await writeFile(join(out, `${name}.html`), `<!doctype html><script ${format === "esm" ? 'type="module" ' : ""}src="${name}.js"></script>`);
       const page = await browser.newPage();

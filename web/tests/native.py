@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 TOLERANCE = 1e-5
-# What is generated: the settings of the page.
+# The settings of the page for generation.
 PROMPT, SEED, TEMPERATURE, TOP_K, TOP_P, LENGTH = "ROMEO:", 7, 0.8, 40, 0.95, 400
 TEMPERATURE_SETTING, TOP_K_SETTING, TOP_P_SETTING = 0, 1, 2
 OUTPUTS = 2

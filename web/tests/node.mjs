@@ -1,5 +1,5 @@
-// The module and its JavaScript in node, beside what the C library gave (native.py):
-//   node node.mjs DIST MODELS REFERENCE HANDED     writes states for native.py check to HANDED
+// The module and its JavaScript in node, compared with the results of the C library (native.py):
+//   node node.mjs DIST MODELS REFERENCE HANDED     writes states for `native.py check` to HANDED
 import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { after, test } from "node:test";
@@ -14,7 +14,7 @@ const reference = JSON.parse(await readFile(referencePath, "utf8"));
 const fromBase64 = (text) => new Uint8Array(Buffer.from(text, "base64"));
 const handed = {};
 
-/** Differences, of numbers above 1 relative ones, as native.py has them. */
+/** Compares numbers as native.py does: by their difference, relative for numbers above 1. */
 function near(found, expected, what) {
   assert.equal(found.length, expected.length, what);
   expected.forEach((number, i) => {
@@ -138,7 +138,7 @@ test("a file that lies under a checksum that fits is a sentence or a model, and 
   const random = (below) => (seed = (Math.imul(seed, 1103515245) + 12345) >>> 0) % below;
   for (let i = 0; i < 400; i++) {
     const bytes = Uint8Array.from(good);
-    // Mostly its header, where sizes are.
+    // Mostly in the header, where the sizes are.
     const at = i % 4 ? 24 + random(header) : random(bytes.length - 4);
     bytes[at] = i % 2 ? 48 + random(10) : random(256);
     new DataView(bytes.buffer).setUint32(bytes.length - 4, crc32c(bytes.subarray(0, -4)), true);
@@ -170,7 +170,7 @@ test("what is no number, no row and no token is not taken for one", async () => 
   const before = [session, letters, three].map((one) => one.save());
   for (const refusal of refusals) assert.throws(refusal, (error) => error instanceof MinrnnError && error.message.length > 15, String(refusal));
   [session, letters, three].forEach((one, at) => assert.deepEqual(one.save(), before[at], "a refusal changes nothing"));
-  // A buffer is as good as what looks into it.
+  // A buffer works as well as a view of it.
   const saved = session.save();
   assert.deepEqual(sensors.restore(saved.buffer.slice(saved.byteOffset, saved.byteOffset + saved.byteLength)).row([0.3]), session.row([0.3]));
 });

@@ -1,4 +1,4 @@
-// Steps of a text model in node, or in a page of headless Chromium: the processor time that one takes, in microseconds.
+// Steps of a text model in node, or in a page of headless Chromium: the CPU time of a step, in microseconds.
 //   node speed.mjs node DIST MODEL WARM-UP STEPS
 //   node speed.mjs chromium DIST MODEL WARM-UP STEPS TOOLS     processor time of the page's process
 import { readFile } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { browse, serve } from "./browser-host.mjs";
 
 const [host, dist, model, warmUp, steps, tools] = process.argv.slice(2);
 const [n, before] = [Number(steps), Number(warmUp)];
-// What compiles the module in the background has time to end.
+// Gives background compilation of the module time to finish.
 const rest = () => new Promise((ready) => setTimeout(ready, 700));
 
 async function inNode() {
@@ -28,7 +28,7 @@ async function inNode() {
 async function inChromium() {
   const [{ server, home }, browser] = await Promise.all([serve(resolve(dist)), browse(resolve(tools))]);
   const page = await browser.newPage();
-  // A page of its own, in which nothing else moves.
+  // A page of its own, in which nothing else runs.
   await page.goto(`${home}package.json`);
   const packed = (await readFile(model)).toString("base64");
   await page.evaluate(async ({ home, packed }) => {

@@ -1,4 +1,4 @@
-// The page reads tables as the trainer does, whose test of tables.json is in crates/cli/tests:
+// The page reads tables as the trainer does; the trainer's test of tables.json is in crates/cli/tests:
 //   node tables.mjs
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
@@ -17,7 +17,7 @@ test("what is missing is what the trainer takes for missing", { skip: !existsSyn
 test("cells are the numbers that the trainer reads", () => {
   for (const { text, columns, group, rows, sequences = 1 } of read) {
     const table = readTable(text, columns, group ?? null);
-    // A table of JSON has no NaN, and zero has one sign.
+    // JSON has no NaN, and zero must have one sign.
     const shown = table.rows.map((row) => row.map((value) => (Number.isNaN(value) ? null : value + 0)));
     assert.deepEqual([shown, table.starts.size], [rows, sequences], text);
   }

@@ -44,7 +44,7 @@ impl Case {
         self.batch_size as u128 * self.seq_len as u128
     }
 
-    /// Why its configuration is refused, where it is: in words of the widths that were asked for, not of the ratio that was made of them.
+    /// The error for a refused configuration, in terms of the widths that were asked for, not of the ratio computed from them.
     pub(crate) fn refused(&self, error: impl Into<Error>) -> Error {
         let Self { d_model, d_hidden, .. } = *self;
         if d_hidden > d_model.saturating_mul(MOST_TIMES) { Error::Widths { d_model, d_hidden, most: MOST_TIMES } } else { error.into() }
@@ -60,7 +60,7 @@ impl Case {
     }
 }
 
-/// Refuses work that keeps more than `floats` numbers at once where there is no room for them. What a GPU has is not
+/// Refuses work that keeps `floats` numbers at once if there is no room for them. The memory of a GPU is not
 /// known.
 pub(crate) fn expect_room(floats: u128, device: &Device) -> Result<()> {
     if device.clone().inner() != Device::flex() {

@@ -42,7 +42,7 @@ fn runtime(case: &Case, plan: Plan, model: &Model, first: &[u32]) -> minrnn_stre
     outcome.map(|()| times)
 }
 
-/// The same by the model as it trains, which is what runs on GPUs.
+/// The same with the training model, which also runs on GPUs.
 fn on_device(case: &Case, plan: Plan, device: &Device) -> Result<Measured> {
     let model = build(case, 1, device)?;
     let first: Vec<u32> = random_tokens(case, 0).chunks(case.seq_len + 1).map(|row| row[0] as u32).collect();

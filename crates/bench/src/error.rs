@@ -12,11 +12,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// Not enough memory for what it keeps at once; both in bytes.
     #[error(
-        "this measurement needs at least {} of memory, but {} are available; lower the batch size, the length or the widths",
+        "this measurement needs about {} of memory, but {} are available; lower the batch size, the length or the widths",
         rounded(*.needed), rounded(*.available)
     )]
     Memory {
-        /// A lower bound on what it keeps.
+        /// An estimate of what it keeps.
         needed: u128,
         /// What is available to this process.
         available: u128,

@@ -42,7 +42,7 @@ pub(crate) fn measure(case: &Case, plan: Plan, device: &Device) -> Result<Measur
     Ok(Measured { times, flop: Some(flop), parameters: None })
 }
 
-/// Products with the input side of the cells that are measured alone, without a down-projection.
+/// The number of input-side products of the cells that are measured alone, without a down-projection.
 fn projections(mixer: MixerKind) -> Option<usize> {
     match mixer {
         MixerKind::MinGru | MixerKind::Gilr => Some(2),

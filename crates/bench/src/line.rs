@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::timing::Times;
 use crate::{Bench, Case, Measured, Place, machine};
 
-/// Stands for the instructions of the processor where another device computed.
+/// Stands for the processor's instructions when another device computed.
 const DEVICE: &str = "device";
 /// [`Line::bench`] of the bare recurrence.
 pub const SCAN: &str = "scan";
@@ -95,7 +95,7 @@ impl Line {
         self.simd != DEVICE
     }
 
-    /// The result of work on B sequences of length T that is no mixer's.
+    /// The result of work on B sequences of length T that belongs to no mixer.
     pub(crate) fn timed(bench: &str, batch_size: usize, seq_len: usize, place: &Place, times: &Times) -> Self {
         let (machine, simd) = match place.device == Device::flex() {
             true => (machine::name(), Level::current().name()),

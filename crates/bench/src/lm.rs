@@ -12,7 +12,7 @@ use crate::timing::Plan;
 use crate::{Measured, Result};
 
 pub(crate) const DEFAULTS: Defaults = Defaults { d_model: 384, d_hidden: 768, batch_size: 64, seq_len: &[256], iterations: 5 };
-/// Activations kept for the backward pass, a lower bound, in widths of the model per layer.
+/// Lower bound for the activations kept for the backward pass, in model widths per layer.
 const WIDTHS_KEPT: u128 = 3 * 12;
 
 pub(crate) fn measure(case: &Case, plan: Plan, device: &Device) -> Result<Measured> {
@@ -70,7 +70,7 @@ impl<'a> Training<'a> {
     }
 }
 
-/// Bytes that a step moves at least: each activation that is kept is written, read by the backward pass, and so is its gradient.
+/// Fewest bytes that a step moves: each kept activation is written and then read by the backward pass, and so is its gradient.
 pub(crate) fn least_bytes(case: &Case) -> u128 {
     4 * 4 * widths_kept(case) * case.d_model as u128 * case.tokens()
 }

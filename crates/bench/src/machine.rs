@@ -19,7 +19,7 @@ pub fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Peak memory of this process, in MiB; 0 if the system does not tell.
+/// Peak memory of this process, in MiB; 0 if the system does not say.
 pub fn peak_mib() -> f64 {
     let status = read_to_string("/proc/self/status").unwrap_or_default();
     let kib = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());

@@ -1,4 +1,4 @@
-//! Where and with which program a measurement is made.
+//! Where, and with which program, a measurement is made.
 
 use burn::tensor::Device;
 

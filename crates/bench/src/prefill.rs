@@ -28,11 +28,11 @@ pub(crate) fn measure(case: &Case, plan: Plan, device: &Device) -> Result<Measur
     if let Some(error) = failure {
         return Err(error.into());
     }
-    // The head sees one position of each row; the peers count it everywhere, and so do we.
+    // The head runs on one position of each row; the peers count it for every position, and so do we.
     Ok(Measured { times, flop: forward_flop(case), parameters: Some(model.parameters()) })
 }
 
-/// The same by the model as it trains, which is what runs on GPUs.
+/// The same with the training model, which also runs on GPUs.
 fn on_device(case: &Case, plan: Plan, device: &Device) -> Result<Measured> {
     let model = build(case, 1, device)?;
     let tokens: Vec<u32> = random_tokens(case, 0).into_iter().map(|token| token as u32).collect();

@@ -73,9 +73,9 @@ fn measure(shape: Shape, plan: Plan) -> Vec<Turn> {
     let n = shape.elements();
     let wave = |scale: f32| -> Vec<f32> { (0..n).map(|i| scale * ((i * 7919) % 1009) as f32 / 1009.0).collect() };
     let (a, b, d_h) = (wave(0.9), wave(1.0), wave(0.5));
-    // The backward pass reads states of its own, so that the copy may write over those of the forward pass.
+    // The backward pass has states of its own to read, so that the copy may overwrite those of the forward pass.
     let h = wave(2.0);
-    // Not 0, so that the pages are there before the first turn.
+    // Not 0, so that the pages are mapped before the first turn.
     let [mut h_out, mut d_a, mut d_b] = [0, 1, 2].map(|_| vec![1.0_f32; n]);
     let (mut last, mut init) = (vec![1.0_f32; shape.states()], vec![1.0_f32; shape.width]);
     let start = Start::default();
@@ -96,7 +96,7 @@ fn measure(shape: Shape, plan: Plan) -> Vec<Turn> {
 }
 
 /// The same on a GPU. A time is that of [`LAUNCHES`] launches, divided by their number: a kernel may take less time than the
-/// host needs to see that it is done. The copy is y = 1 · x by a kernel.
+/// host needs to notice its end. The copy is y = 1 · x by a kernel.
 fn on_device(shape: Shape, plan: Plan, device: &Device) -> Result<Vec<Turn>> {
     let shape = [shape.batch, shape.seq_len, shape.width];
     let n: usize = shape.iter().product();

@@ -57,7 +57,7 @@ pub fn measure_tasks(case: &Case, plan: Plan, place: &Place) -> Result<Tasks> {
     })?
 }
 
-/// The least time of everything in two records of the same work; the first where they are cut differently.
+/// The minimum of each time in two records of the same work; the first record if they are split differently.
 fn least_of(mut record: Record, other: &Record) -> Record {
     let cut = |record: &Record| record.regions.iter().map(|region| region.tasks.len()).collect::<Vec<_>>();
     if cut(&record) == cut(other) {

@@ -1,5 +1,5 @@
-//! How fast a packed model runs from C beside the runtime in Rust, in short rounds that take turns in one run: `examples/speed.c`, linked with the
-//! shared library, and the same steps here. Needs a C compiler.
+//! Compares the speed of a packed model run from C with the runtime in Rust, in short alternating rounds: `examples/speed.c`, linked with the shared
+//! library, and the same steps here. Needs a C compiler.
 //!
 //! ```sh
 //! cargo build --release -p minrnn-capi
@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use minrnn_stream::{PackedModel, TableSessions, Workspace};
 
-/// Seconds of a round: most of them pass without another program in between.
+/// Seconds of a round: so short that most pass without interruption by another program.
 const ROUND: f64 = 0.002;
 
 fn main() {

@@ -1,5 +1,5 @@
 //! Writes packed models with drawn weights, to try the C functions with: `text.minrnn` of characters, `pieces.minrnn` of BPE, `table.minrnn` of a
-//! classifier, and `rows` for it; `life.minrnn` of a number for each machine, and `machines.csv` with the rows of two machines in turns.
+//! classifier, and `rows` for it; `life.minrnn` of a number for each machine, and `machines.csv` with interleaved rows of two machines.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

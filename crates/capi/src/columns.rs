@@ -1,4 +1,4 @@
-//! Columns of names, and the codes of these in a row.
+//! Columns of names, and their codes in a row.
 
 use std::ffi::c_char;
 
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn minrnn_column_code(model: *const ModelHandle, column: u
         let category: Option<&Category> = model.table()?.categories().iter().find(|category| category.column == column);
         let numbers = || Failure::new(Status::Kind, format!("column {column} holds numbers, there is none for a name"));
         let category = category.ok_or_else(numbers)?;
-        // Names of tables are UTF-8.
+        // A table's names are UTF-8.
         let found = name.to_str().map_or(UNSEEN, |name| category.code(name));
         // SAFETY: the caller's promise.
         unsafe { pointers::give("code", code, found) }

@@ -52,7 +52,7 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }
 
-/// Runs `call`; keeps the sentence of its refusal, and answers by its status. A panic does not go on into C.
+/// Runs `call`, keeps the message of its failure, and returns its status. A panic does not unwind into C.
 pub(crate) fn guarded(call: impl FnOnce() -> Result<()>) -> Status {
     match guarded_or((), call) {
         Ok(()) => Status::Ok,
@@ -60,21 +60,21 @@ pub(crate) fn guarded(call: impl FnOnce() -> Result<()>) -> Status {
     }
 }
 
-/// The same of a call that answers by a value, `refused` where it is refused.
+/// The same for a call that returns a value, or `refused` when it fails.
 pub(crate) fn valued<T: Copy>(refused: T, call: impl FnOnce() -> Result<T>) -> T {
     guarded_or(refused, call).unwrap_or(refused)
 }
 
 fn guarded_or<T>(_: T, call: impl FnOnce() -> Result<T>) -> std::result::Result<T, Status> {
-    // What a panic may leave half done lies behind the lock of its handle, which is then refused.
+    // What a panic may leave half done is behind the lock of its handle, which is then poisoned and refused.
     let called = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
         let words = panic_words(&*panic);
         Err(Failure::new(Status::Internal, format!("the library failed inside ({words}); free the handle and report this")))
     });
     called.map_err(|Failure { status, sentence }| {
-        // A zero byte would end it.
+        // A zero byte would end the text.
         let text = CString::new(sentence.replace('\0', "\u{FFFD}")).unwrap_or_default();
-        // There is no place for it in a thread that is about to end.
+        // A thread that is about to end has no place for it.
         let _ = LAST.try_with(|last| last.replace(text));
         status
     })

@@ -1,8 +1,8 @@
-//! Handles: a caller holds names, not addresses, so that one that was freed, is of another kind, or never was one is distinguished from
-//! valid ones, and nothing is read through an invalid one.
+//! Handles: a caller holds names, not addresses, so that a handle that was freed, is of another kind, or never was one is told from valid
+//! ones, and nothing is read through it.
 //!
 //! The name of an object is a slot and the slot's generation, which increases whenever the slot is emptied. On 64-bit targets a generation
-//! recurs after 2³¹ objects in one slot, on 32-bit ones after 2¹², and the slot that has been empty for the longest time is filled first.
+//! recurs after 2³¹ objects in one slot, on 32-bit ones after 2¹²; the slot that has been empty longest is filled first.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -12,7 +12,7 @@ use std::sync::{Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWri
 use crate::failure::{Failure, Result};
 use crate::status::Status;
 
-/// Bits of a name that tell the slot, those above them the kind; the others tell the generation.
+/// Bits of a name that hold the slot; those above hold the kind, the others the generation.
 const SLOT_BITS: u32 = if usize::BITS == 64 { 31 } else { 18 };
 const KIND_BITS: u32 = 2;
 const GENERATIONS: usize = 1 << (usize::BITS - SLOT_BITS - KIND_BITS);
@@ -46,14 +46,14 @@ pub(crate) struct Table<T> {
     free: Mutex<Free>,
 }
 
-/// The generation lies beside the lock: a name of another one is told without it, and is in nobody's way.
+/// The generation is outside the lock, so that a stale name is recognised without it and blocks nobody.
 struct Slot<T> {
     generation: AtomicUsize,
     object: RwLock<Option<T>>,
 }
 
 impl<T: Named> Slot<T> {
-    /// Whether names that hold `wanted` are of this slot's generation. An object in the lock is of the generation that is read with it held.
+    /// Whether names that hold `wanted` are of this slot's generation. Only a generation read while the lock is held is that of the object in it.
     fn is(&self, wanted: usize) -> bool {
         mark::<T>(self.generation.load(Ordering::Acquire)) == wanted
     }
@@ -77,7 +77,7 @@ impl<T: Named> Table<T> {
         self.segments.get(segment as usize)?.get()?.get(at - first)
     }
 
-    /// The slot that a name is of, while its generation lasts.
+    /// The slot of a name, while the name's generation lasts.
     fn named(&self, name: usize) -> Result<(usize, &Slot<T>)> {
         let (wanted, at) = parts(name);
         self.slot(at).filter(|slot| slot.is(wanted)).map(|slot| (wanted, slot)).ok_or_else(|| unknown::<T>(name))
@@ -87,7 +87,7 @@ impl<T: Named> Table<T> {
     pub fn insert(&self, object: T) -> Result<usize> {
         let full = || Failure::new(Status::Memory, format!("there are too many of a kind ({}); free some", T::NAME));
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        // Slots are reused late: only where some have waited.
+        // Slots are reused late: only when enough of them are free.
         let at = match free.slots.len() > FIRST / 2 {
             true => free.slots.pop_front(),
             false => None,
@@ -118,14 +118,14 @@ impl<T: Named> Table<T> {
         let (_, slot) = self.named(name)?;
         let held = match slot.object.try_write() {
             Ok(held) => held,
-            // Whatever happened to it, it can go.
+            // An object that a panic left half done can still be freed.
             Err(TryLockError::Poisoned(held)) => held.into_inner(),
             Err(TryLockError::WouldBlock) => return Err(busy::<T>()),
         };
         self.take(name, slot, held)
     }
 
-    /// The same for an object that is never used for long: waits until it is no longer in use.
+    /// The same for an object that is never in use for long: waits until it is free.
     pub fn remove_after_use(&self, name: usize) -> Result<T> {
         let (_, slot) = self.named(name)?;
         self.take(name, slot, slot.object.write().unwrap_or_else(PoisonError::into_inner))
@@ -137,7 +137,7 @@ impl<T: Named> Table<T> {
             return Err(unknown::<T>(name));
         }
         let object = held.take().ok_or_else(|| unknown::<T>(name))?;
-        // Null is no name.
+        // 0, which is null, is never a name.
         let next = ((slot.generation.load(Ordering::Acquire) + 1) % GENERATIONS).max(1);
         slot.generation.store(next, Ordering::Release);
         drop(held);

@@ -1,4 +1,4 @@
-//! Models: loaded once, shared by their sessions, freed with the last of these.
+//! Models: loaded once, shared by their sessions, and freed with the last of them.
 
 use std::ffi::{CString, c_char};
 use std::sync::{Arc, OnceLock};
@@ -18,13 +18,13 @@ pub(crate) struct Loaded {
     pub model: Model,
     pub table: Option<TableTask>,
     pub tokenizer: Option<Tokenizer>,
-    /// Why there is no tokenizer where the file has one.
+    /// Why the file's tokenizer could not be read, if so.
     refused_tokenizer: Option<String>,
-    /// The file; its memory is that of the matrices.
+    /// The file, whose memory the matrices share.
     bytes: AlignedBytes,
     identity: OnceLock<String>,
     names: [Vec<CString>; 4],
-    /// Of each column the names that it tells apart; none where it holds numbers.
+    /// The names that each column distinguishes; none if it holds numbers.
     categories: Vec<Vec<CString>>,
 }
 
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn minrnn_model_open(path: *const c_char, out: *mut *mut M
     })
 }
 
-/// The path that a text of C names.
+/// The path in a C string.
 #[cfg(all(feature = "std", unix))]
 fn file_path(path: &std::ffi::CStr) -> Result<&std::path::Path> {
     use std::os::unix::ffi::OsStrExt;

@@ -3,10 +3,10 @@
 use crate::failure::{Failure, Result};
 use crate::status::Status;
 
-/// The `len` elements at `pointer`, which may be null where there are none.
+/// The `len` elements at `pointer`, which may be null if there are none.
 ///
 /// # Safety
-/// Where it is neither null nor misaligned, there are as many elements, which nobody writes to during the call.
+/// If `pointer` is neither null nor misaligned, it points to `len` elements, which nobody writes to during the call.
 pub(crate) unsafe fn read<'a, T>(name: &str, pointer: *const T, len: usize) -> Result<&'a [T]> {
     check(name, pointer, len)?;
     if len == 0 {
@@ -19,7 +19,7 @@ pub(crate) unsafe fn read<'a, T>(name: &str, pointer: *const T, len: usize) -> R
 /// The same, to be written to.
 ///
 /// # Safety
-/// As [`read`]; nobody else reads or writes them during the call either, and they hold numbers of whatever value.
+/// As [`read`]; nobody else reads or writes the elements during the call either, and they are initialised numbers.
 pub(crate) unsafe fn write<'a, T>(name: &str, pointer: *mut T, len: usize) -> Result<&'a mut [T]> {
     check(name, pointer, len)?;
     if len == 0 {
@@ -29,10 +29,10 @@ pub(crate) unsafe fn write<'a, T>(name: &str, pointer: *mut T, len: usize) -> Re
     Ok(unsafe { std::slice::from_raw_parts_mut(pointer, len) })
 }
 
-/// What is read and what is written, beside the place that tells how many of the latter there are: all three lie apart.
+/// An input buffer and an output buffer, which must not overlap each other or the place `len` for the number of outputs.
 ///
 /// # Safety
-/// Both as [`read`] and [`write`] say, and `len` is null or has room for a number.
+/// As [`read`] and [`write`] say of the buffers; `len` is null or has room for a number.
 pub(crate) unsafe fn read_and_write<'a, A, B>(
     [name, other, len_name]: [&str; 3],
     input: (*const A, usize),
@@ -42,14 +42,14 @@ pub(crate) unsafe fn read_and_write<'a, A, B>(
     expect_apart([name, other], input, output)?;
     expect_apart([name, len_name], input, (len, 1))?;
     expect_apart([other, len_name], (output.0.cast_const(), output.1), (len, 1))?;
-    // SAFETY: the caller's promise, and they lie apart.
+    // SAFETY: the caller's promise, and they do not overlap.
     unsafe { Ok((read(name, input.0, input.1)?, write(other, output.0, output.1)?)) }
 }
 
-/// Puts `value` where a result is wanted.
+/// Writes `value` to the `place` of a result.
 ///
 /// # Safety
-/// Where it is neither null nor misaligned, there is a place for it.
+/// If `place` is neither null nor misaligned, it has room for the value.
 pub(crate) unsafe fn give<T>(name: &str, place: *mut T, value: T) -> Result<()> {
     check(name, place, 1)?;
     // SAFETY: it is neither null nor misaligned, and the caller promises the rest.
@@ -57,7 +57,7 @@ pub(crate) unsafe fn give<T>(name: &str, place: *mut T, value: T) -> Result<()> 
     Ok(())
 }
 
-/// Checks that a result can be put there, before anything is done for it.
+/// Checks that a result can be written to `place`, before anything is computed.
 pub(crate) fn expect_place<T>(name: &str, place: *mut T) -> Result<()> {
     check(name, place, 1)
 }
@@ -65,18 +65,18 @@ pub(crate) fn expect_place<T>(name: &str, place: *mut T) -> Result<()> {
 /// The text that ends with a zero byte.
 ///
 /// # Safety
-/// Where it is not null, there is such a text.
+/// If `pointer` is not null, it points to such a text.
 pub(crate) unsafe fn text<'a>(name: &str, pointer: *const std::ffi::c_char) -> Result<&'a std::ffi::CStr> {
     check(name, pointer, 1)?;
     // SAFETY: it is not null, and the caller promises the rest.
     Ok(unsafe { std::ffi::CStr::from_ptr(pointer) })
 }
 
-/// Checks two buffers, and that what is read, or written first, and what is written lie apart.
+/// Checks two buffers, and that the one that is read, or written first, does not overlap the one that is written.
 pub(crate) fn expect_apart<A, B>([name, other]: [&str; 2], read: (*const A, usize), written: (*mut B, usize)) -> Result<()> {
     check(name, read.0, read.1)?;
     check(other, written.0, written.1)?;
-    // They end inside memory now.
+    // Both have been checked, so their ends do not overflow.
     let start = read.0.addr();
     let written_start = written.0.addr();
     let overlap = start < written_start + written.1 * size_of::<B>() && written_start < start + read.1 * size_of::<A>();
@@ -112,7 +112,7 @@ fn check<T>(name: &str, pointer: *const T, len: usize) -> Result<()> {
     Ok(())
 }
 
-/// Tells in `len` that there are `needed` elements, and gives the place for them in `buffer`: none where it has no room at all, which only asks
+/// Writes to `len` that there are `needed` elements, and returns the place for them in `buffer`: none if it is empty, by which a caller only asks
 /// how many there are.
 ///
 /// # Safety

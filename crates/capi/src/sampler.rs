@@ -80,10 +80,10 @@ pub unsafe extern "C" fn minrnn_sampler_sample(
         expect_apart(["recent", "logits"], (recent, n_recent), (logits, n_logits))?;
         expect_apart(["recent", "token"], (recent, n_recent), (token, 1))?;
         expect_apart(["logits", "token"], (logits.cast_const(), n_logits), (token, 1))?;
-        // SAFETY: the caller's promise, and they lie apart.
+        // SAFETY: the caller's promise, and they do not overlap.
         let (logits, recent) = unsafe { (pointers::write("logits", logits, n_logits)?, pointers::read("recent", recent, n_recent)?) };
         let chosen = SAMPLERS.exclusive(sampler.addr())?.sample(logits, recent).map_err(|error| match error {
-            // They are the caller's.
+            // The logits are the caller's.
             error @ Error::Logit { .. } => Failure::of(Status::Input, error),
             error => error.into(),
         })?;

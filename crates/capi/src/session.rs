@@ -35,7 +35,7 @@ impl Session {
         Self::begun(model, memory)
     }
 
-    /// A session as it is handed out at first: on one thread.
+    /// A session as it is first handed out: on one thread.
     fn begun(model: Arc<Loaded>, mut memory: Sessions) -> Result<Self> {
         memory.set_threads(1);
         Self::of(model, memory)

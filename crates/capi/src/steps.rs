@@ -7,7 +7,7 @@ use crate::pointers::{self, expect_apart, expect_len};
 use crate::session::{SESSIONS, SessionHandle};
 use crate::status::Status;
 
-/// Buffers of a caller: what is read of type `T`, and where outputs are wanted.
+/// A caller's buffers: inputs of type `T`, and the place for outputs.
 struct Call<T> {
     rows: *const usize,
     n_rows: usize,
@@ -25,13 +25,13 @@ struct Buffers<'a, T> {
 }
 
 impl<T> Call<T> {
-    /// One that says nothing of rows.
+    /// A call without a list of rows.
     fn without_rows(read: *const T, n_read: usize, outputs: *mut f32, n_outputs: usize) -> Self {
         Self { rows: std::ptr::null(), n_rows: 0, read, n_read, outputs, n_outputs }
     }
 
     /// # Safety
-    /// The pointers are null or have as many elements as is said of them.
+    /// The pointers are null or have the stated number of elements.
     unsafe fn checked<'a>(self, name: &str) -> Result<Buffers<'a, T>> {
         let Self { rows, n_rows, read, n_read, outputs, n_outputs } = self;
         expect_apart([name, "outputs"], (read, n_read), (outputs, n_outputs))?;
@@ -50,8 +50,8 @@ impl<T> Call<T> {
     }
 }
 
-/// Runs `step` of the session's rows. `width` tells how many elements of the buffer `name` a row reads, unless the model reads other ones, which
-/// the step refuses.
+/// Runs `step` on the session's rows. `width` gives how many elements of the buffer `name` a row reads, or none if the model reads something else,
+/// which `step` refuses.
 fn stepped<T>(
     session: *mut SessionHandle,
     name: &str,
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn minrnn_step_values(
     })
 }
 
-/// Reads a sequence into one row of a session: with `prefill` where outputs are wanted, with `advance` where they are not.
+/// Reads a sequence into one row of a session: with `prefill` if outputs are wanted, with `advance` if not.
 ///
 /// # Safety
 /// As [`Call::checked`].

@@ -15,7 +15,7 @@ use crate::status::Status;
 pub(crate) struct Text {
     model: Arc<Loaded>,
     input: TextInput,
-    /// Characters that were encoded.
+    /// Number of characters encoded so far.
     characters: u64,
     output: TextStream,
 }
@@ -61,7 +61,7 @@ pub unsafe extern "C" fn minrnn_encode(
         // SAFETY: the caller's promise.
         let (text, tokens) =
             unsafe { pointers::read_and_write(["text", "tokens", "n_tokens"], (text.cast::<u8>(), len), (tokens, capacity), n_tokens) }?;
-        // Held no longer than that, so that others may free it meanwhile.
+        // The handle is released at once, so that others may free the model meanwhile.
         let model = MODELS.shared(model.addr())?.clone();
         let tokenizer = model.tokenizer()?;
         let mut found = Vec::new();

@@ -17,8 +17,8 @@ static ALLOCATOR: Asking = Asking(|_| {
     true
 });
 
-/// Allocations of fifty times that `work` is done, once the rows that are looked back on are as many as they will be. One test counts, so that
-/// no other allocates meanwhile.
+/// Allocations of fifty runs of `work`, once the histories of rows have reached their full size. There is only one test, so that no other
+/// allocates meanwhile.
 fn counted(mut work: impl FnMut()) -> usize {
     (0..150).for_each(|_| work());
     let before = ALLOCATIONS.load(Ordering::Relaxed);

@@ -1,10 +1,10 @@
-//! The header says what the library has: the same functions, with the same parameters, and the same numbers, which JavaScript has too.
+//! The header agrees with the library: the same functions, with the same parameters, and the same constants, which JavaScript has too.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// The types and names of parameters, and what is given, in C's words.
+/// The types and names of the parameters, and the return type, as C writes them.
 type Signature = (Vec<(String, String)>, String);
 
 fn folder() -> &'static Path {
@@ -25,7 +25,7 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A declaration of C, `type name`, taken apart.
+/// The type and the name in a C declaration, `type name`.
 fn declared(text: &str) -> (String, String) {
     let at = text.rfind([' ', '*']).expect("a type and a name") + 1;
     (text[at..].to_owned(), text[..at].trim().to_owned())
@@ -34,7 +34,7 @@ fn declared(text: &str) -> (String, String) {
 fn in_header() -> BTreeMap<String, Signature> {
     let code = one_line(&header());
     let exported = code.split("MINRNN_API ").skip(1).filter(|text| text.starts_with(|c: char| c.is_lowercase()));
-    // Those of the web have no such mark.
+    // The functions for the web have no such mark.
     let web = code.split_once("#if defined(__wasm__)").unwrap().1.split_once("#endif").unwrap().0;
     let web = web.split_inclusive(';').filter(|text| text.contains('(')).map(str::trim);
     exported
@@ -53,7 +53,7 @@ fn in_header() -> BTreeMap<String, Signature> {
         .collect()
 }
 
-/// A type of Rust in C's words.
+/// A Rust type as C writes it.
 fn in_c(kind: &str) -> String {
     let base = |kind: &str| match kind {
         "c_char" => "char",
@@ -99,7 +99,7 @@ fn in_rust() -> BTreeMap<String, Signature> {
     found
 }
 
-/// The numbers that a text gives names to, with `prefix` before the names.
+/// The named constants in a text whose names begin with `prefix`.
 fn listed(text: &str, prefix: &str) -> BTreeMap<String, i64> {
     let lines = text.lines().map(|line| line.trim().trim_start_matches("pub(crate) const ").trim_end_matches([',', ';']));
     let pair = |line: &str| {

@@ -1,4 +1,4 @@
-//! What C is told is what the runtime says, to the last bit.
+//! C gets what the runtime computes, to the last bit.
 
 mod common;
 
@@ -41,7 +41,7 @@ proptest! {
         ok(prefill(here, row, &prompt, &mut found));
         prop_assert_eq!(bits(&found), bits(&expected));
 
-        // One by one, after a pass for the state alone, and after every token.
+        // Token by token, after a pass that only updates the state, and after every token.
         let (each, other) = (session(model, 1), session(model, 1));
         ok(prefill(other, 0, &prompt[..prompt.len() - 1], &mut []));
         ok(step_tokens(other, &[], &prompt[prompt.len() - 1..], &mut found));
@@ -57,7 +57,7 @@ proptest! {
             prop_assert_eq!(bits(&found), bits(&expected));
         }
 
-        // A copy and a saved session go on alike; what one of them reads is nothing to the others.
+        // A copy and a restored session continue alike; what one of them reads does not affect the others.
         let copy = forked(here);
         let (status, again) = restore(model, &saved(here));
         ok(status);
@@ -98,12 +98,12 @@ proptest! {
             let expected = sessions.step(&rust.model, task, &[row], &values).unwrap();
             ok(table_step(here, &[row], &values, &mut predictions));
             prop_assert_eq!(bits_of(&predictions), bits_of(expected));
-            // What is read without a prediction is what a step reads.
+            // Reading without a prediction reads the same as a step.
             at_once.advance(&rust.model, task, &[row], &[&values]).unwrap();
             prop_assert!(at_once.state() == sessions.state());
             prop_assert!(at_once.histories().map(bits_of).eq(sessions.histories().map(bits_of)), "a number that is missing is one like another");
             if i % 7 == 3 {
-                // The rows that are looked back on are saved, too.
+                // The histories of rows are saved, too.
                 let (status, again) = restore(model, &saved(here));
                 ok(status);
                 ok(minrnn_session_free(std::mem::replace(&mut here, again)));
@@ -230,7 +230,7 @@ fn a_line_of_pieces_that_comes_byte_by_byte_is_read_as_the_whole() {
         let (mut tokens, mut n) = ([0u32; 64], 0);
         // SAFETY: buffers and their lengths.
         let mut push = |room| unsafe { minrnn_text_encode(stream, [byte].as_ptr().cast(), 1, last, tokens.as_mut_ptr(), room, &mut n) };
-        // What is refused was not taken.
+        // A refused byte was not taken.
         if byte == b'\n' || last == 1 {
             assert_eq!([push(0), push(1)], [Status::Length; 2]);
         }
@@ -279,7 +279,7 @@ fn the_only_row_of_a_table_without_sequences_is_saved_without_a_name() {
         let here = session(model, rows);
         let saved = SavedSessions::from_bytes(&saved(here), &rust, &identity).unwrap();
         assert_eq!(saved.names, expected);
-        // Any names are read.
+        // Any names are accepted.
         let names = (5..5 + rows).map(|name| name.to_string()).collect();
         let (status, again) = restore(model, &SavedSessions { names, ..saved }.to_bytes(&rust, &identity).unwrap());
         ok(status);

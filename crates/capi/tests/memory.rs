@@ -1,4 +1,4 @@
-//! Where memory is short a call is refused, and what it was to change stays as it was.
+//! When memory is short a call is refused, and what it was to change stays as it was.
 
 mod common;
 
@@ -32,7 +32,7 @@ fn what_memory_cannot_hold_is_refused_and_changes_nothing() {
     refused(prefill(short, 0, &prompt, &mut []), Status::Memory, "memory cannot hold the past tokens");
     // SAFETY: there is room for a pointer.
     refused(unsafe { minrnn_session_fork(long, &mut other) }, Status::Memory, "memory cannot hold the past tokens");
-    // What is saved is written where it is wanted.
+    // Saving writes straight to the caller's buffer.
     // SAFETY: a buffer and its length.
     ok(unsafe { minrnn_session_save(long, buffer.as_mut_ptr(), buffer.len(), &mut len) });
     MOST.store(usize::MAX, Ordering::Relaxed);

@@ -60,7 +60,7 @@ fn told(program: &Path, arguments: &[&str], input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// What the example says, computed by the runtime.
+/// What the example prints, computed by the runtime.
 fn continued(packed: &Packed, prompt: &str) -> String {
     let packed = packed.in_rust();
     let tokenizer = minrnn_model::Tokenizer::from_json(&packed.tokenizer.unwrap()).unwrap();
@@ -103,7 +103,7 @@ fn the_example_continues_a_text_and_answers_rows() {
     }
 }
 
-/// Lines for the example, and what it is to say.
+/// Lines for the example, and what it should print.
 struct PackedRows {
     rows: String,
     answers: String,
@@ -138,8 +138,8 @@ fn in_six(x: f64) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// A session that may take threads beside one that may not, where there are none: `PROGRAM MODEL refused` after the system stops giving memory to
-/// them, `PROGRAM MODEL forked` in a child of a process that has some.
+/// Compares a session that may use threads with one that may not, where no threads can be had: `PROGRAM MODEL refused` once the system gives no memory
+/// for their stacks, `PROGRAM MODEL forked` in a child of a process that has some.
 const ALONE: &str = r#"
 #include <minrnn.h>
 #include <stdio.h>
@@ -197,7 +197,7 @@ fn where_there_are_no_threads_a_session_goes_on_alone() {
         let mut command = Command::new(&program);
         run(command.arg(model.path()).arg(how).env("RAYON_NUM_THREADS", "3").env("RUST_MIN_STACK", stack))
     };
-    // A stack of 1 GiB is more than the program lets itself have.
+    // A stack of 1 GiB exceeds the limit that the program sets for itself.
     assert_eq!(gone_on("refused", "1073741824").stderr, b"");
     assert_eq!(gone_on("forked", "2097152").stderr, b"");
 }
@@ -225,7 +225,7 @@ fn the_header_is_good_c_and_good_cpp() {
     }
 }
 
-/// The names that the shared library shows are those that the header declares.
+/// The shared library exports exactly the names that the header declares.
 #[test]
 fn the_shared_library_exports_the_functions_of_the_header_alone() {
     let header = std::fs::read_to_string(crate_file("include/minrnn.h")).unwrap();

@@ -71,7 +71,7 @@ fn what_has_no_end_is_refused_by_how_it_begins_and_a_model_comes_through_a_pipe(
     };
     ok(piped(&[&packed.bytes]));
     refused(piped(&[&packed.bytes[..packed.bytes.len() / 2]]), Status::Model, "cut short");
-    // However much comes behind it.
+    // However much follows the model.
     refused(piped(&[&packed.bytes, &vec![0; 1 << 20]]), Status::Model, &format!("but has {}", packed.bytes.len() + 1));
     refused(piped(&[&[0; 1 << 20]]), Status::Model, "does not begin like one");
 }
@@ -147,7 +147,7 @@ fn handles_that_are_none_are_refused() {
         refused(minrnn_model_free(without_provenance_mut(wild)), Status::Handle, "the model is none");
     }
     ok(step_tokens(here, &[], &[1], &mut outputs));
-    // Its sessions outlive a model.
+    // Sessions outlive their model.
     ok(minrnn_model_free(model));
     refused(minrnn_model_free(model), Status::Handle, "it was freed");
     assert_eq!((minrnn_model_kind(model), minrnn_model_size(model, 0), minrnn_model_name(model, 4, 0).is_null()), (0, 0, true));
@@ -181,7 +181,7 @@ fn a_model_is_freed_while_others_use_it() {
                     || unsafe { minrnn_encode(without_provenance_mut(address), text.as_ptr().cast(), text.len(), null_mut(), 0, &mut n) };
                 let ended = loop {
                     let status = encode();
-                    // Also where it is refused: the other thread waits for it.
+                    // Also if the call is refused: the other thread waits for this flag.
                     is_begun.store(true, Ordering::Relaxed);
                     if status != Status::Ok {
                         break status;
@@ -204,7 +204,7 @@ fn a_handle_in_use_is_told() {
     let tokens = vec![1u32; 20_000];
     let address = here.addr();
     let is_told = AtomicBool::new(false);
-    // Either of the two may meet the other.
+    // Either thread may find the handle in use by the other.
     let read = || match prefill(without_provenance_mut(address), 0, &tokens, &mut []) {
         Status::Busy => is_told.store(true, Ordering::Relaxed),
         status => ok(status),
@@ -276,7 +276,7 @@ fn buffers_of_other_lengths_are_refused() {
     assert_eq!((minrnn_session_size(here, 2), minrnn_model_size(model, 13), minrnn_model_size(model, -1)), (0, 0, 0));
     ok(minrnn_session_free(here));
 
-    // A session without rows has nothing to read, which is not wrong.
+    // A session without rows may read nothing.
     let none = session(model, 0);
     ok(step_tokens(none, &[], &[], &mut []));
     ok(minrnn_session_free(none));
@@ -360,7 +360,7 @@ fn a_row_that_comes_to_no_number_costs_the_others_nothing() {
     ok(table_step(other, &[1], &[20.0], &mut alone));
     assert!(predictions[..12].iter().all(|x| x.is_nan()), "{predictions:?}");
     assert_eq!(predictions[12..], alone);
-    // It has been read, and is not saved before it begins anew.
+    // The row has been read; the session cannot be saved before it is reset.
     let mut len = 7;
     refused(unsafe { minrnn_session_save(here, null_mut(), 0, &mut len) }, Status::State, "in session 0, expected finite numbers");
     assert_eq!(len, 7);
@@ -456,11 +456,11 @@ fn text_that_a_model_does_not_know_is_refused() {
     assert_eq!(push("日".as_bytes().split_at(2).0, 0, 16), (Status::Ok, 0));
     refused(push(b"z", 0, 16).0, Status::Input, "not UTF-8");
     refused(push("日a".as_bytes().split_at(2).1, 0, 1).0, Status::Length, "expected at least 2");
-    // Neither was taken.
+    // Neither byte was taken.
     assert_eq!(push("日a".as_bytes().split_at(2).1, 0, 16), (Status::Ok, 2));
     assert_eq!(push(b"\xe6", 0, 16), (Status::Ok, 0));
     refused(push(b"", 1, 16).0, Status::Input, "not UTF-8");
-    // What waits is in the way of all that follows, until it is forgotten.
+    // Pending bytes make all that follows invalid, until they are dropped.
     refused(push(b"a", 0, 16).0, Status::Input, "not UTF-8");
     ok(minrnn_text_reset(stream));
     assert_eq!(push(b"ab", 1, 16), (Status::Ok, 2));

@@ -14,7 +14,7 @@ const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 
 /// Tells the allocator to keep what is freed, and to take memory in large pages.
 ///
-/// The environment variables `MIMALLOC_PURGE_DELAY` and `MIMALLOC_ALLOW_LARGE_OS_PAGES` come first where they are set.
+/// The environment variables `MIMALLOC_PURGE_DELAY` and `MIMALLOC_ALLOW_LARGE_OS_PAGES` take precedence if they are set.
 pub fn retain_memory() {
     for (name, option, value) in [("PURGE_DELAY", PURGE_DELAY, -1), ("ALLOW_LARGE_OS_PAGES", ALLOW_LARGE_OS_PAGES, 1)] {
         if std::env::var_os(format!("MIMALLOC_{name}")).is_none() {
@@ -28,7 +28,7 @@ pub fn retain_memory() {
 mod tests {
     #[test]
     fn the_purge_delay_has_the_number_we_think() {
-        // The neighbour after it is numbered by the crate.
+        // The option after it has its number from the crate.
         assert_eq!(super::PURGE_DELAY, libmimalloc_sys::mi_option_use_numa_nodes - 1);
         super::retain_memory();
         // SAFETY: reads an atomic.

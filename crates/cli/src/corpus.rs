@@ -42,7 +42,7 @@ fn tiny_shakespeare() -> anyhow::Result<PathBuf> {
 
 fn download(url: &str, limit: u64) -> Result<Vec<u8>, ureq::Error> {
     let agent: ureq::Agent = ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(60))).build().into();
-    // One byte more than expected is enough to see that the file is another one.
+    // One byte more than expected is enough to see that it is a different file.
     agent.get(url).call()?.body_mut().with_config().limit(limit + 1).read_to_vec()
 }
 

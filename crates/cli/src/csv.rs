@@ -4,8 +4,7 @@ use minrnn::csv::quoted;
 
 use crate::printable::printable;
 
-/// A cell in which line ends and other control characters are escaped, so that it stays in its line, and with them `\`, so that it is known what stood
-/// there.
+/// A cell in which line ends and other control characters are escaped, so that it stays in its line, and `\` too, so that the original text can be told.
 pub fn in_a_line(text: &str) -> String {
     quoted(&printable(&text.replace('\\', "\\\\"))).into_owned()
 }

@@ -5,7 +5,7 @@ use minrnn::device::DeviceChoice;
 
 use crate::failure::WrongInput;
 
-/// Names a device where no flag does.
+/// The environment variable that names a device if no flag does.
 const VARIABLE: &str = "MINRNN_DEVICE";
 
 /// `--device`, to be flattened into the arguments of a command.
@@ -23,7 +23,7 @@ impl DeviceArg {
         self.device.clone().or_else(variable).map(|name| name.parse()).transpose()
     }
 
-    /// The choice, the processor without one.
+    /// The choice, or the processor if there is none.
     pub fn choice(&self) -> minrnn::Result<DeviceChoice> {
         Ok(self.given()?.unwrap_or_default())
     }
@@ -33,12 +33,12 @@ impl DeviceArg {
         self.choice()?.open()
     }
 
-    /// True where the inference runtime computes, which knows the processor only.
+    /// Whether the inference runtime computes, which runs only on the processor.
     pub fn is_cpu(&self) -> minrnn::Result<bool> {
         Ok(self.open()? == Device::flex())
     }
 
-    /// Refuses another device than the processor for a packed model, which the inference runtime alone reads.
+    /// Refuses any device but the processor for a packed model, which only the inference runtime reads.
     pub fn expect_cpu(&self) -> anyhow::Result<()> {
         if self.is_cpu()? {
             return Ok(());

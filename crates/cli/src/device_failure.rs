@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use minrnn::device;
 
-/// What helps where memory is short.
+/// What helps if memory is short.
 const LOWER: &str = "lower batch_size (a larger accumulation keeps the updates as they are), seq_len, d_model or n_layers, or set \
                      checkpoint_blocks = true";
 
@@ -39,7 +39,7 @@ fn bytes(said: &str) -> Option<u64> {
     numbers.max().filter(|&size| size >= 1 << 20)
 }
 
-/// Runs a command and makes an error of a panic while a GPU is in use.
+/// Runs a command, and turns a panic while a GPU is in use into an error.
 pub fn explained<T>(command: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
     if device::built_with().len() < 2 {
         return command();

@@ -60,7 +60,7 @@ impl Display {
         Self::of_round(trainer)
     }
 
-    /// Of the second round, which learns anew from all data.
+    /// For the second round, which retrains on all data.
     pub fn of_refit(trainer: &Trainer) -> Self {
         let updates = trainer.progress().refit.map_or(0, |refit| refit.updates);
         let but = if trainer.data().has_test_file() { " except the test file" } else { "" };
@@ -71,7 +71,7 @@ impl Display {
     fn of_round(trainer: &Trainer) -> Self {
         let (started_at, max_iterations) = (trainer.progress().iteration, trainer.end_of_round());
         let bar = ProgressBar::new(max_iterations);
-        // Where nothing can be drawn, such as on a terminal that moves no cursor, neither would lines above it be printed.
+        // If nothing can be drawn, such as on a terminal that cannot move its cursor, lines above it would not be printed either.
         let bar = (!bar.is_hidden()).then(|| {
             let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg}  {elapsed} elapsed, {eta} left");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -167,7 +167,7 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         (None, Some(_)) => format!("loss {:.4} nats", evaluation.loss),
         (None, None) => format!("mean squared error {}", significant(evaluation.loss)),
     };
-    // What can be compared with a baseline says it with its certainty, and nothing else says it again.
+    // Measures that are compared with a baseline are printed below with their uncertainty, and only there.
     if report.compared.is_empty() {
         for (iteration, evaluation) in &report.kept {
             writeln!(out, "iteration {iteration}: test {} ({})", shown(evaluation), counted(evaluation.n_scored, "prediction"))?;
@@ -223,14 +223,14 @@ pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
         let verdict = match judged(expect, &report.fixed) {
             Some(found) if expect.is_reached_by(found) => format!("reached with {found:.4}"),
             Some(found) => format!("not reached with {found:.4}"),
-            None => "cannot be told, as numbers that are predicted have no accuracy".to_owned(),
+            None => "cannot be judged, as predicted numbers have no accuracy".to_owned(),
         };
         writeln!(out, "expected {} ± {} ({}): {verdict}", expect.value, expect.tolerance, expect.source)?;
     }
     out.flush()
 }
 
-/// What `expect` judges by, where it was measured.
+/// The value that `expect` judges by, if it was measured.
 fn judged(expect: &Expect, found: &Evaluation) -> Option<f64> {
     match expect.metric {
         Metric::TestLoss => Some(found.loss),

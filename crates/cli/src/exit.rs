@@ -1,4 +1,4 @@
-//! What the process ends with. That of the standard library keeps its number to itself, which a caller that is no Rust program needs.
+//! Exit codes. The standard library's type hides its number, which a caller that is not a Rust program needs.
 
 /// An exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,7 @@ pub const FAILED: u8 = 1;
 /// The input was wrong.
 pub const WRONG_INPUT: u8 = 2;
 
-/// What is said when stdout takes no more.
+/// What is said when stdout cannot be written.
 pub const NO_STDOUT: &str = "could not write to stdout";
 
 /// A wrong input found by the command line itself.
@@ -44,18 +44,18 @@ pub fn code(error: &anyhow::Error) -> u8 {
     if is_wrong_input(error) { WRONG_INPUT } else { FAILED }
 }
 
-/// Prints what the reader of the command line has to tell: help and version on stdout, and what is wrong with the arguments on stderr.
+/// Prints what the parser of the command line reports: help and version on stdout, and what is wrong with the arguments on stderr.
 pub fn report_usage(told: &clap::Error) -> ExitCode {
     let written = told.print().and_then(|()| io::stdout().flush());
     match written {
-        // That nobody reads what is wrong changes nothing about it.
+        // The arguments are wrong even if nobody reads it.
         _ if told.use_stderr() => ExitCode::from(WRONG_INPUT),
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report(&anyhow::Error::new(error).context(NO_STDOUT)),
     }
 }
 
-/// Whether the input is at fault, and not the run or the machine.
+/// Whether the input is at fault rather than the run or the machine.
 pub fn is_wrong_input(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause.is::<WrongInput>()
@@ -66,7 +66,7 @@ pub fn is_wrong_input(error: &anyhow::Error) -> bool {
     })
 }
 
-/// The error and its causes, each with the flag that helps; one whose text a message already ends with is not told again.
+/// The error and its causes, each with the flag that helps; a cause that the message already ends with is not repeated.
 pub fn sentence(error: &anyhow::Error) -> String {
     let told = |told: String, cause: String| if told.ends_with(&cause) { told } else { format!("{told}: {cause}") };
     error.chain().map(hint::with_hint).reduce(told).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! A limit on the size of files ends nothing.
+//! A limit on the size of files does not end the process.
 
 /// Lets a write beyond the limit on file sizes (`ulimit -f`) fail with a reason, as other writes do, instead of ending the process.
 pub fn outlive() {

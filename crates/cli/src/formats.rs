@@ -3,15 +3,15 @@
 use clap::builder::PossibleValuesParser;
 use minrnn::interchange::Format;
 
-/// The format of a step as a graph, which is written and not read.
+/// The format of a step as a graph, which is only written.
 pub const ONNX: &str = "onnx";
 
-/// Takes the name of a format that is read.
+/// Accepts the name of a format that is read.
 pub fn imported_format() -> PossibleValuesParser {
     names().collect::<Vec<_>>().into()
 }
 
-/// Takes the name of a format that is written.
+/// Accepts the name of a format that is written.
 pub fn exported_format() -> PossibleValuesParser {
     exported_names().into()
 }

@@ -1,6 +1,6 @@
-//! Names of our own columns beside those of a table, which may have one that is called so.
+//! Names of our own columns beside those of a table, which may already have the same name.
 
-/// `name`, with `more` at its end as often as one of `others` is called so.
+/// `name`, with `more` appended until it is none of `others`.
 pub fn free_name(mut name: String, more: &str, others: &[String]) -> String {
     while others.contains(&name) {
         name += more;

@@ -1,4 +1,4 @@
-//! The flags that help: the library says what is wrong, the command with which of its flags that is put right.
+//! The flags that help: the library says what is wrong, and the command which of its flags puts it right.
 
 use std::error::Error as StdError;
 
@@ -27,7 +27,7 @@ pub fn with_hint(error: &(dyn StdError + 'static)) -> String {
     told + &hint
 }
 
-/// What follows the sentence.
+/// The hint that follows the sentence.
 fn of_library(error: &Error) -> String {
     match error {
         Error::Needed { what, .. } => match what {

@@ -11,7 +11,7 @@ use crate::say::say;
 
 #[derive(clap::Args)]
 pub struct InsideArgs {
-    /// Write the model's outputs at every step of --data, before softmax or units, to this .npy, .csv or .safetensors file
+    /// Write the model's outputs at every step of --data, before softmax or conversion to units, to this .npy, .csv or .safetensors file
     #[arg(long, value_name = "FILE", requires = "data")]
     logits: Option<PathBuf>,
     /// Write a block's output at every step of --data to such a file
@@ -34,7 +34,7 @@ impl InsideArgs {
         self.logits.is_some() || self.hidden.is_some() || self.embeddings.is_some()
     }
 
-    /// The files, checked as far as that goes before anything is read; `inputs` are what is read.
+    /// The files, checked as far as possible before anything is read; `inputs` are the files to be read.
     pub fn files(&self, config: &ModelConfig, inputs: &[&Path]) -> anyhow::Result<InsideFiles> {
         let layer = self.layer.map_or(config.n_layers.saturating_sub(1), |layer| layer as usize - 1);
         let hidden = self.hidden.clone().map(|path| (layer, path));
@@ -46,7 +46,7 @@ impl InsideArgs {
     }
 }
 
-/// Reads `inputs` by the runtime and writes `files`; false when `stop` was raised before the end.
+/// Reads `inputs` with the runtime and writes `files`; false when `stop` was raised before the end.
 pub fn write(deployed: &Deployed, inputs: InsideInputs<'_>, files: &InsideFiles, stop: &AtomicBool) -> anyhow::Result<bool> {
     if !write_inside(&deployed.model, inputs, files, stop)? {
         return Ok(false);

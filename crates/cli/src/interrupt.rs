@@ -9,7 +9,7 @@ use anyhow::Context;
 
 /// A signal may arrive twice at once, for the process and for its group; a person needs longer to press again.
 const SAME_SIGNAL: Duration = Duration::from_secs(1);
-/// How often it is looked whether a stop was asked for, while an input is waited for.
+/// How often to check for a stop while waiting for an input.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// A flag that is raised by the first Ctrl-C.
@@ -19,7 +19,7 @@ pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(flag)
 }
 
-/// Lets the first Ctrl-C raise `flag`; until here one ends the process at once.
+/// Lets the first Ctrl-C raise `flag`; before this, one ends the process at once.
 pub fn raise_at_signal(flag: &Arc<AtomicBool>) -> anyhow::Result<()> {
     let raised = flag.clone();
     let mut first: Option<Instant> = None;
@@ -32,9 +32,9 @@ pub fn raise_at_signal(flag: &Arc<AtomicBool>) -> anyhow::Result<()> {
     .context("could not listen for Ctrl-C")
 }
 
-/// What `read` gives, which may wait for ever, as at a pipe that nobody writes into; `None` when `stop` was raised before it came back.
+/// What `read` returns, which may wait for ever, such as on a pipe that nobody writes to; `None` when `stop` was raised before it returned.
 ///
-/// It then goes on waiting in a thread of its own, until the process ends.
+/// `read` then goes on waiting in a thread of its own, until the process ends.
 pub fn unless_stopped<T: Send + 'static>(stop: &AtomicBool, read: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (done, waiting) = channel();
     let reader = std::thread::spawn(move || done.send(read()));

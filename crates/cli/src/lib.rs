@@ -1,4 +1,4 @@
-//! The `minrnn` command as a library for hosts that are no Rust program, such as the Python package: all of it as [`run`], and
+//! The `minrnn` command as a library for hosts that are not Rust programs, such as the Python package: all of it as [`run`], and
 //! one step of a model as a graph as [`write_graph`].
 //!
 //! Exit codes: 0 ok, 1 a check or a run failed, 2 wrong input.
@@ -97,24 +97,24 @@ enum Command {
     Devices(commands::devices::Args),
 }
 
-/// Runs the command with `arguments`, of which the first is its name, and gives the exit code that the process should end with: 0 ok, 1 a check or a
+/// Runs the command with `arguments`, of which the first is its name, and returns the exit code that the process should end with: 0 ok, 1 a check or a
 /// run failed, 2 wrong input.
 ///
-/// `program` is what starts the command anew, a program and its first arguments: some commands measure each case in a process of its own. What is
-/// said goes to standard output and standard error, which are flushed. Commands that run long take over SIGINT, SIGTERM and SIGHUP, so that a
-/// process can run one of them and should end then.
+/// `program` is what starts the command again, a program and its first arguments: some commands measure each case in a process of its own. Messages
+/// go to standard output and standard error, which are flushed. Long-running commands take over SIGINT, SIGTERM and SIGHUP, so a process can run
+/// only one of them and should then end.
 pub fn run(program: Vec<OsString>, arguments: impl IntoIterator<Item = OsString>) -> u8 {
     starter::set(program);
     let ended = match Cli::try_parse_from(arguments) {
         Ok(cli) => start(cli.command).unwrap_or_else(|error| failure::report(&error)),
         Err(told) => ranks::report_usage(&told),
     };
-    // A program whose main function is Rust's does this at its end; that nobody reads any more is no failure.
+    // A program with Rust's own main function does this at its end; that nobody reads any more is no failure.
     let _ = std::io::stdout().flush();
     ended.number()
 }
 
-/// Refuses variables of the environment that ask for what there is not: to compute otherwise without a word would mislead.
+/// Refuses environment variables that ask for what there is not: silently computing otherwise would mislead.
 fn expect_usable_environment() -> anyhow::Result<()> {
     threads::expect_few()?;
     let Err(unknown) = Level::from_env() else { return Ok(()) };
@@ -123,7 +123,7 @@ fn expect_usable_environment() -> anyhow::Result<()> {
 }
 
 fn start(command: Command) -> anyhow::Result<ExitCode> {
-    // These look at the environment, and explain what a device says, once all of them know of each other.
+    // These check the environment, and explain what a device reports, once all processes know of each other.
     let work_together = matches!(command, Command::Train(_) | Command::Eval(_));
     if !work_together {
         let sentence = |size| format!("{size} processes were started, and each would do the same; start this without mpiexec");

@@ -2,7 +2,7 @@
 
 use minrnn::memory::{Estimate, Room, Size, rounded};
 
-/// From this share of what there is on, a training's largest parts are told.
+/// A training's largest parts are named if it needs more than one part in this many of the memory there is.
 const LARGE: u128 = 2;
 
 /// `--memory-limit`, to be flattened into the arguments of a command.
@@ -20,7 +20,7 @@ impl MemoryArg {
     }
 }
 
-/// A line for whoever starts what needs this much: with the largest parts where it is much of what there is.
+/// A line on how much memory is needed, with the largest parts if that is much of what there is.
 pub fn line(estimate: &Estimate, limit: Option<Size>) -> String {
     let told = format!("about {} of memory", rounded(estimate.total()));
     match Room::left(limit) {

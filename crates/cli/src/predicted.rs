@@ -21,7 +21,7 @@ enum Cell {
     Text(String),
     Step(usize),
     Number(f64),
-    /// A probability, of which six digits are told.
+    /// A probability, written with six digits.
     Share(f64),
 }
 
@@ -63,7 +63,7 @@ impl Predicted {
                     let times = series.next_times(forecaster.horizon).unwrap_or_default();
                     for (ahead, values) in values.chunks_exact(forecaster.target.len() * forecaster.n_quantiles()).enumerate() {
                         let name = forecaster.group.as_ref().map(|_| Cell::Text(series.name.clone()));
-                        // Of a series with one row no step of time is known.
+                        // The time step of a series with a single row is not known.
                         let time = forecaster.time.as_ref().map(|_| Cell::Text(times.get(ahead).cloned().unwrap_or_default()));
                         let values = places.iter().map(|&place| Cell::Number(values[place]));
                         rows.push(name.into_iter().chain(time).chain([Cell::Step(ahead + 1)]).chain(values).collect());

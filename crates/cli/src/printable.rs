@@ -1,4 +1,4 @@
-//! Text of others as it may be shown.
+//! Text from elsewhere, made safe to show.
 
 /// `text` with its control characters escaped: a file may have any name and hold any text, and a terminal would obey it.
 pub fn printable(text: &str) -> String {

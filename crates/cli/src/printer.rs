@@ -2,7 +2,7 @@
 
 use std::io::{Result, Write};
 
-/// Prints the first unfinished text as it grows and each other one when its turn has come, under titles as `head` prints them.
+/// Prints the first unfinished text as it grows and every other one when its turn comes, under titles as `head` prints them.
 ///
 /// Without titles there is one text, and nothing but it is printed.
 pub struct Printer<W> {

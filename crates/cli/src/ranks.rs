@@ -14,9 +14,9 @@ use crate::failure::{self, WrongInput};
 #[cfg(feature = "mpi")]
 use crate::say::say;
 
-/// What starters of processes tell each of them: how many there are.
+/// The variables in which starters of processes tell each of them how many there are.
 const SIZES: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"];
-/// Which one it is, from 0.
+/// And which one it is, from 0.
 const RANKS: [&str; 5] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK", "SLURM_PROCID"];
 
 /// The variable that says after how many seconds without a sign of life a process is taken for dead.
@@ -24,17 +24,17 @@ const RANKS: [&str; 5] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "MV2_
 const SILENCE: &str = "MINRNN_HEARTBEAT";
 #[cfg(feature = "mpi")]
 const MOST_SECONDS: u32 = 86_400;
-/// What the others leave to the first process to say what it has found too, and to end them.
+/// The time that the others leave to the first process to report what it has found too, and to end them.
 #[cfg(feature = "mpi")]
 const TURN: Duration = Duration::from_secs(1);
-/// How long all may take to come to the end after an error that all know of.
+/// How long all may take to reach the end after an error that all know of.
 #[cfg(feature = "mpi")]
 const END: Duration = Duration::from_secs(30);
 
-/// What this process is of those that were started together.
+/// The place of this process among those that were started together.
 pub struct Together {
     pub group: Group,
-    /// Threads that this process should take, where nobody says; 0 stands for all.
+    /// Threads that this process should use if no number is given; 0 stands for all.
     pub threads: usize,
 }
 
@@ -55,41 +55,41 @@ fn rank() -> usize {
     RANKS.into_iter().find_map(|variable| std::env::var(variable).ok()?.parse().ok()).unwrap_or(0)
 }
 
-/// The variables by which a process knows that it is one of several; what it starts itself is not.
+/// The variables by which a process knows that it is one of several; processes that it starts itself must not see them.
 pub fn variables() -> impl Iterator<Item = &'static str> {
     SIZES.into_iter().chain(RANKS)
 }
 
-/// Refuses to run as one of several: of those the first says so, and the others end without a word.
+/// Refuses to run as one of several: the first of them says so, and the others end silently.
 pub fn refuse_several(sentence: impl FnOnce(usize) -> String) -> anyhow::Result<Option<ExitCode>> {
     match (started(), rank()) {
         (0 | 1, _) => Ok(None),
         (size, 0) => Err(WrongInput(sentence(size)).into()),
-        // Did it end with another code, the first might be ended before it has spoken.
+        // With another code, the first process might be ended before it has spoken.
         _ => Ok(Some(ExitCode::SUCCESS)),
     }
 }
 
-/// Prints what the reader of the command line has to tell. What is wrong with the arguments of one of several processes ends all of them.
+/// Prints what the parser of the command line reports. Wrong arguments of one of several processes end all of them.
 pub fn report_usage(told: &clap::Error) -> ExitCode {
     let is_help = !told.use_stderr() || told.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
     let several = if cfg!(feature = "mpi") { started() } else { 1 };
     if is_help || several < 2 {
         return failure::report_usage(told);
     }
-    // Behind the first paragraph are hints.
+    // After the first paragraph come hints.
     let text = told.to_string();
     let words = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error:").split_whitespace();
     let wrong = WrongInput(words.collect::<Vec<_>>().join(" "));
     together_where(Err(wrong.into()), |_| Ok(ExitCode::SUCCESS)).unwrap_or_else(|error| failure::report(&error))
 }
 
-/// Runs `work` as one of the processes that were started together. What is wrong is told by the first of them.
+/// Runs `work` as one of the processes that were started together. The first of them reports what is wrong.
 pub fn together(work: impl FnOnce(&Together) -> anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
     together_where(crate::expect_usable_environment(), work)
 }
 
-/// The same where this process, and each of the others, is `usable`.
+/// The same if this process, and each of the others, is `usable`.
 #[cfg(feature = "mpi")]
 fn together_where(usable: anyhow::Result<()>, work: impl FnOnce(&Together) -> anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
     let (size, rank) = (started(), rank());
@@ -99,11 +99,11 @@ fn together_where(usable: anyhow::Result<()>, work: impl FnOnce(&Together) -> an
     }
     let pace = pace();
     let late = move |waited: Duration| {
-        // Of two: the first may be the one that is missing.
+        // From two of them: the first may be the one that is missing.
         if rank < 2 {
             say(format_args!(
-                "process {rank} of {size}, counted from 0, waits for the others: after {} seconds not all of them have come; look for what those \
-                 have said",
+                "process {rank} of {size}, counted from 0, waits for the others: after {} seconds not all of them have come; look at what the \
+                 missing ones have said",
                 waited.as_secs()
             ));
         }
@@ -111,16 +111,16 @@ fn together_where(usable: anyhow::Result<()>, work: impl FnOnce(&Together) -> an
     let job = minrnn_mpi::Job::new(pace.as_ref().copied().unwrap_or_default(), late)?;
     let group = job.group();
     if group.is_alone() {
-        // On every process: where the others have come together without this one, the first of them does not know.
+        // On every process: if the others have come together without this one, the first of them does not know.
         let sentence = format!(
             "{size} processes were started, but MPI sees one: the program was built with another MPI than that of the mpiexec that started it; \
-             start it with that one, or build it anew with MPICC set to the compiler of this one"
+             start it with that one, or rebuild it with MPICC set to the compiler of this one"
         );
         return Err(WrongInput(sentence).into());
     }
     let together = Together { threads: own_threads(job.n_sharing()), group };
     let group = &together.group;
-    // Not before: whoever ended before all have come would be waited for, for ever.
+    // Not before: the others would wait for ever for a process that ended before all have come.
     let agreed = agree(group, usable.and(pace.map(|_| ())));
     let outcome = agreed.and_then(|()| device_failure::explained(|| work(&together)));
     let Err(error) = outcome else { return outcome };
@@ -136,7 +136,7 @@ fn together_where(usable: anyhow::Result<()>, work: impl FnOnce(&Together) -> an
         failure::report(&error);
     }
     if !job.all_come(END) {
-        // It computes otherwise than the others, which go on and wait for it.
+        // This process differs from the others, which go on and wait for it.
         if !group.is_first() {
             failure::report(&error);
         }
@@ -145,7 +145,7 @@ fn together_where(usable: anyhow::Result<()>, work: impl FnOnce(&Together) -> an
     Ok(ExitCode::from(code))
 }
 
-/// A sign of life every second, and the usual patience where no number of seconds is asked for.
+/// A sign of life every second, and the usual patience if no number of seconds is set.
 #[cfg(feature = "mpi")]
 fn pace() -> anyhow::Result<minrnn_mpi::Pace> {
     let (usual, seconds) = (minrnn_mpi::Pace::default(), std::env::var(SILENCE).unwrap_or_default());
@@ -157,7 +157,7 @@ fn pace() -> anyhow::Result<minrnn_mpi::Pace> {
     Ok(minrnn_mpi::Pace { missed: missed.ok_or_else(wrong)?, ..usual })
 }
 
-/// The same of a program that can only be one process. Each of several says so: the first may be one that can be more, and waits for it.
+/// The same in a program that can only run alone. Each of several processes says so: the first may be one that can work with others, and waits for it.
 #[cfg(not(feature = "mpi"))]
 fn together_where(usable: anyhow::Result<()>, work: impl FnOnce(&Together) -> anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
     let size = started();
@@ -178,7 +178,7 @@ fn own_threads(n_sharing: usize) -> usize {
     (thread::available_parallelism().map_or(1, std::num::NonZero::get) / n_sharing).max(1)
 }
 
-/// What this process found, where all found something; else what the first of the others says.
+/// What this process found, if all succeeded; otherwise its own error, or that of the first process that failed.
 pub fn agree<T>(group: &Group, outcome: anyhow::Result<T>) -> anyhow::Result<T> {
     if group.is_alone() {
         return outcome;

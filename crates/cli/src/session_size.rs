@@ -3,7 +3,7 @@
 use minrnn_model::TableTask;
 use minrnn_stream::Model;
 
-/// "96 bytes", or with what past tokens add to it; of a model of a `table`, with the rows that it keeps.
+/// "96 bytes", or with what past tokens add to it; for a model of a `table`, with the rows that it keeps.
 pub fn session_size(model: &Model, table: Option<&TableTask>) -> String {
     let bytes = |steps| model.session_bytes_of(table, steps);
     let first = bytes(0);

@@ -3,11 +3,11 @@
 use std::fmt::Write;
 use std::path::Path;
 
-/// What stands in a word without a meaning of its own, beside letters and digits.
+/// Characters that have no special meaning in a word, besides letters and digits.
 const PLAIN: &[u8] = b"/._-+=:,@%";
 
-/// `path` as a word of a shell's command: as it is where that is plain, otherwise in quotes. One that begins with a dash, which would be an option, gets the
-/// folder it lies in.
+/// `path` as a word of a shell's command: unchanged if that is plain, otherwise in quotes. One that begins with a dash, which would be an option, gets its
+/// folder in front.
 pub fn quoted(path: impl AsRef<Path>) -> String {
     let path = path.as_ref();
     let bytes = path.as_os_str().as_encoded_bytes();
@@ -15,7 +15,7 @@ pub fn quoted(path: impl AsRef<Path>) -> String {
     match path.to_str() {
         Some(text) if is_plain(text) => format!("{folder}{text}"),
         Some(text) if !text.contains(char::is_control) => format!("'{folder}{}'", text.replace('\'', r"'\''")),
-        // A terminal would obey them, and other bytes are no text.
+        // A terminal would obey control characters, and other bytes are not text.
         _ => format!("$'{folder}{}'", escaped(bytes)),
     }
 }

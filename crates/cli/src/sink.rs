@@ -9,7 +9,7 @@ use tempfile::NamedTempFile;
 
 use crate::failure::NO_STDOUT;
 
-/// Rows on their way.
+/// Where rows go.
 pub enum Sink {
     /// Nothing more is wanted once a reader has gone away.
     Stdout {
@@ -45,7 +45,7 @@ impl Sink {
         }
     }
 
-    /// All is written: the file takes its name.
+    /// Ends the rows: the file takes its name.
     pub fn finish(self) -> anyhow::Result<()> {
         match self {
             Self::Stdout { is_closed: true, .. } => Ok(()),

@@ -1,4 +1,4 @@
-//! How this command is started anew, for what is measured in a process of its own: by the binary, or by an interpreter that has it as a library.
+//! How this command is started again, for what is measured in a process of its own: by the binary, or by an interpreter that has it as a library.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -12,11 +12,11 @@ static PROGRAM: OnceLock<Vec<OsString>> = OnceLock::new();
 
 /// Sets the program and its first arguments.
 pub fn set(program: Vec<OsString>) {
-    // Whoever runs a second command in a process has the same program.
+    // A second command in the same process has the same program.
     let _ = PROGRAM.set(program);
 }
 
-/// The command, with nothing asked of it yet; of several processes that were started together it is none.
+/// The command, without arguments yet; it will not be one of several processes that were started together.
 pub fn command() -> anyhow::Result<Command> {
     let program = PROGRAM.get().and_then(|program| program.split_first());
     let (program, first) = program.context("cannot find this program, which every case starts anew")?;

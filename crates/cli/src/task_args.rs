@@ -8,7 +8,7 @@ use minrnn::train::{DataConfig, Task, readable};
 
 use crate::failure::WrongInput;
 
-/// What is learned from a file that is no text.
+/// What is learned from a file that is not text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FileTask {
     /// The class of every sequence
@@ -21,7 +21,7 @@ enum FileTask {
     Policy,
 }
 
-/// What is done with a number that is missing.
+/// What is done with a missing number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum HowMissing {
     /// Refuse it
@@ -32,7 +32,7 @@ enum HowMissing {
     Mask,
 }
 
-/// How the series of a table lie.
+/// How the series of a table are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum HowLaid {
     /// What the columns show
@@ -52,12 +52,12 @@ pub struct TaskArgs {
     /// What to learn from the table or the recorded episodes in --data
     #[arg(long, value_name = "TASK")]
     task: Option<FileTask>,
-    /// The column with the class or the number of a sequence, or the columns to forecast, separated by commas [default: the one called class, of a
-    /// number target; to forecast, y or value]
+    /// The column with the class or the number of a sequence, or the columns to forecast, separated by commas [default: the one called class, for a
+    /// number else target; to forecast, y or value]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     target: Vec<String>,
-    /// The column with the name of each row's sequence [default: the one called series or, to forecast, unique_id; to forecast without one but with
-    /// --target, the table is one sequence]
+    /// The column with the name of each row's sequence [default: the one called series or, to forecast, unique_id; without one, a forecast with
+    /// --target takes the table as one sequence]
     #[arg(long, value_name = "COLUMN")]
     group: Option<String>,
     /// The column with the time of each row [default: the one called ds, date, time, timestamp or datetime; to forecast also
@@ -70,7 +70,7 @@ pub struct TaskArgs {
     /// What to do with a missing number: an empty cell, NaN, NA, N/A, null, none or ? [default: error]
     #[arg(long, value_name = "HOW")]
     missing: Option<HowMissing>,
-    /// Columns to read, of numbers or of at most 64 different names, separated by commas [default: classify: all others; forecast: the target]
+    /// Columns to read, with numbers or at most 64 different names, separated by commas [default: all others; to forecast, the target]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     columns: Vec<String>,
     /// Weight of each class in training: balanced, or weights such as worn=5,broken=20 (for a name with a comma, use --set
@@ -81,7 +81,7 @@ pub struct TaskArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     horizon: Option<usize>,
     /// Steps in a season: forecasts are compared with the values one season earlier [default: what is usual for the interval between the times, such
-    /// as 12 months or 24 hours; without times, or where no sequence is longer, the last value]
+    /// as 12 months or 24 hours; without times, or if no sequence is longer, the last value]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     season: Option<usize>,
     /// Also read these parts of the calendar from the time column: month, quarter, day, weekday, hour
@@ -149,7 +149,7 @@ impl TaskArgs {
         self.flags().into_iter().filter(|(_, is_given)| *is_given).map(|(flag, _)| (flag, key_of(flag)))
     }
 
-    /// Refuses a flag beside one of `settings` for the same key, of which one would give way.
+    /// Refuses a flag beside one of `settings` for the same key, since one would override the other.
     pub fn expect_said_once(&self, settings: &[String]) -> Result<(), WrongInput> {
         let keys = || settings.iter().filter_map(|setting| setting.split_once('=')).map(|(key, _)| key.trim());
         let is_set = |own: &str| keys().any(|key| key.strip_prefix("data.").unwrap_or(key) == own);
@@ -170,7 +170,7 @@ impl TaskArgs {
         Err(WrongInput(format!("{flag} is for --task {}; leave it out, or choose that task", readers.join(" or "))))
     }
 
-    /// Puts what is given in place of `data`'s own.
+    /// Replaces settings of `data` with those that are given.
     pub fn apply(&self, data: &mut DataConfig) -> anyhow::Result<()> {
         data.task = self.task.map_or(data.task, Task::from);
         self.expect_flags_of(data.task)?;

@@ -2,10 +2,10 @@
 
 use minrnn::data::table::Confusion;
 
-/// Classes beyond which a table of them fits no terminal.
+/// More classes than these make a table too wide for a terminal.
 const MOST_CLASSES: usize = 24;
 
-/// How well each class is told from the others, and which are taken for which; nothing where they are too many.
+/// How well each class is told from the others, and which are taken for which; empty if there are too many.
 pub fn confusion_table(confusion: &Confusion) -> String {
     let names = confusion.names();
     if names.len() > MOST_CLASSES {
@@ -24,7 +24,7 @@ pub fn confusion_table(confusion: &Confusion) -> String {
     aligned(&rows)
 }
 
-/// Rows with their cells below each other, the first column to the left.
+/// Rows with aligned columns, the first one to the left.
 pub fn aligned(rows: &[Vec<String>]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len)).map(width).collect();

@@ -12,7 +12,7 @@ use crate::printable::printable;
 
 /// Bytes of the stack of a thread.
 const STACK: usize = 2 << 20;
-/// What the pool takes the number of threads from where none is given, by either of its names.
+/// The variable from which the pool takes the number of threads if none is given, under either of its names.
 const VARIABLES: [&str; 2] = ["RAYON_NUM_THREADS", "RAYON_RS_NUM_CPUS"];
 
 /// `--threads`, to be flattened into the arguments of a command.
@@ -24,7 +24,7 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// The number that was given, of as many as there may be.
+    /// The number that was given, checked against the limit.
     pub fn given(&self) -> anyhow::Result<Option<usize>> {
         match self.threads {
             Some(0) => Err(WrongInput(format!("--threads must be between 1 and {MAX_THREADS}, found 0")).into()),
@@ -43,14 +43,14 @@ impl Threads {
         self.install_or(0, work)
     }
 
-    /// The same, on `own` threads where no number is given and that is not 0.
+    /// The same, on `own` threads if no number is given and `own` is not 0.
     pub fn install_or<R: Send>(&self, own: usize, work: impl FnOnce() -> anyhow::Result<R> + Send) -> anyhow::Result<R> {
         match self.given()?.or(Some(own).filter(|&own| own > 0)) {
             Some(threads) => with_pool(threads, work)?,
             None => {
                 if let Some((_, threads)) = asked_by_environment() {
                     expect_stacks(threads)?;
-                    // Else they start with the first work, which has no way to say that they could not.
+                    // Otherwise they would start with the first work, which has no way to say that they could not.
                     rayon::ThreadPoolBuilder::new().stack_size(STACK).build_global().context("could not start the threads")?;
                 }
                 work()
@@ -72,12 +72,12 @@ fn pool(threads: usize) -> anyhow::Result<ThreadPool> {
     rayon::ThreadPoolBuilder::new().num_threads(threads).stack_size(STACK).build().context("could not start the threads")
 }
 
-/// Refuses more threads than memory has room for. Where it ends while they start, the process may end without a word.
+/// Refuses more threads than memory has room for. If it runs out while they start, the process may end without a message.
 fn expect_stacks(threads: usize) -> anyhow::Result<()> {
     if threads == 0 {
         return Ok(());
     }
-    // As stacks are: none of it is touched.
+    // Like stacks, none of it is touched.
     let room = MmapOptions::new().len(threads * STACK).no_reserve_swap().map_anon().map(drop);
     room.with_context(|| format!("could not start the threads: memory has no room for {threads} of them; ask for fewer with --threads"))
 }
@@ -86,11 +86,11 @@ fn too_many(threads: usize) -> anyhow::Error {
     WrongInput(format!("threads must be at most {MAX_THREADS}, found {threads}")).into()
 }
 
-/// Refuses an environment that asks for more threads than there may be, which the pool would try and not come back, or for what is no number of them,
-/// which it would pass over.
+/// Refuses an environment that asks for more threads than the limit, at which the pool would hang, or for something that is not a number, which it would
+/// ignore.
 ///
 /// # Errors
-/// When the variable that counts is no whole number up to [`MAX_THREADS`].
+/// When the variable that counts is not a whole number up to [`MAX_THREADS`].
 pub fn expect_few() -> Result<(), WrongInput> {
     let mut given = VARIABLES.into_iter().filter_map(|variable| Some((variable, std::env::var_os(variable)?)));
     let Some((variable, found)) = given.find(|(_, found)| !found.is_empty()) else { return Ok(()) };

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use common::{Finished, Random, Scratch, Training, minrnn, shown};
 use serde_json::Value;
 
-/// Two waves of 12 steps below noise, of these lengths, with times.
+/// Two waves of 12 steps with noise, of these lengths, with times.
 fn waves(lengths: &[usize]) -> String {
     let mut random = Random(3);
     let mut table = "id,ds,x\n".to_owned();
@@ -91,9 +91,9 @@ fn origins_in_what_was_learned_from_are_told_of() {
     let table = waves(&[100, 100]);
     let run = trained(&scratch, &table, &[]);
     let data = shown(&scratch.path("table.csv"));
-    // Of 100 steps 90 are learned from before the test part is scored: behind them lie 2 origins, each with 4 steps to forecast.
+    // Of 100 steps 90 are learned from before the test part is scored: after them there are 2 origins, each with 4 steps to forecast.
     let within = backtest(&run, &data, &["--backtest", "2"]).ok();
-    assert!(within.stderr.contains("scored is the earlier one") && !within.stderr.contains("flatter"), "{within:?}");
+    assert!(within.stderr.contains("scoring the earlier one") && !within.stderr.contains("flatter"), "{within:?}");
     let beyond = backtest(&run, &data, &["--backtest", "5"]).ok();
     assert!(
         beyond.stderr.contains("6 of 10 forecasts are of values that the model has learned from: these numbers flatter it"),

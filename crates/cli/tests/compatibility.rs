@@ -1,4 +1,4 @@
-//! Runs, packed models, a saved session and saved states of a minrnn of before: they load, and what is said of them is what that program said. The
+//! Runs, packed models, a saved session and saved states of an earlier minrnn: they load, and what is said about them is what that program said. The
 //! files were made by `tools/compatibility_fixtures.sh`.
 
 mod common;
@@ -14,7 +14,7 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 struct Call {
     args: Vec<String>,
-    /// `null` where only success counts.
+    /// `null` if only success counts.
     stdout: Option<String>,
 }
 
@@ -30,17 +30,17 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The words and the numbers of a text, apart.
+/// The words and the numbers of a text, separated.
 fn parts(text: &str) -> Vec<Result<f64, &str>> {
     text.split([' ', ',', '\n', '(']).map(|word| word.parse().map_err(|_| word)).collect()
 }
 
-/// Whether `found` says what `expected` does, but for the last digits of its numbers: sums are rounded in another order on every CPU.
+/// Whether `found` says what `expected` does, except for the last digits of its numbers: every CPU rounds sums in another order.
 fn agree(found: &str, expected: &str) -> bool {
     let (found, expected) = (parts(found), parts(expected));
     let is_share = |i: usize| expected.get(i + 1) == Some(&Err("%"));
     let near = |i: usize| match (&found[i], &expected[i]) {
-        // One prediction more or less is right.
+        // One correct prediction more or less.
         (Ok(a), Ok(b)) if is_share(i) => (a - b).abs() < 0.5,
         (Ok(a), Ok(b)) => (a - b).abs() <= 2e-3 * b.abs().max(1.0),
         (a, b) => a == b,
@@ -60,7 +60,7 @@ fn files_of_before_load_and_say_what_they_said() {
         let (found, sentence) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "{args:?}: {sentence}");
         if let Some(expected) = stdout {
-            // Since then each loss of a text has another line.
+            // Since then each loss of a text has an additional line.
             let of_then = found.split_inclusive('\n').filter(|line| !line.starts_with("  bits per byte "));
             let found: String = of_then.collect();
             assert!(agree(&found, &expected), "{args:?} says\n{found}\nand said\n{expected}");
@@ -71,7 +71,7 @@ fn files_of_before_load_and_say_what_they_said() {
 #[test]
 fn states_of_before_go_on_as_they_did() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/compatibility");
-    // The second state of before is shorter: it lacks what rounding its log-weights had lost.
+    // The second earlier state is shorter: it lacks what rounding its log-weights had lost.
     for name in ["min-gru-int8", "rwkv4-f32"] {
         let read = |end: &str| fs::read(fixtures.join(format!("{name}.{end}"))).unwrap();
         let model = Model::load(fixtures.join(format!("{name}.minrnn"))).unwrap();

@@ -124,7 +124,7 @@ fn digests_that_are_cut_at_the_end_of_a_line_are_refused_by_who_reads_what_they_
         assert_untouched(&training.out, &before);
         assert!(!scratch.path("packed").exists());
     }
-    // Deleted, the digests are no longer asked.
+    // Once deleted, the digests are no longer checked.
     fs::remove_file(&digests).unwrap();
     Finished::of(&mut minrnn(&["generate", &run, "--max-tokens", "3"])).ok();
 }

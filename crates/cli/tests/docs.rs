@@ -1,4 +1,4 @@
-//! The documents say what is so: their commands run, their Rust stands in programs that are compiled, their links lead somewhere, and the
+//! The documents are true: their commands run, their Rust stands in programs that are compiled, their links lead somewhere, and the
 //! lists of settings, crates and features are whole. No option of the command is left out.
 //!
 //! A block of a page is marked by what is done with it: `sh` is run, `sh no-run` is not, but its options are looked up, `rust` must stand
@@ -18,9 +18,9 @@ use std::sync::OnceLock;
 use common::{Finished, Scratch, minrnn, shown};
 use minrnn::train::Experiment;
 
-/// Where links of the crates' pages begin, which are read away from the repository too.
+/// How links on the crates' pages begin, which are also read outside the repository.
 const REPOSITORY: &str = "https://github.com/minrnn/minrnn/blob/main/";
-/// Keys that have no default to be listed by.
+/// Keys without a default, which the defaults do not list.
 const WITHOUT_DEFAULT: [&str; 10] =
     ["path", "corpus", "validation", "test", "class_weights", "calendar", "known_ahead", "memory_limit", "eval_seed", "from"];
 
@@ -47,7 +47,7 @@ struct Block {
     at: usize,
 }
 
-/// The files of `folder` that end in `end`, below it too when `deep`, sorted.
+/// The files in `folder` whose names end in `end`, sorted; with `deep` also those in folders below.
 fn files(folder: &Path, end: &str, deep: bool) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten() {
@@ -122,7 +122,7 @@ impl Page {
         sections
     }
 
-    /// The places that headings of it can be reached by.
+    /// The anchors of its headings.
     fn anchors(&self) -> BTreeSet<String> {
         let heading = |line: &str| line.starts_with('#').then(|| anchor(line.trim_start_matches('#').trim()));
         self.prose().filter_map(heading).collect()
@@ -221,7 +221,7 @@ fn help(commands: &[&str]) -> &'static str {
     })
 }
 
-/// Checks the command, the options and the settings of a line of a shell.
+/// Checks the command, the options and the settings of a shell line.
 fn expect_known(line: &str, place: &str) {
     let line = line.split(" #").next().unwrap_or_default();
     for command in line.split(['|', ';']).flat_map(|part| part.split("&&")) {
@@ -269,11 +269,11 @@ fn options_and_settings_of_all_commands_exist() {
 fn commands_of(help: &str) -> Vec<&str> {
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     let names = listed.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
-    // A line that goes on begins farther in.
+    // A continuation line is indented further.
     names.filter(|name| !name.is_empty() && *name != "help").collect()
 }
 
-/// The names of the option that a line of a help begins with, none where it begins with something else.
+/// The names of the option that a line of a help begins with; none if it begins with something else.
 fn names_of_option(line: &str) -> Vec<&str> {
     let words = line.split_whitespace().map(|word| word.trim_end_matches(','));
     words.take_while(|word| word.len() > 1 && word.starts_with('-')).collect()
@@ -284,7 +284,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).filter(|word| !word.is_empty())
 }
 
-/// Whether a text tells of `minrnn COMMAND`; the part of a command, such as `lm` of `minrnn bench`, may stand apart.
+/// Whether a text mentions `minrnn COMMAND`; the part of a command, such as `lm` of `minrnn bench`, may stand elsewhere.
 fn names_command(text: &str, command: &[&str]) -> bool {
     let words: Vec<&str> = words(text).collect();
     let is_named = words.windows(2).any(|pair| pair[0] == "minrnn" && pair[1] == command[0]);
@@ -300,7 +300,7 @@ fn the_manual_tells_of_every_option_of_every_command() {
         let parts = commands_of(help(&[name]));
         let commands = if parts.is_empty() { vec![vec![name]] } else { parts.into_iter().map(|part| vec![name, part]).collect() };
         for command in commands {
-            // It tells of a command where that is named, and on all of a page that is about it; the front page is about all of them.
+            // A section covers a command that it names, and every section of a page about a command does; the front page is about all of them.
             let mut told = BTreeSet::from(["-h", "-V"]);
             for (sections, page) in &manual {
                 let is_about = page.starts_with("docs") && names_command(&sections[0], &command);

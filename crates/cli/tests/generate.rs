@@ -360,7 +360,7 @@ fn a_vocabulary_of_bytes_continues_a_file_of_any_bytes() {
     std::fs::write(&file, prompt).unwrap();
     let (name, args) = (file.to_str().unwrap(), ["--temperature", "0", "--max-tokens", "40"]);
     let output = checkpoint.generate(&[&["--prompt-file", name][..], &args].concat());
-    // At the end stands what may be the beginning of a character.
+    // The end may be the beginning of a character.
     assert!(text(&output).starts_with(&expected), "{expected:?}: {output:?}");
     let two = checkpoint.generate(&[&["--prompt-file", name, "--prompt", "ab"][..], &args].concat());
     assert!(text(&two).contains("caf\u{fffd} au lait"), "{two:?}");
@@ -421,13 +421,13 @@ fn every_flipped_bit_of_a_saved_session_is_refused() {
     text(&checkpoint.generate(&["--max-tokens", "5", "--prompt", "ab", "--save-session", name]));
     let expected = text(&checkpoint.generate(&args)).to_owned();
     let bytes = std::fs::read(&session).unwrap();
-    // One bit in each stretch of the file, the last byte included; all of them are too many processes.
+    // One bit in each stretch of the file, including the last byte; all bits would take too many processes.
     for at in (0..bytes.len()).step_by(23).chain([bytes.len() - 1]) {
         let mut bytes = bytes.clone();
         bytes[at] ^= 1 << (at % 8);
         std::fs::write(&session, bytes).unwrap();
         let finished = checkpoint.generate(&args);
-        // Nothing else than the text of the whole file is ever generated: a name of the frame may have changed.
+        // Nothing but the text of the whole file is ever generated: a name in the file's frame may have changed.
         match finished.code {
             Some(0) => assert_eq!(finished.stdout, expected, "byte {at}"),
             _ => generated_nothing(&finished, ""),

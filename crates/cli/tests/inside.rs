@@ -64,7 +64,7 @@ fn the_inside_of_a_classifier_is_written_in_every_format() {
     for model in [&run, &packed] {
         let finished = Finished::of(minrnn(&["predict", model]).args(args)).ok();
         assert_eq!(finished.stderr.matches("written: ").count(), 3, "{finished:?}");
-        // The last row of each sequence is what `predict` makes shares of.
+        // `predict` makes its shares of the last row of each sequence.
         let (shape, numbers) = npy(&logits);
         assert_eq!(shape, [8, 2]);
         assert_eq!(finished.stdout.lines().count(), 3, "{finished:?}");

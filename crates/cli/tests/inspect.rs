@@ -138,7 +138,7 @@ fn an_experiment_shows_what_its_model_would_cost() {
     assert_lines(&text, &lines);
     assert!(!text.contains("cache"), "{text}");
     let text = untrained(&["shakespeare-transformer"]);
-    // Keys and values of 384 numbers each in three layers; the state is four counters of places.
+    // Keys and values of 384 numbers each in three layers; the state is four counters of positions.
     let lines = ["parameters 5 434 368", "state 16 bytes", "cache 9 216 bytes per token, up to 256 tokens (2 359 296 bytes) of attention"];
     assert_lines(&text, &lines);
     assert_lines(&text, &["FLOPs 10 671 360 for the first token, 11 846 400 for one that sees 256"]);

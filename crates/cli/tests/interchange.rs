@@ -73,7 +73,7 @@ fn of_gru(scratch: &Scratch, args: &[&str], settings: &[&str]) -> Training {
     Training { args: args.iter().map(ToString::to_string).collect(), ..scratch.task("run", &[&gru[..], settings].concat()) }
 }
 
-/// The layers of the model `run`, written by its format and put into it again as the checkpoint that comes back; what was said of it.
+/// Exports the layers of the model `run` and imports them into it again; returns the new checkpoint and what was said about it.
 fn there_and_back(scratch: &Scratch, run: &str) -> (String, String) {
     let (layers, again) = (shown(&scratch.path("gru.safetensors")), shown(&scratch.path("again")));
     told(&["export", run, "--format", "torch-gru", "-o", &layers]).ok();
@@ -115,7 +115,7 @@ fn the_threshold_of_a_forecaster_goes_along_only_where_no_weight_is_another() {
     assert_eq!(out("predict", &again).0, out("predict", &run).0);
     assert_eq!(out("score", &again), out("score", &run));
 
-    // Other layers are surprised by other rows.
+    // Other layers find other rows surprising.
     let mut weights = minrnn_model::Weights::read(scratch.path("gru.safetensors")).unwrap();
     let names: Vec<String> = weights.names().map(ToOwned::to_owned).collect();
     let tensors = names.into_iter().map(|name| {

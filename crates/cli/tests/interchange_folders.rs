@@ -112,7 +112,7 @@ fn a_trained_model_takes_its_vocabulary_along() {
     fs::write(folder.join("tokenizer.json"), r#"{"version": "1.0", "model": {"type": "Unigram", "vocab": []}}"#).unwrap();
     let other = told(&["import", &shown(&folder), "--format", "mamba-hf", "-o", &shown(&scratch.path("other"))]).ok();
     assert!(other.stdout.contains("left out") && other.stdout.contains("Unigram"), "{}", other.stdout);
-    // What the configuration of the library has no words for.
+    // What the library's configuration cannot express.
     scratch.training("wide", &["mixer=mamba", "ff=none", "expansion=1.5"]).run().ok();
     let wide = shown(&scratch.path("wide"));
     told(&["export", &wide, "--format", "mamba-hf", "-o", &shown(&scratch.path("none"))]).refused(&[
@@ -210,7 +210,7 @@ fn folders_of_other_models_are_refused_by_what_they_say() {
     import("xlstm").refused(&["neither mlstm_block nor slstm_block"]);
     import("min-gru-pytorch").refused(&["token_emb.weight"]);
 
-    // ε is the file's; one that is set must be the same, or stand where the file says none.
+    // ε comes from the file; one that is set must be the same, unless the file has none.
     let set = |to: &str, settings: &[&str]| {
         let to = shown(&scratch.path(to));
         told(&[&["import", &shown(&folder), "--format", "mamba-hf", "-o", &to], settings].concat())
@@ -275,7 +275,7 @@ fn an_xlstm_folder_that_describes_another_model_than_its_tensors_is_refused_by_t
     }
     assert!(!Path::new(&other).exists());
 
-    // Other words for the same model, and what no number depends on.
+    // Other ways to describe the same model, and keys that no number depends on.
     let mut short = config.clone();
     short["slstm_block"] = json!({});
     short["mlstm_block"] = json!({"mlstm": {}});
@@ -291,7 +291,7 @@ fn an_xlstm_folder_that_describes_another_model_than_its_tensors_is_refused_by_t
         told(&["import", &shown(&folder), "--format", "xlstm", "-o", &shown(&scratch.path(&format!("same{i}")))]).ok();
     }
 
-    // Of sLSTM alone there may be nothing about mLSTM, and any places.
+    // With sLSTM alone, there may be nothing about mLSTM, and any places.
     let scratch = Scratch::new();
     let folder = folder_of(&scratch, "xlstm_cuda_order", "xlstm");
     let config = read_json(&folder.join("config.json"));
@@ -322,7 +322,7 @@ fn a_mamba_folder_that_describes_another_model_than_its_tensors_is_refused_by_th
         };
         import(with(&config, key, &value)).refused(&["config.json", &format!("it says {key} = "), told_of]);
         assert!(!Path::new(&to).exists());
-        // Where it says nothing, the tensors do; and the library has a word for its own choice of the rank.
+        // If it says nothing, the tensors decide; and the library has a word for choosing the rank itself.
         let mut silent = config.clone();
         silent.as_object_mut().unwrap().remove(key);
         silent["time_step_rank"] = json!("auto");

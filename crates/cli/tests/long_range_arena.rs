@@ -1,4 +1,4 @@
-//! The tasks of the Long Range Arena from files to a report: training, resume, evaluation, and what bad files get.
+//! The tasks of the Long Range Arena from files to a report: training, resuming, evaluation, and the refusal of bad files.
 
 mod common;
 

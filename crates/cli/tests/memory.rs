@@ -1,4 +1,4 @@
-//! What needs more memory than there is, is refused before anything is made; and what is told in advance is about what is had.
+//! What needs more memory than there is, is refused before anything is made; and the estimate is close to what is used.
 
 mod common;
 
@@ -93,7 +93,7 @@ fn evaluation_and_generation_are_refused_too() {
     let scored = |limit| Finished::of(&mut minrnn(&["eval", &packed, "--data", &text, "--memory-limit", limit]));
     scored("20MiB").refused(&refusal);
     scored("1GiB").ok();
-    // A resumed training is looked at again.
+    // A resumed training is checked again.
     let mut resumed = training.with(&["max_iterations=4"]).command(&["--resume", "--memory-limit", "20MiB"]);
     Finished::of(&mut resumed).failed(2, &refusal);
     training.with(&["max_iterations=4"]).resume().ok();

@@ -1,4 +1,4 @@
-//! What models, sessions and files get that do not fit each other: exit code 2 and a sentence with the tensor or the key, what was
+//! Models, sessions and files that do not fit each other are refused with exit code 2 and a sentence with the tensor or the key, what was
 //! expected and what was found.
 
 mod common;
@@ -42,14 +42,14 @@ fn checkpoint(scratch: &Scratch, name: &str, config: &ModelConfig) -> PathBuf {
     directory
 }
 
-/// Nothing of a file that cannot be what is asked for is read but how it begins.
+/// Of a file that cannot be what is asked for, only the beginning is read.
 #[test]
 #[cfg(unix)]
 fn files_too_large_for_memory_are_refused_by_their_first_bytes() {
     let scratch = Scratch::new();
     let huge = |name: &str, beginning: &[u8]| {
         let path = scratch.write(name, beginning);
-        // It takes no room on the disk.
+        // A sparse file, which takes no room on the disk.
         fs::File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
         shown(&path)
     };
@@ -180,7 +180,7 @@ fn a_file_of_another_library_with_a_wrong_name_or_shape_is_named() {
     };
     import(whole.clone()).ok();
     fs::remove_dir_all(&out).unwrap();
-    // A tensor that decides about no other's shape.
+    // A tensor that determines no other's shape.
     let name = "layers.1.4.0.bias";
     let with = |change: &dyn Fn(&mut (String, Tensor))| {
         let mut changed = whole.clone();

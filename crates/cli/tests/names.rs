@@ -1,4 +1,4 @@
-//! What errors call files: by the names that were given, with nothing in them that a terminal would obey.
+//! Errors call files by the names that were given, with nothing in them that a terminal would obey.
 
 mod common;
 

@@ -105,7 +105,7 @@ fn no_command_writes_over_what_it_reads() {
     assert_untouched(&scratch.path(""), &before);
     #[cfg(unix)]
     {
-        // What a link leads to is written, not the link; an open file by another name is none to replace.
+        // The target of a link is written, not the link itself; an open file under another name is not replaced.
         let [link, open, real] = ["link.csv", "open.csv", "real.csv"].map(|name| scratch.path(name));
         std::os::unix::fs::symlink("real.csv", &link).unwrap();
         told(&["predict", &run, "--data", &data, "--out", &shown(&link)]).ok();

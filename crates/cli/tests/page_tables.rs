@@ -19,11 +19,11 @@ struct Table {
     text: String,
     columns: Vec<String>,
     group: Option<String>,
-    /// What the columns hold, null where a number is missing.
+    /// The content of the columns, null where a number is missing.
     #[serde(default)]
     rows: Vec<Vec<Option<f64>>>,
     sequences: Option<usize>,
-    /// Where a refused one is at fault.
+    /// The line at fault in a refused table.
     line: Option<u64>,
 }
 
@@ -36,7 +36,7 @@ impl Table {
     }
 }
 
-/// The tables of `kind`, none where this crate stands without its repository.
+/// The tables of `kind`; none if this crate stands without its repository.
 fn tables(kind: impl Fn(Tables) -> Vec<Table>) -> Vec<Table> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/tests/tables.json");
     let Ok(tables) = fs::read(path) else {

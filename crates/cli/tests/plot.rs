@@ -160,7 +160,7 @@ fn a_loss_is_called_what_the_run_measures_and_different_measures_share_no_axis()
     let svg = fs::read_to_string(&picture).unwrap();
     assert!(svg.contains("test mean squared error") && !svg.contains("nats"), "{svg}");
     plot(&[&text, &policy, "--accuracy", "-o", &output]).ok();
-    // A log that lies alone says nothing of what it measures.
+    // A log without its run does not say what it measures.
     plot(&[&shown(&scratch.write("other.jsonl", log(&[2.0, 1.5]))), "-o", &output]).ok();
     assert!(!fs::read_to_string(&picture).unwrap().contains("nats"));
 }

@@ -112,7 +112,7 @@ fn actions_where_no_policy_acts_are_refused_by_their_place_and_steps_without_an_
     let told = ["far.trajectories'", "an action outside -1 to 1", "step 123, number 1 of its action", "is -1.5;"];
     training(&scratch, &far, &[]).run().refused(&told);
 
-    // The last of its flags is that of the last episode's end.
+    // The last of its flags is the end of the last episode.
     let mut endless = bytes.clone();
     *endless.last_mut().unwrap() = 0;
     let endless = scratch.write("endless.trajectories", sealed(endless));

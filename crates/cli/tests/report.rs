@@ -64,7 +64,7 @@ fn classes_are_shown_with_what_was_taken_for_what() {
     let mut table = String::from("machine,state,x\n");
     for machine in 0..20 {
         for t in 0..9 {
-            // Nothing tells the classes apart, so that some are missed.
+            // Nothing distinguishes the classes, so some are missed.
             writeln!(table, "<m&{machine}>,{},{}", ["<b>good</b>", "worn"][machine % 2], (t * machine % 7) as f64).unwrap();
         }
     }

@@ -77,7 +77,7 @@ fn every_kind_of_work_lands_in_its_table() {
     {
         assert!(table.contains(part), "{part} in {table}");
     }
-    // Of numbers that mean nothing nothing is said, in no format.
+    // No format says anything about numbers that mean nothing.
     let of_cells = json(out.join("table1.json"));
     let is_silent = |cell: &Value| cell["metrics"].as_object().unwrap().values().all(|metric| metric["verdict"].is_null());
     assert!(
@@ -90,14 +90,14 @@ fn every_kind_of_work_lands_in_its_table() {
     assert!(read(out.join("parameters.csv")).contains("minGRU,α = 2,parameter-percent,22,22,,22.2222"));
     let curve = &json(out.join("figure2.json"))["cells"][0]["runs"][0]["result"]["curve"];
     assert_eq!(curve.as_array().unwrap().len(), 3);
-    // Strings of up to 8 are scored, and looked at to twice that.
+    // Strings of up to 8 are scored, and examined up to twice that.
     let lengths = &json(out.join("xlstm-parity.json"))["cells"][0]["runs"][0]["result"]["lengths"];
     assert_eq!(lengths.as_array().unwrap().last().unwrap()["length"], 16, "{lengths}");
     assert!(read(out.join("xlstm-parity.md")).contains("(xlstm-parity-lengths.svg)"));
     // Checkpoints of what is finished are gone; the log and the resolved experiment stay. Table 2 has the runs of table 1.
     let run = out.join("runs/selective-copying/mingru-3-layers/seed-1");
     assert!(!run.join("checkpoints").exists() && run.join("metrics.jsonl").exists() && run.join("experiment.toml").exists());
-    // What is kept says nothing of where this machine had its text.
+    // What is kept does not say where this machine had its text.
     let kept = snapshot(&out.join("runs"));
     let names_the_text = |content: &Vec<u8>| String::from_utf8_lossy(content).contains(&shown(&text));
     assert!(kept.keys().any(|path| path.ends_with("experiment.toml")) && !kept.values().flatten().any(names_the_text));
@@ -120,7 +120,7 @@ fn what_is_finished_is_never_run_again() {
     assert!(!again.stderr.contains("seed 1") && again.stdout == first.stdout, "{again:?}");
     assert_untouched(&out.join("runs"), &before);
 
-    // More seeds are only those; a result that is gone is made again, the same.
+    // Asking for more seeds runs only those; a result that is gone is made again, identically.
     let removed = out.join("runs/selective-copying/mingru-1-layer/seed-1/result.json");
     let result = json(removed.clone());
     fs::remove_file(&removed).unwrap();
@@ -130,7 +130,7 @@ fn what_is_finished_is_never_run_again() {
     assert!(more.stdout.contains("--seeds 2"));
 }
 
-/// What the data alone decide, such as the number of classes, is no other setting.
+/// What only the data decide, such as the number of classes, is not a different setting.
 #[test]
 fn a_finished_classification_is_known_again() {
     let scratch = Scratch::new();
@@ -175,7 +175,7 @@ fn two_processes_share_the_work() {
     let second = thirty_six_runs(&out).spawn().unwrap();
     let both = [first, second].map(|child| Finished::from(child.wait_with_output().unwrap()).ok());
     assert_eq!(results(&out).len(), 36);
-    // Each was trained by one of them, and where one met the other in a run it went on to the next.
+    // Each was trained by one of them; one that met the other in a run went on to the next.
     let ends = |finished: &Finished| finished.stderr.matches("iterations done: ").count();
     assert_eq!(both.iter().map(ends).sum::<usize>(), 36, "{both:?}");
     assert!(both.iter().all(|finished| ends(finished) > 0), "{both:?}");
@@ -188,18 +188,18 @@ fn a_run_that_another_process_is_at_is_no_failure() {
     let scratch = Scratch::new();
     let out = scratch.path("out");
     let run = out.join("runs/selective-copying/mingru-1-layer/seed-1");
-    // The first results make the folder one of results.
+    // The first results make it a results folder.
     Finished::of(reproduce(&out, &["table1"]).args(["--row", "minLSTM"])).ok();
     let held = minrnn::train::RunDir::create(&run).unwrap();
     for jobs in ["1", "2"] {
         let finished = Finished::of(reproduce(&out, &["table1"]).args(["--jobs", jobs])).ok();
-        assert!(finished.stderr.contains("not done: another process is at it"), "{finished:?}");
-        assert!(finished.stderr.contains("other processes are at: minGRU, 1 layer (seed 1)\n"), "{finished:?}");
+        assert!(finished.stderr.contains("not done: another process is working on it"), "{finished:?}");
+        assert!(finished.stderr.contains("other processes are working on: minGRU, 1 layer (seed 1)\n"), "{finished:?}");
         assert_eq!(results(&out).len(), 5);
         let page = read(out.join("table1.md"));
-        assert!(page.contains("## Being made by other processes") && page.contains("| being made |"), "{page}");
+        assert!(page.contains("## In progress in other processes") && page.contains("| in progress |"), "{page}");
         assert!(page.contains("5 of 6 runs are done.") && !page.contains("Could not be run"), "{page}");
-        assert!(read(out.join("table1.csv")).contains("another process is at it"));
+        assert!(read(out.join("table1.csv")).contains("another process is working on it"));
     }
     drop(held);
     let finished = Finished::of(&mut reproduce(&out, &["table1"])).ok();
@@ -213,7 +213,7 @@ fn what_cannot_be_asked_for_is_a_sentence() {
     Finished::of(&mut reproduce(&out, &["tabel1"])).refused(&["there is no table or figure 'tabel1'", "did you mean 'table1'?"]);
     Finished::of(reproduce(&out, &["table1"]).args(["--row", "minGRUs"])).refused(&["there is no row 'minGRUs'", "did you mean 'minGRU'?"]);
     Finished::of(reproduce(&out, &["table1"]).args(["--column", "4 layers"])).refused(&["there is no column '4 layers'"]);
-    let without_columns = "there is no column 'x': what is asked for has no columns to choose from; leave --column out";
+    let without_columns = "there is no column 'x': what was requested has no columns to choose from; leave --column out";
     Finished::of(reproduce(&out, &["figure5"]).args(["--column", "x"])).refused(&[without_columns]);
     assert!(!out.exists());
     let other = scratch.path("other");
@@ -225,7 +225,7 @@ fn what_cannot_be_asked_for_is_a_sentence() {
     Finished::of(&mut reproduce(&out, &["table3"])).ok();
     Finished::of(reproduce(&out, &["table3"]).args(["--data", "none.txt"])).refused(&["could not read 'none.txt'"]);
     let mut other_scale = minrnn(&["reproduce", "table3", "--scale", "cpu", "--out", &shown(&out)]);
-    Finished::of(&mut other_scale).refused(&["results of scale smoke, asked for is scale cpu", "--out"]);
+    Finished::of(&mut other_scale).refused(&["results of scale smoke, but scale cpu was requested", "--out"]);
     scratch.write("out/reproduce.json", r#"{"format": 99}"#);
     Finished::of(&mut reproduce(&out, &["table3"])).refused(&["written by another version of minrnn (format 99"]);
 }
@@ -261,13 +261,10 @@ fn runs_of_other_settings_and_missing_texts_are_named_and_the_rest_is_made() {
     let finished = Finished::of(command.env("MINRNN_CACHE", scratch.path("cache")));
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert!(finished.stderr.contains("could not download Tiny Shakespeare") && finished.stderr.contains("--data FILE"), "{finished:?}");
-    assert!(finished.stderr.contains("made with max_iterations = 7; asked for is max_iterations = 6"), "{finished:?}");
+    assert!(finished.stderr.contains("made with max_iterations = 7; requested: max_iterations = 6"), "{finished:?}");
     assert!(finished.stderr.ends_with("some runs could not be made; the results of the others are complete\n"), "{finished:?}");
     let page = read(out.join("table1.md"));
-    assert!(
-        page.contains("5 of 6 runs are done.") && page.contains("## To be made again") && page.contains("| to be made again |"),
-        "{page}"
-    );
+    assert!(page.contains("5 of 6 runs are done.") && page.contains("## To be redone") && page.contains("| to be redone |"), "{page}");
 }
 
 #[test]
@@ -295,7 +292,7 @@ fn experiments_and_the_list_name_every_target_with_its_time() {
     }
 }
 
-/// What came out of every training below `out`, without where and how fast.
+/// The result of every training below `out`, without where and how fast it was made.
 fn scores(out: &Path) -> BTreeMap<PathBuf, Value> {
     let score = |(path, content): (PathBuf, Vec<u8>)| {
         let mut value: Value = serde_json::from_slice(&content).unwrap();
@@ -384,7 +381,7 @@ fn an_interrupted_training_goes_on_from_its_copy_alone() {
     assert!(begun >= 20 && state["of"] == 2000 && state["stretches"].as_array().unwrap().len() == 1, "{state}");
     assert!(read(here.join("xlstm-parity.md")).contains(&format!("- minGRU, seed 1: {begun} of 2000 updates")));
 
-    // To a machine of another name, with nothing but the copy.
+    // Move it to a machine of another name, with nothing but the copy.
     let copy = there.join("unfinished").join(run);
     for (path, content) in snapshot(&here.join("unfinished").join(run)) {
         let target = copy.join(path.strip_prefix(here.join("unfinished").join(run)).unwrap());
@@ -410,11 +407,11 @@ fn an_interrupted_training_goes_on_from_its_copy_alone() {
     assert!(state["iterations"].as_u64().unwrap() > begun && state["curve"][0]["iteration"] == 0, "{state}");
     let page = read(there.join("xlstm-parity.md"));
     assert!(
-        page.contains("## Runs of several machines") && page.contains(&format!("updates 0 to {begun} on another box, 64 cores")),
+        page.contains("## Runs made on several machines") && page.contains(&format!("updates 0 to {begun} on another box, 64 cores")),
         "{page}"
     );
 
-    // What both computed of the same updates is the same, for it is one machine.
+    // Both computed the same for the same updates, since it is really one machine.
     interrupt(&here, parity(&here).arg("--resume"), begun as usize + 20);
     let losses = |out: &Path| {
         let text = read(out.join("runs").join(run).join("metrics.jsonl"));
@@ -458,7 +455,7 @@ fn damaged_results_are_named_and_the_rest_is_made() {
     for (record, damaged) in records.iter().zip(["", "{\"seed\": 1,", "{\"seed\": \"one\"}"]) {
         fs::write(record, damaged).unwrap();
     }
-    // The page of a target that nobody asks for.
+    // The page of a target that is not requested.
     scratch.write("out/figure5.json", "{");
     let removed = runs.join("minlstm-2-layers/seed-1/result.json");
     fs::remove_file(&removed).unwrap();
@@ -527,8 +524,8 @@ fn what_older_settings_or_rules_made_is_named_and_replaced_when_that_is_asked_fo
     let left = Finished::of(&mut reproduce(&out, &["table1"]));
     tells_of(&left, &["--replace", "its best checkpoint is the untrained model"]);
     let page = read(out.join("table1.md"));
-    assert!(page.contains("## To be made again") && page.contains("4 of 6 runs are done."), "{page}");
-    // Made anew are only the rows that are asked for; the page still names the others.
+    assert!(page.contains("## To be redone") && page.contains("4 of 6 runs are done."), "{page}");
+    // Only the requested rows are redone; the page still names the others.
     for jobs in ["1", "2"] {
         let other = Finished::of(reproduce(&out, &["table1"]).args(["--replace", "--row", "minGRU", "--jobs", jobs])).ok();
         assert_eq!(other.stderr.matches(", seed 1").count(), usize::from(jobs == "1"), "{other:?}");
@@ -538,7 +535,7 @@ fn what_older_settings_or_rules_made_is_named_and_replaced_when_that_is_asked_fo
     let replaced = Finished::of(reproduce(&out, &["table1"]).arg("--replace")).ok();
     assert_eq!(replaced.stderr.matches(", seed 1").count(), 1, "{replaced:?}");
     assert_eq!(scores(&out), expected);
-    assert!(!read(out.join("table1.md")).contains("To be made again") && leftovers(&out).is_empty());
+    assert!(!read(out.join("table1.md")).contains("To be redone") && leftovers(&out).is_empty());
 }
 
 #[test]
@@ -556,13 +553,13 @@ fn settings_that_cannot_be_read_are_named_and_replaced_when_that_is_asked_for() 
     let left = Finished::of(&mut reproduce(&out, &["table1"]));
     tells_of(
         &left,
-        &["its settings cannot be read (experiment.toml: ", "remove it, redo it with --replace", "to be made again (--replace does it)"],
+        &["its settings cannot be read (experiment.toml: ", "remove it, redo it with --replace", "to be redone (--replace does it)"],
     );
     assert_eq!(read(runs[0].join("experiment.toml")), "[train\n");
     let replaced = Finished::of(reproduce(&out, &["table1"]).arg("--replace")).ok();
     assert_eq!(replaced.stderr.matches(", seed 1").count(), 2, "{replaced:?}");
     assert_eq!(scores(&out), expected);
-    assert!(!read(out.join("table1.md")).contains("To be made again") && leftovers(&out).is_empty());
+    assert!(!read(out.join("table1.md")).contains("To be redone") && leftovers(&out).is_empty());
 }
 
 #[test]
@@ -581,13 +578,13 @@ fn what_learned_another_text_is_no_result_of_this_one() {
     assert!(first.len() > 4 && first_baselines[0][0]["loss"].is_number(), "{first:?}, {first_baselines}");
     let before = snapshot(&out.join("runs"));
     let told = of(&other, &[]);
-    tells_of(&told, &["made with the text with SHA-256 ", "asked for is the text with SHA-256 ", "--replace"]);
+    tells_of(&told, &["made with the text with SHA-256 ", "requested: the text with SHA-256 ", "--replace"]);
     assert_untouched(&out.join("runs"), &before);
     assert!(losses().is_empty() && baselines() != first_baselines, "{:?}, {}", losses(), baselines());
     of(&other, &["--replace"]).ok();
     let replaced = losses();
     assert!(replaced.len() == first.len() && replaced.iter().zip(&first).all(|(other, one)| other != one), "{replaced:?}, {first:?}");
-    // The text counts, not its name.
+    // The content of the text counts, not its name.
     let moved = scratch.write("moved.txt", read(other));
     assert!(!of(&moved, &[]).ok().stderr.contains("seed 1"));
 }

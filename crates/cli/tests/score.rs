@@ -9,7 +9,7 @@ use std::fs;
 use common::{Finished, Random, Scratch, Training, minrnn, shown, words};
 use serde_json::Value;
 
-/// Sequences of a wave of 12 steps below noise; a row of `planted` lies 15 higher.
+/// Sequences of a wave of 12 steps with noise; a row of `planted` is 15 higher.
 fn waves(n: usize, length: usize, seed: u64, planted: &[(usize, usize)]) -> String {
     let mut random = Random(seed);
     let mut table = "x,ds,id\n".to_owned();
@@ -60,7 +60,7 @@ fn planted_anomalies_are_found_and_few_others() {
     let elsewhere =
         marked.iter().filter(|(name, t)| !planted.iter().any(|(at, from)| format!("s{at}") == *name && (*from..from + 13).contains(t)));
     assert!(elsewhere.count() < 24, "{marked:?}");
-    // The first row of a sequence is not expected in any way, and those of the first season are not judged.
+    // Nothing is expected of the first row of a sequence, and those of the first season are not judged.
     for row in &found {
         let step: usize = row[1].parse().unwrap();
         assert_eq!((row[3].is_empty(), row[4].is_empty(), row[5].is_empty()), (step == 1, step <= 13, step <= 13), "{row:?}");
@@ -68,7 +68,7 @@ fn planted_anomalies_are_found_and_few_others() {
     assert!(finished.stderr.contains(&format!("{} of 1200 rows are marked", marked.len())), "{finished:?}");
     score(&run, &data, &["--by", "token"]).refused(&["it reads tables, whose rows are scored, and --by token is for texts"]);
 
-    // A packed file and the checkpoint of before have the threshold with them.
+    // A packed file and the earlier checkpoint carry the threshold with them.
     let packed = shown(&scratch.path("model.minrnn"));
     Finished::of(&mut minrnn(&["pack", &run, "--weights", "f32", "-o", &packed])).ok();
     let out = scratch.path("out.csv");
@@ -77,7 +77,7 @@ fn planted_anomalies_are_found_and_few_others() {
     let told = |finished: &Finished| finished.stderr.lines().next().unwrap().to_owned();
     assert_eq!(told(&of_packed), told(&finished));
     assert_eq!(fs::read_to_string(&out).unwrap(), finished.stdout);
-    // The intervals of the model that is used were made as wide as what was held out asks for, and those of the one before were not.
+    // The intervals of the model in use were widened to fit the held-out part, and those of the earlier one were not.
     for (checkpoint, is_used) in [("scored", false), ("best", true)] {
         let name = fs::read_to_string(format!("{run}/checkpoints/{checkpoint}")).unwrap();
         let of_checkpoint = told(&score(&format!("{run}/checkpoints/{}", name.trim()), &data, &[]).ok());
@@ -85,13 +85,13 @@ fn planted_anomalies_are_found_and_few_others() {
     }
     Finished::of(&mut minrnn(&["predict", &packed, "--data", &data])).ok();
 
-    // Another share and another table to know what is usual.
+    // Another share, and another table to calibrate with.
     let few = rows(&score(&run, &data, &["--threshold", "0.9"]).ok().stdout).iter().filter(|row| row[5] == "1").count();
     assert!(few > marked.len(), "{few}");
     let usual = shown(&scratch.write("usual.csv", waves(6, 100, 3, &[(1, 50)])));
     let calibrated = score(&run, &data, &["--calibrate", &usual]).ok();
     assert!(calibrated.stderr.contains("the highest of 522 reference rows"), "{calibrated:?}");
-    // One of them is as unusual as what was planted, so that little is above it.
+    // One of its rows is as unusual as what was planted, so little is above it.
     assert!(rows(&calibrated.stdout).iter().filter(|row| row[5] == "1").count() < marked.len());
 }
 
@@ -120,7 +120,7 @@ fn a_checkpoint_without_a_threshold_scores_and_marks_nothing() {
     let scratch = Scratch::new();
     let run = trained(&scratch, &waves(2, 60, 1, &[]), &["--missing", "mask"], &["max_iterations=10"]);
     let best = format!("{run}/checkpoints/{}", fs::read_to_string(format!("{run}/checkpoints/best")).unwrap().trim());
-    // As before there were thresholds.
+    // As from before there were thresholds.
     fs::remove_file(format!("{best}/surprise.json")).unwrap();
     let sums = fs::read_to_string(format!("{best}/SHA256SUMS")).unwrap();
     let without: String = sums.lines().filter(|line| !line.ends_with("surprise.json")).map(|line| format!("{line}\n")).collect();
@@ -134,7 +134,7 @@ fn a_checkpoint_without_a_threshold_scores_and_marks_nothing() {
     assert!(finished.stderr.contains("none is marked") && finished.stderr.contains("--calibrate FILE"), "{finished:?}");
     let found = rows(&finished.stdout);
     assert!(found.iter().all(|row| row[5].is_empty()));
-    // What is missing is no surprise.
+    // A missing value is no surprise.
     let unknown: Vec<&str> = found[13..].iter().filter(|row| row[4].is_empty()).map(|row| row[1].as_str()).collect();
     assert_eq!(unknown, ["17"]);
 }
@@ -157,7 +157,7 @@ fn unusual_lines_of_a_text_are_found() {
     assert!(marked.contains(&"21") && marked.contains(&"41") && marked.len() < 8, "{marked:?} {}", finished.stderr);
     assert!(finished.stderr.contains("1 of them contain something that is not in the vocabulary"), "{}", finished.stderr);
 
-    // It is what `stream` says of each token.
+    // It agrees with what `stream` says about each token.
     let plain = words(300);
     let small = shown(&scratch.write("small.txt", &plain));
     let tokens = rows(&score(&run, &small, &["--by", "token"]).ok().stdout);
@@ -167,7 +167,7 @@ fn unusual_lines_of_a_text_are_found() {
     for (token, probability) in tokens.iter().zip(&probabilities) {
         assert_eq!(token[1].trim_start_matches('-'), probability.trim_start_matches('-'), "{token:?}");
     }
-    // A packed file does not know what is usual, unless it is told.
+    // A packed file does not know what is usual unless told.
     let packed = shown(&scratch.path("text.minrnn"));
     Finished::of(&mut minrnn(&["pack", &run, "--weights", "f32", "-o", &packed])).ok();
     assert!(score(&packed, &small, &[]).ok().stderr.contains("none is marked"));
@@ -293,7 +293,7 @@ fn a_held_out_text_that_is_damaged_is_refused_and_one_that_is_gone_is_named() {
         fs::write(path, whole).unwrap();
     }
     assert!(score(&run, &data, &[]).ok().stderr.contains("reference rows"));
-    // A log goes on.
+    // A log that has grown.
     let mut grown = fs::read(scratch.path("text.txt")).unwrap();
     grown.extend_from_slice(b"to be\n");
     fs::write(scratch.path("text.txt"), grown).unwrap();
@@ -342,7 +342,7 @@ fn what_cannot_be_scored_is_a_sentence() {
     let untouched = scratch.write("out.csv", "before");
     score(&run, &shown(&scratch.path("bad.csv")), &["--out", &shown(&untouched)]).refused(&["bad.csv"]);
     assert_eq!(fs::read_to_string(untouched).unwrap(), "before");
-    // A damaged threshold is told of by its file.
+    // A damaged threshold is reported with its file.
     let best = format!("{run}/checkpoints/{}", fs::read_to_string(format!("{run}/checkpoints/best")).unwrap().trim());
     fs::write(format!("{best}/surprise.json"), "{").unwrap();
     score(&run, &data, &[]).refused(&["surprise.json", "SHA-256"]);

@@ -18,7 +18,7 @@ fn a_program_without_mpi_refuses_to_train_several_times() {
     let scratch = common::Scratch::new();
     let out = common::shown(&scratch.path("run"));
     for starter in STARTERS {
-        // Each of them: on another machine the program may be one that waits for the others.
+        // Each of them says so: on another machine the program may be one that waits for the others.
         for rank in ["0", "3"] {
             let refused = as_process(starter, rank, "4", &["train", "--out", &out]);
             refused.refused(&["4 processes were started, and this program was built without mpi"]);

@@ -1,4 +1,4 @@
-//! The trained models of `models/`: they run as they come, and are as small as is said of them.
+//! The trained models of `models/`: they run as they are, and are as small as documented.
 
 mod common;
 

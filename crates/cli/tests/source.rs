@@ -1,5 +1,5 @@
 //! What holds for the source of all crates: files use each other one way, libraries know nothing of the command's flags, and no test takes the
-//! largest of differences by a maximum that passes over NaN.
+//! largest of differences by a maximum that ignores NaN.
 //!
 //! A module and its parts (the files in its folder) are one thing and may use each other; so may tests.
 
@@ -104,7 +104,7 @@ fn all_tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// The rest without the items that `#[cfg(test)]` stands before.
+/// The rest without the items that are marked `#[cfg(test)]`.
 fn without_tests(tokens: &[Token]) -> Vec<Token> {
     let attribute = [Token::Sign('#'), Token::Sign('['), Token::Word("cfg".into()), Token::Sign('('), Token::Word("test".into())];
     let (mut kept, mut at) = (Vec::new(), 0);
@@ -132,12 +132,12 @@ fn without_tests(tokens: &[Token]) -> Vec<Token> {
     kept
 }
 
-/// What a file imports, as paths with the names they have in it, and the paths in its code.
+/// The imports of a file, as paths with their names in it, and the paths in its code.
 #[derive(Debug, Default)]
 struct File {
     imports: Vec<(Module, String)>,
     paths: Vec<Module>,
-    /// Whether a macro of it names modules beside it.
+    /// Whether one of its macros names modules beside it.
     lists_modules: bool,
 }
 
@@ -166,7 +166,7 @@ impl File {
         file
     }
 
-    /// Takes the tree of imports that begins at `at` below `prefix`; gives the place behind it.
+    /// Reads the tree of imports that begins at `at` below `prefix`; returns the position after it.
     fn import(&mut self, tokens: &[Token], mut at: usize, prefix: &[String]) -> usize {
         let mut path = prefix.to_vec();
         loop {
@@ -219,7 +219,7 @@ impl Sources {
         Self(files(&folder).into_iter().map(read).filter(|(module, _)| !module.contains(&"tests".to_owned())).collect())
     }
 
-    /// The path from the root of the crate, of one that stands in `module`; none where it leads out of the crate.
+    /// The path from the root of the crate for one that stands in `module`; none if it leads out of the crate.
     fn absolute(&self, module: &[String], path: &[String]) -> Option<Module> {
         let supers = path.iter().take_while(|part| *part == "super").count();
         match path[0].as_str() {
@@ -230,7 +230,7 @@ impl Sources {
         }
     }
 
-    /// The module where what `path` names is written, through the imports on the way.
+    /// The module that defines what `path` names, following imports on the way.
     fn home(&self, path: &[String], depth: usize) -> Option<Module> {
         let inside = (0..=path.len()).rev().map(|end| path.split_at(end)).find(|(module, _)| self.0.contains_key(*module));
         let (module, rest) = inside?;
@@ -240,7 +240,7 @@ impl Sources {
         targets.next().map_or(Some(module.to_vec()), |target| self.home(&target, depth + 1))
     }
 
-    /// What every module uses, its own parts and what it is part of aside.
+    /// What every module uses, except its own parts and what it is part of.
     fn uses(&self) -> BTreeMap<&Module, BTreeSet<Module>> {
         let of = |(module, file): (_, &File)| {
             let module: &Module = module;
@@ -255,7 +255,7 @@ impl Sources {
     }
 }
 
-/// The modules that `from` uses, directly or around.
+/// The modules that `from` uses, directly or indirectly.
 fn reached<'a>(uses: &'a BTreeMap<&Module, BTreeSet<Module>>, from: &'a Module) -> BTreeSet<&'a Module> {
     let (mut reached, mut left) = (BTreeSet::new(), vec![from]);
     while let Some(module) = left.pop() {
@@ -264,7 +264,7 @@ fn reached<'a>(uses: &'a BTreeMap<&Module, BTreeSet<Module>>, from: &'a Module) 
     reached
 }
 
-/// The uses that a use the other way answers, directly or around.
+/// Pairs of modules that use each other, directly or indirectly.
 fn circles(name: &str) -> Vec<String> {
     let sources = Sources::read(name);
     let uses = sources.uses();
@@ -305,7 +305,7 @@ fn libraries_name_no_flag_of_the_command() {
     }
 }
 
-/// The place of the parenthesis that the one at `end` closes, and what stands between them.
+/// The position of the parenthesis that the one at `end` closes, and what is between them.
 fn group(tokens: &[Token], end: usize) -> Option<(usize, &[Token])> {
     let mut depth = 0;
     for at in (0..=end).rev() {
@@ -321,7 +321,7 @@ fn group(tokens: &[Token], end: usize) -> Option<(usize, &[Token])> {
     None
 }
 
-/// Whether |x − y| stands among these tokens, and nothing asks whether it is NaN.
+/// Whether |x − y| is among these tokens, without a check for NaN.
 fn has_difference(tokens: &[Token]) -> bool {
     let abs = all_tokens(").abs()");
     let is_difference = |at: usize| {
@@ -331,13 +331,13 @@ fn has_difference(tokens: &[Token]) -> bool {
     !tokens.contains(&Token::Word("is_nan".into())) && (0..tokens.len()).any(is_difference)
 }
 
-/// The place of the word before the parentheses that end at `end`, and what they hold.
+/// The position of the word before the parentheses that end at `end`, and their content.
 fn call(tokens: &[Token], end: usize) -> Option<(usize, &[Token])> {
     let (open, inside) = (tokens[end] == Token::Sign(')')).then(|| group(tokens, end))??;
     Some((open.checked_sub(1)?, inside))
 }
 
-/// Maxima over |x − y| that pass over NaN: `worst.max((x - y).abs())`, and `map(|…| (x - y).abs())` before `fold(…, f32::max)` or
+/// Maxima over |x − y| that ignore NaN: `worst.max((x - y).abs())`, and `map(|…| (x - y).abs())` before `fold(…, f32::max)` or
 /// `reduce(f32::max)`.
 fn maxima_of_differences(tokens: &[Token]) -> usize {
     let is = |at: usize, word: &str| tokens[at] == Token::Word(word.to_owned());

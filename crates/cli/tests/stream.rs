@@ -13,7 +13,7 @@ use minrnn::generate::ModelIdentity;
 use minrnn_stream::{PackedModel, SavedSessions, Sessions};
 use serde_json::Value;
 
-/// Steps of machines whose pressure rises or falls, in rows that lie between each other: machine, pressure, humidity, state.
+/// Steps of machines whose pressure rises or falls, in interleaved rows: machine, pressure, humidity, state.
 fn steps(machines: usize, length: usize, seed: u64) -> Vec<(String, f64, f64, &'static str)> {
     let mut random = Random(seed);
     let mut rows = Vec::new();
@@ -136,7 +136,7 @@ fn every_row_is_answered_as_predict_answers_the_sequence_until_there() {
     for (machine, whole) in predicted.lines().skip(1).enumerate() {
         assert!(lines[4 * 6 + machine].ends_with(whole), "{whole} in {}", lines[4 * 6 + machine]);
     }
-    // As many rows at once as there are, or one at a time: the same bytes.
+    // All rows at once, or one at a time: the same bytes.
     let mut talk = Talk::new(&[&model]);
     for (at, line) in without_states(&rows).lines().enumerate() {
         talk.say(&format!("{line}\n"));
@@ -158,7 +158,7 @@ fn every_row_is_answered_as_predict_answers_the_sequence_until_there() {
         assert!(line.ends_with(&format!(",{rising:.6}")) && line.contains(object["group"].as_str().unwrap()), "{object} {line}");
         assert!(line.contains(object["class"].as_str().unwrap()), "{object} {line}");
     }
-    // A run is taken like its packed file.
+    // A run is accepted like its packed file.
     assert_eq!(stream(&[&shown(&scratch.path("run"))], &without_states(&rows)).ok().stdout, answers);
 }
 
@@ -177,7 +177,7 @@ fn groups_are_chosen_or_left_out_and_forgotten_in_the_order_of_their_silence() {
     assert_eq!(last(&stream(&[&model, "--group", "site"], &rows(&["a", "b"])).ok()), twice);
     let single = stream(&[&model, "--one-sequence"], &rows(&["a", "b"])).ok().stdout;
     assert!(single.starts_with("line,state,") && single.lines().last().unwrap().ends_with(&twice), "{single}");
-    // a speaks again before c comes: b is forgotten.
+    // A row of a comes before c does, so b is forgotten.
     let bounded = stream(&[&model, "--max-groups", "2"], &rows(&["a", "b", "a", "c", "a"])).ok();
     assert!(bounded.stderr.contains("forgot 'b'"), "{}", bounded.stderr);
     assert_eq!(last(&bounded), last(&stream(&[&model], &rows(&["a", "a", "a"])).ok()));
@@ -196,7 +196,7 @@ fn a_saved_state_goes_on_where_it_was() {
     let rest = stream(&[&model, "--load-state", &state, "--save-state", &state], &without_states(&rows[13..])).ok().stdout;
     let answers = |text: &str| text.lines().skip(1).map(|line| line.split_once(',').unwrap().1.to_owned()).collect::<Vec<_>>();
     assert_eq!(answers(&rest), answers(&whole)[13..]);
-    // A damaged file, another model's, none.
+    // A damaged file, another model's, and none.
     let bytes = fs::read(&state).unwrap();
     for at in [0, 9, 20, bytes.len() / 2, bytes.len() - 1] {
         let mut damaged = bytes.clone();
@@ -216,7 +216,7 @@ fn a_saved_state_goes_on_where_it_was() {
     // No row is answered whose state could not be saved.
     let nowhere = shown(&scratch.path("nowhere/state"));
     stream(&[&model, "--save-state", &nowhere], &without_states(&rows)).refused(&["there is no directory '", "nowhere'", "make it first"]);
-    // What cannot be saved in the end is said beside what ended the rows.
+    // A failure to save at the end is reported beside what ended the rows.
     let (input, full) = (scratch.write("bad.csv", without_states(&rows[..3]) + "a,none,none\n"), shown(&scratch.path("full")));
     let mut limited = Command::new("sh");
     limited.args(["-c", "ulimit -f 0; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_minrnn"), "stream", &model, "--save-state", &full]);
@@ -279,10 +279,10 @@ fn rows_of_a_sequence_come_in_the_order_of_time() {
     assert_eq!(answers(&passed.stdout), answers(&clean), "what is passed over leaves no trace");
     let unread = stream(&[&model], &format!("{header}a,2024-01-01,1\na,soon,1\n"));
     unread.failed(2, &["line 3, column 'ds': expected a time that is written as those before, found 'soon'"]);
-    // A sequence that was forgotten begins anew, and without the column nothing is known of times.
+    // A forgotten sequence starts anew, and without the column no times are known.
     stream(&[&model, "--max-groups", "1"], &of(&[("a", 5), ("b", 2), ("a", 4)])).ok();
     stream(&[&model], "id,sold\na,1\na,1\n").ok();
-    // Whoever sends JSON is told what is read.
+    // Sending JSON is answered with what is expected.
     stream(&[&model], "{\"id\": \"a\", \"sold\": 1}\n").refused(&["the rows begin with '{\"id\": \"a\"' as JSON does, expected CSV"]);
 }
 
@@ -312,7 +312,7 @@ fn a_session_of_the_library_goes_on_in_the_command_and_comes_back() {
     (20..40).for_each(|t| _ = step(&mut sessions, t));
     assert_eq!(step(&mut back, 40), step(&mut sessions, 40));
 
-    // Rows with names, as the library named its only one before.
+    // Rows with names, as the library used to name its only one.
     let Sessions::Table(inner) = &sessions else { panic!("it reads a table") };
     let histories = inner.histories().map(<[f64]>::to_vec).collect();
     let saved = SavedSessions { names: vec!["0".into()], logits: Vec::new(), histories, state: inner.state().clone() };
@@ -342,7 +342,7 @@ fn forecasts_are_in_the_units_of_the_table() {
         let found = object["forecast"][name].as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect::<Vec<_>>();
         assert_eq!(found, [1, 4, 7].map(|first| numbers[first + at]));
     }
-    // A session that was saved goes on with the rows that decide how the next ones are seen.
+    // A saved session continues with the rows that decide how the next ones are read.
     let state = shown(&scratch.path("state"));
     let rest = |from: usize| table(from..80);
     stream(&[&model, "--save-state", &state], &table(0..40)).ok();
@@ -368,7 +368,7 @@ fn text_is_told_its_surprise_in_pieces_of_any_size() {
     let scored = Finished::of(&mut minrnn(&["eval", &model, "--data", &file, "--json"])).ok().stdout;
     let loss = scored.lines().find_map(|line| serde_json::from_str::<Value>(line).unwrap()["loss"].as_f64()).unwrap();
     assert!((loss + surprise / 299.0).abs() < 1e-4, "{loss} {surprise}");
-    // Cut anywhere, the state carried.
+    // Cut anywhere, with the state carried over.
     let state = shown(&scratch.path("state"));
     let first = stream(&[&model, "--save-state", &state], &text[..77]).ok().stdout;
     let second = stream(&[&model, "--load-state", &state], &text[77..]).ok().stdout;
@@ -441,7 +441,7 @@ fn a_closed_pipe_and_a_signal_end_it_cleanly() {
     talk.child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
     assert!(status.success() && told.is_empty(), "{status} {told}");
     assert!(scratch.path("state").is_file());
-    // Whoever reads has gone.
+    // The reader has gone away.
     let mut talk = Talk::new(&[&model]);
     drop(talk.stdout.take());
     talk.say("machine,pressure,humidity\na,500,0\n");

@@ -1,4 +1,4 @@
-//! Pipes that are read, streams that cannot be written, and surroundings that ask for too much.
+//! Pipes that are read, streams that cannot be written, and environments that ask for too much.
 
 #![cfg(unix)]
 
@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 
 use common::{Finished, Scratch, Training, minrnn, shown, signal, told, wait_until, wait_until_interruptible};
 
-/// What a command says to `content` on its standard input, which comes in pieces.
+/// What a command does with `content` on its standard input, which arrives in pieces.
 fn fed(args: &[&str], content: &[u8]) -> Finished {
     let mut child = minrnn(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     for piece in [&content[..3], &content[3..content.len() / 2], &content[content.len() / 2..]] {
-        // A command that has refused reads no more.
+        // A command that has refused its input reads no more.
         let _ = stdin.write_all(piece);
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -107,7 +107,7 @@ fn a_signal_ends_the_scores_of_a_text_that_does_not_come() {
     let pipe = shown(&fifo(&scratch, "pipe"));
     for (is_open, name) in [(false, "TERM"), (false, "INT"), (true, "TERM"), (true, "INT")] {
         let mut child = minrnn(&["score", &packed, "--data", &pipe]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        // Opening it ends when the command has opened it, and then it waits for the first byte.
+        // This returns once the command has opened the pipe, which then waits for the first byte.
         let writer = is_open.then(|| File::create(&pipe).unwrap());
         if is_open {
             std::thread::sleep(Duration::from_millis(50));
@@ -131,7 +131,7 @@ fn a_signal_ends_what_waits_for_a_key_or_a_state() {
     let cases: [&[&str]; 2] = [&["serve", &texts, "--port", "0", "--api-key-file", &pipe], &["stream", &texts, "--load-state", &pipe]];
     for args in cases {
         let mut child = minrnn(args).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        // Nothing tells that it waits; before, a signal ends it as well.
+        // Nothing shows that it is waiting; a signal ends it before that as well.
         std::thread::sleep(Duration::from_millis(300));
         signal(&child, "TERM");
         wait_until(&mut child, || false);
@@ -154,7 +154,7 @@ fn a_signal_ends_the_cutting_of_a_long_text_into_tokens() {
         let mut command = minrnn(&["eval", &packed, "--data", &long]);
         let mut child = command.args(more).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         wait_until_interruptible(&mut child);
-        // More than reading takes, and far less than cutting.
+        // Longer than reading takes, and far shorter than cutting into tokens.
         std::thread::sleep(Duration::from_millis(300));
         let asked = Instant::now();
         signal(&child, "TERM");
@@ -180,13 +180,13 @@ fn a_run_does_not_begin_with_data_that_can_be_read_only_once() {
     told(&["reproduce", "table1", "--scale", "smoke", "--data", &pipe, "--out", &out]).refused(&sentence);
     fed(&["train", "--data", "/dev/stdin", "--out", &out], b"the quick brown fox").refused(&sentence[1..]);
     assert!(!scratch.path("run").exists());
-    // A file on standard input is one.
+    // A file on standard input is read as a file.
     let text = File::open(scratch.text("text.txt")).unwrap();
     let training = Training { args: vec!["--data".to_owned(), "/dev/stdin".to_owned()], ..scratch.task("run", &["max_iterations=2"]) };
     Finished::of(training.command(&[]).stdin(text)).ok();
 }
 
-/// Runs a command whose streams the shell leads elsewhere.
+/// Runs a command whose streams the shell redirects.
 fn with_streams(args: &[&str], redirection: &str) -> Finished {
     let script = format!("exec \"$0\" \"$@\" {redirection}");
     Finished::of(Command::new("sh").args(["-c", &script, env!("CARGO_BIN_EXE_minrnn")]).args(args).stdin(Stdio::null()))
@@ -256,7 +256,7 @@ fn surroundings_that_ask_for_what_there_is_not_are_refused() {
     asked("fast").refused(&["MINRNN_SIMD must be one of plain", "found 'fast'"]);
     asked("plain").ok();
     asked("").ok();
-    // As many as are asked for do not fit into so little memory.
+    // The requested number does not fit into so little memory.
     let scratch = Scratch::new();
     let training = scratch.training("run", &["max_iterations=4"]);
     training.run().ok();

@@ -88,7 +88,7 @@ fn an_archive_is_classified_without_a_word_about_its_columns() {
     let told = predict(&[&run, "--data", &test]).ok().stdout;
     assert!(told.starts_with("series,class,probability of good,probability of worn\n1,") && told.lines().count() == 13, "{told}");
     Finished::of(&mut minrnn(&["eval", &run, "--data", &test])).ok();
-    // From a pipe, whose name tells nothing.
+    // From a pipe, whose name says nothing about the format.
     let mut piped = minrnn(&["predict", &run, "--data", "-"]);
     let mut child = piped.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     std::io::Write::write_all(&mut child.stdin.take().unwrap(), archive(12, 1).as_bytes()).unwrap();
@@ -120,7 +120,7 @@ fn forecasts_take_the_names_of_statsforecast_where_none_are_given() {
     assert!(finished.ok().stderr.contains("read with group = unique_id, target = y, time = ds, as its columns are called\n"));
     let told = predict(&[&run, "--data", &shown(&scratch.path("days.csv"))]).ok().stdout;
     assert!(told.starts_with("unique_id,ds,step,y,y q0.1,y q0.9\na,2024-02-13,1,"), "{told}");
-    // What is named wins, and nothing is said of it.
+    // Columns that are named win, without a message.
     let other = days.replace("unique_id", "id");
     let (finished, _) = train(&scratch, "other.csv", &other, &[&FORECAST[..], &["--group", "id", "--target", "y"]].concat());
     assert!(!finished.ok().stderr.contains("read with"));
@@ -131,7 +131,7 @@ fn forecasts_take_the_names_of_statsforecast_where_none_are_given() {
 #[test]
 fn a_run_that_began_without_times_goes_on_in_the_order_of_its_file() {
     let scratch = Scratch::new();
-    // Not in the order of its dates.
+    // A table that is not in the order of its dates.
     let row = |t: usize| format!("2024-{:02}-{:02},{}\n", 1 + t * 7 % 60 / 28, 1 + t * 7 % 60 % 28, 5 + t % 7);
     let table = (0..60).fold("Tag,x\n".to_owned(), |table, t| table + &row(t));
     let args = [&FORECAST[..], &["--target", "x", "--horizon", "2", "--set", "time=\"\""]].concat();
@@ -140,7 +140,7 @@ fn a_run_that_began_without_times_goes_on_in_the_order_of_its_file() {
     assert_eq!(task(&run)["time"], Value::Null);
     let score = || Finished::of(&mut minrnn(&["eval", &run])).ok().stdout;
     let before = score();
-    // As runs say it whose times were to be found and were not seen, since not every format looked for dates among its texts.
+    // As in earlier runs, which were to find the times and missed them, since not every format looked for dates among its texts.
     let settings = std::path::Path::new(&run).join("experiment.toml");
     let of_run = fs::read_to_string(&settings).unwrap();
     assert!(of_run.contains("time = \"\"\n"), "{of_run}");
@@ -156,7 +156,7 @@ fn a_run_that_began_without_times_goes_on_in_the_order_of_its_file() {
     }
     assert_eq!(score(), before);
     Finished::of(&mut minrnn(&["train", "--resume", "--out", &run])).ok();
-    // Whoever begins anew has the times.
+    // A new run has the times.
     let (finished, run) = train(&scratch, "days.csv", &table, &[&FORECAST[..], &["--target", "x", "--horizon", "2"]].concat());
     finished.ok();
     assert_eq!(task(&run)["time"], "Tag");
@@ -217,14 +217,14 @@ fn a_row_for_each_series_is_understood_where_its_columns_leave_no_doubt() {
     let named = format!("{}\n{}", header.join(","), rows(20, 9, ","));
     let (finished, _) = train(&scratch, "named.csv", &named, &[&CLASSIFY[..], &["--target", "state"]].concat());
     assert!(finished.ok().stderr.contains("counted from 1 on, with its class in 'state' and 9 steps ('t1' to 't9')\n"));
-    // Columns that may be anything are not.
+    // Columns that may be anything are not taken for steps.
     let others = named.replace("t1,t2,t3", "pressure,humidity,load");
     let (finished, _) = train(&scratch, "others.csv", &others, &[&CLASSIFY[..], &["--target", "state"]].concat());
     finished.refused(&["--group"]);
     let (finished, _) =
         train(&scratch, "others.csv", &others, &[&CLASSIFY[..], &["--target", "state", "--layout", "wide-series"]].concat());
     finished.refused(&["others.csv", "the column 'pressure' is not named like a step of the series, as 't4' is"]);
-    // Where no name tells which they are, the layout does.
+    // If no name shows which they are, the layout does.
     let letters = (1..=9).fold(named.clone(), |table, t| table.replacen(&format!("t{t}"), &"abcdefghi"[t - 1..t], 1));
     let (finished, _) =
         train(&scratch, "letters.csv", &letters, &[&CLASSIFY[..], &["--target", "state", "--layout", "wide-series"]].concat());
@@ -249,7 +249,7 @@ fn wide_tables_are_forecast() {
     let header: Vec<String> = (0..36).map(month).collect();
     let mut table = format!("meter,{}\n", header.join(","));
     for series in 0..3 {
-        // The last one begins later.
+        // The last series begins later.
         let cell = |t: usize| if series == 2 && t < 6 { String::new() } else { value(series, t).to_string() };
         writeln!(table, "m{series},{}", (0..36).map(cell).collect::<Vec<_>>().join(",")).unwrap();
     }
@@ -326,14 +326,14 @@ fn columns_of_names_are_inputs_of_their_own_everywhere() {
     let last = streamed.lines().rev().take(2).collect::<Vec<_>>();
     assert!(near(&numbers(&format!("\n{}\n{}", last[1], last[0])), &numbers(&told)), "{streamed}{told}");
 
-    // A name that training never saw is none of those it knows, and the name of the last row decides what is predicted.
+    // A name that training never saw counts as none of the known ones, and the name of the last row decides what is predicted.
     let ending = |kind: &str| {
         let unseen = shown(&scratch.write("unseen.csv", format!("{table}a,{kind},10\nb,{kind},20\n")));
         predict(&[&run, "--data", &unseen]).ok().stdout
     };
     let [work, feast, strange, other] = ["work", "feast", "strange", "another"].map(ending);
     assert!(work != feast && strange != work && strange != feast && strange == other);
-    // One that stands in the test part alone was not seen either.
+    // A name that is only in the test part was not seen either.
     let (finished, run) =
         train(&scratch, "late.csv", format!("{table}a,late,10\nb,late,20\n"), &[&args[..], &["--set", "refit=false"]].concat());
     finished.ok();
@@ -416,7 +416,7 @@ fn broken_files_of_every_format_are_a_sentence() {
     check("a.arrow", json.as_bytes(), &forecast, &["it is damaged"]);
     check("a.parquet", json.as_bytes(), &forecast, &["it cannot be read as Parquet"]);
     check("a.feather", &arrow, &[&FORECAST[..], &["--target", "values"]].concat(), &["there is no column 'values'; did you mean 'value'?"]);
-    // The columns of a file to test with may have another order, not other names.
+    // The columns of a test file may have another order, but not other names.
     let test = shown(&scratch.write("test.ndjson", "{\"x\":3,\"id\":\"a\"}\n{\"x\":4,\"id\":\"a\"}\n"));
     let long = (0..40).fold(String::new(), |text, t| text + &format!("{{\"id\":\"a\",\"x\":{}}}\n", t % 5));
     let args = [&forecast[..], &["--test", &test]].concat();

@@ -30,7 +30,7 @@ fn date(mut day: usize) -> String {
     format!("2024-{:02}-{:02}", month + 1, day + 1)
 }
 
-/// Numbers behind the first two cells of a line.
+/// The numbers after the first two cells of a line.
 fn numbers(line: &str) -> Vec<f64> {
     line.split(',').skip(2).map(|cell| cell.parse().unwrap()).collect()
 }
@@ -60,7 +60,7 @@ fn values_that_are_missing_at_the_end_leave_forecasts_at_the_last_level() {
             assert!((0.7..1.5).contains(&(numbers(line)[0] / level)), "{missing}: {line}");
             at_once.entry(name).or_default().extend(numbers(line));
         }
-        // Row by row it is the same.
+        // Row by row the result is the same.
         let streamed = Finished::of(minrnn(&["stream", &run]).stdin(fs::File::open(scratch.path("other.csv")).unwrap())).ok().stdout;
         let last: HashMap<&str, Vec<f64>> = streamed.lines().skip(1).map(|line| (line.split(',').nth(1).unwrap(), numbers(line))).collect();
         assert_eq!(last.len(), at_once.len());
@@ -69,7 +69,7 @@ fn values_that_are_missing_at_the_end_leave_forecasts_at_the_last_level() {
             let is_same = found.len() == expected.len() && found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-3 * b.abs());
             assert!(is_same, "{missing}, {name}: {found:?} {expected:?}");
         }
-        // Where nothing is known any more, this is told.
+        // It is reported where nothing is known any more.
         let told = |names: &[&str]| {
             let all = names.iter().fold("id,x\n".to_owned(), |all, name| all + &with_gap(name, 10.0, 64));
             predict(&scratch, &run, &(all + &with_gap("known", 10.0, 63)), &[]).ok().stderr
@@ -115,7 +115,7 @@ fn rows_to_come_follow_the_history_or_are_refused() {
         with(history, &late).refused(&["have the time 201, expected 200", "must follow its last, 199, without a gap"]);
     }
     assert!(with(&gap, &future).ok().stderr.contains("1 of 198 steps is longer than the usual step of 1: "));
-    // Where no step is usual, the times are those of the rows to come.
+    // If no step is usual, the times are those of the rows to come.
     let (uneven, to_come) = shop(&(0..204).map(|at| at * at).collect::<Vec<usize>>());
     let predicted = with(&uneven, &to_come).ok();
     assert!(predicted.stderr.contains("the steps have no usual length"), "{predicted:?}");
@@ -139,7 +139,7 @@ fn rows_that_are_missing_are_told_where_the_table_is_read() {
     assert!(trained.stderr.contains(&format!("{told}, with missing = mask, where time should pass\n")), "{trained:?}");
     let predicted = predict(&scratch, &run, &with_gaps, &[]).ok();
     assert!(predicted.stderr.contains(told) && predicted.stdout.lines().nth(1).unwrap().starts_with("a,2024-03-01,1,"), "{predicted:?}");
-    // With rows of which the value is missing nothing is to be told.
+    // If rows are there whose value is missing, there is nothing to report.
     let filled = table(&|day| Some(if is_there(day) { (day % 5).to_string() } else { String::new() }));
     let (finished, run) = train(&scratch, &filled, &[&FORECAST[..], &["--missing", "mask"]].concat());
     let trained = finished.ok();

@@ -261,7 +261,7 @@ fn logarithms_are_read_of_series_of_any_size_and_of_no_negative_number() {
     let predict = |table: String| Finished::of(&mut minrnn(&["predict", &run, "--data", &shown(&scratch.write("other.csv", table))]));
     let number = |predicted: &Finished| -> f64 { predicted.stdout.lines().nth(1).unwrap().split(',').nth(2).unwrap().parse().unwrap() };
     let own = number(&predict(wave(10.0)).ok());
-    // Below everything that was learned from, too.
+    // Also below everything that was learned from.
     for size in [1e-3, 1.0, 1e4] {
         let other = number(&predict(wave(10.0 * size)).ok());
         assert!((other / own / size - 1.0).abs() < 1e-3, "{size}: {other} beside {own}");
@@ -270,7 +270,7 @@ fn logarithms_are_read_of_series_of_any_size_and_of_no_negative_number() {
     predict(wave(10.0) + "a,-2\n")
         .refused(&["line 42, column 'x': found -2.0, of which the model, which reads logarithms, has none", "scaling = mean"]);
     Finished::of(&mut minrnn(&["eval", &run, "--data", &shown(&scratch.path("other.csv"))])).refused(&["line 42, column 'x': found -2.0"]);
-    // Where numbers sink below 0 behind the training part, none is taken.
+    // If numbers sink below 0 after the training part, no logarithms are taken.
     let sinking = (0..52).fold("id,x\n".to_owned(), |table, t| table + &format!("a,{}\n", 50 - t));
     let (finished, run) = train(&scratch, &sinking, &FORECAST, &["scaling=auto"]);
     finished.ok();

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use common::{Finished, Random, Scratch, minrnn, shown};
 
-/// A shop that sells ten times as much on days of an offer, which no past tells: its history, the rows to come, and what will be sold.
+/// A shop that sells ten times as much on days of an offer, which the past does not show: its history, the rows to come, and what will be sold.
 fn shop(days: usize, to_come: usize) -> (String, String, Vec<f64>) {
     let mut random = Random(3);
     let (mut history, mut future, mut sold) = (String::from("shop,day,offer,sold\n"), String::from("day,offer,shop\n"), Vec::new());
@@ -60,7 +60,7 @@ fn what_is_known_ahead_is_forecast_by_and_given_with_the_rows_to_come() {
     for (found, sold) in medians(&predicted).into_iter().zip(&sold) {
         assert!((found - sold).abs() < 30.0, "{predicted}\n{sold:?}");
     }
-    // Other rows to come are another forecast, by the packed model too.
+    // Other rows to come give another forecast, from the packed model too.
     let file = shown(&scratch.path("shop.minrnn"));
     Finished::of(&mut minrnn(&["pack", &run, "--weights", "f32", "-o", &file])).ok();
     let without = future.lines().map(|line| line.replace(",1,s", ",0,s") + "\n").collect::<String>();
@@ -128,7 +128,7 @@ fn what_makes_no_sense_is_a_sentence() {
     refused(&["--known-ahead", "offer,sold"], &["known_ahead names the column 'sold', which is forecast"]);
     refused(&["--known-ahead", "shop"], &["known_ahead names the column 'shop', which names sequences"]);
     refused(&["--known-ahead", "day"], &["known_ahead names the column 'day', which tells the time"]);
-    // A column of later steps is none of a table, unless it was said to be known ahead.
+    // A table has no columns of later steps, except those said to be known ahead.
     let train = ["train", "--task", "forecast", "--group", "shop", "--data", &data, "--out", &run, "--horizon", "4"];
     let lead = ["--target", "sold+1", "--columns", "sold"];
     Finished::of(minrnn(&train).args(lead)).refused(&["there is no column 'sold+1'", "did you mean 'sold'?"]);
@@ -144,7 +144,7 @@ fn a_model_of_columns_known_ahead_is_scored_on_other_tables() {
     let data = shown(&scratch.write("history.csv", &history));
     let run = shown(&scratch.path("run"));
     Finished::of(minrnn(&["train", "--data", &data, "--out", &run]).args(FORECAST).args(SMALL)).ok();
-    // All of the table, and its last origins: the offers of the steps to come tell what is sold then.
+    // The whole table, and its last origins: the offers of the steps to come decide what is sold then.
     for more in [&[][..], &["--backtest", "3"]] {
         let report = Finished::of(minrnn(&["eval", &run, "--data", &data]).args(more)).ok().stdout;
         let error = report.split("mean absolute error of sold ").nth(1).unwrap().split(' ').next().unwrap().parse::<f64>().unwrap();

@@ -65,7 +65,7 @@ fn a_number_of_every_sequence_is_learned_predicted_packed_and_streamed() {
     // Another table is scored; the target need not be there to predict.
     let scored = Finished::of(&mut minrnn(&["eval", &run, "--data", &data])).ok().stdout;
     assert!(scored.contains("mean absolute error of life") && scored.contains("n = 60)"), "{scored}");
-    // The constant is that of training, however much what is scored differs from it, and what is not known of training is not said of it.
+    // The constant is that of training, however much the scored table differs, and what is not known about training is not said.
     assert!(scored.contains("beside median of training: "), "{scored}");
     let far = shown(&scratch.write("far.csv", "engine,life,pressure\nf,9050,9.5\nf,9050,9\n"));
     let of_far = Finished::of(&mut minrnn(&["eval", &run, "--data", &far])).ok().stdout;
@@ -94,7 +94,7 @@ fn a_number_of_every_sequence_is_learned_predicted_packed_and_streamed() {
     Finished::of(&mut minrnn(&["score", &file, "--data", &data])).refused(&["it labels whole sequences"]);
 }
 
-/// 40 machines whose state is told by how they run, in the names that `of` makes of it.
+/// 40 machines whose state shows in their mode, under the names that `of` gives it.
 fn modes(of: impl Fn(&str) -> String) -> String {
     let mut table = String::from("machine,state,mode,x\n");
     for machine in 0..40 {
@@ -147,7 +147,7 @@ fn what_is_no_number_or_no_weight_is_a_sentence() {
 #[test]
 fn a_rare_class_is_found_where_it_weighs_more() {
     let scratch = Scratch::new();
-    // Nothing tells the classes apart but how frequent they are.
+    // Nothing but their frequency distinguishes the classes.
     let mut table = String::from("machine,state,x\n");
     for machine in 0..200 {
         for t in 0..3 {
@@ -164,7 +164,7 @@ fn a_rare_class_is_found_where_it_weighs_more() {
         assert!(predicted.starts_with("machine,state,probability of good,probability of worn\n"), "{predicted}");
         predicted.lines().skip(1).map(|line| line.rsplit(',').next().unwrap().parse::<f64>().unwrap()).sum::<f64>() / 200.0
     };
-    // One with a comma in its name is named in a list.
+    // A class with a comma in its name is given in a list.
     let two = table.replace(",worn,", ",\"worn, badly\",");
     train(&scratch, &two, &[&classify[..], &["--set", "max_iterations=2", "--set", "class_weights=[\"worn, badly=5\"]"]].concat()).0.ok();
     std::fs::remove_dir_all(scratch.path("run")).unwrap();

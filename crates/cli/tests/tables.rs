@@ -14,7 +14,7 @@ fn noise(random: &mut Random) -> f64 {
     random.below(2001) as f64 / 1000.0 - 1.0
 }
 
-/// Sequences of 6 to 14 steps: those of class `rising` go up by 2 at every step, the others down, below noise and far from 0.
+/// Sequences of 6 to 14 steps: those of class `rising` go up by 2 at every step, the others down, with noise and far from 0.
 fn slopes(n: usize, seed: u64) -> String {
     let mut random = Random(seed);
     let mut table = String::from("machine,state,pressure,humidity\n");
@@ -28,7 +28,7 @@ fn slopes(n: usize, seed: u64) -> String {
     table
 }
 
-/// A wave of 13 steps below noise.
+/// A wave of 13 steps with noise.
 fn sine(n: usize) -> String {
     let mut random = Random(5);
     let wave = |t: usize| 100.0 + 10.0 * (std::f64::consts::TAU * t as f64 / 13.0).sin();
@@ -95,7 +95,7 @@ fn separable_classes_are_learned_and_predicted() {
     }
     assert!(right > 36, "{right} of 40\n{}", printed.stdout);
 
-    // The scores of the training are found again, and another table can be scored.
+    // The scores of the training are reproduced, and another table can be scored.
     let scored = Finished::of(minrnn(&["eval"]).arg(&training.out)).ok().stdout;
     assert_eq!(number_after(&scored, "\naccuracy"), accuracy, "{scored}\n{report}");
     let labelled = shown(&scratch.write("labelled.csv", slopes(40, 9)));
@@ -233,7 +233,7 @@ fn a_damaged_parquet_file_is_told_of_in_one_sentence() {
     let scratch = Scratch::new();
     let intact = concat!(env!("CARGO_MANIFEST_DIR"), "/../minrnn/tests/fixtures/tables/delta.parquet");
     let mut bytes = fs::read(intact).unwrap();
-    // A page whose header claims another layout of its values than they have, at which the decoder panics.
+    // A page whose header claims a wrong layout of its values, at which the decoder panics.
     (bytes[24], bytes[61]) = (8, 13);
     let data = shown(&scratch.write("damaged.parquet", bytes));
     let args = ["--task", "forecast", "--data", &data, "--target", "value", "--columns", "step,value,half,flag", "--group", "name"];
@@ -279,7 +279,7 @@ fn what_is_wrong_with_a_table_is_a_sentence() {
     check(b"machine,state,x\na,u,1\nb,v,2\n", &classify, &["the sequence 'a' has 1 step"]);
     check(b"machine,state,x\na,u,one\n", &classify, &["line 2, column 'x': expected a finite number, found 'one'"]);
     check(b"machine,state\na,u\n", &classify, &["no column left to read numbers from"]);
-    // Far from all that is trained on, in the test part.
+    // In the test part, far from everything that is trained on.
     let far: String = (0..60).map(|t| if t == 58 { "1e30\n".to_owned() } else { format!("{}\n", t % 7) }).collect();
     check(format!("x\n\n{far}").as_bytes(), &forecast, &["line 61, column 'x': 1e30 lies ", " deviations from the mean"]);
     let missing = ["--data", "nowhere.csv"].into_iter().chain(forecast).collect::<Vec<_>>();

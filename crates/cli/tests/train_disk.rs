@@ -18,7 +18,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Runs a command as a user whom permissions hold back, which they do not for root; `None` where that cannot be.
+/// Runs a command as a user whom permissions restrict, unlike root; `None` if that is impossible.
 fn without_privileges(scratch: &Scratch, command: &Command) -> Option<Finished> {
     let mut program = command.get_program().to_owned();
     let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
@@ -31,7 +31,7 @@ fn without_privileges(scratch: &Scratch, command: &Command) -> Option<Finished> 
         command
     };
     if is_root && as_user(&program).arg("--version").output().is_err() {
-        // The build folder may be closed to others.
+        // The build folder may be inaccessible to others.
         let copy = scratch.path("minrnn");
         fs::copy(&program, &copy).unwrap();
         program = copy.into();
@@ -69,7 +69,7 @@ fn directories_that_cannot_be_written_are_named_and_left_alone() {
     }
     set_mode(&run.join("run.lock"), 0o444);
     without_privileges(&scratch, &training.command(&["--resume"])).unwrap().failed(1, &["run.lock", "Permission denied"]);
-    // The lock can be had, the checkpoint not.
+    // The lock can be taken, the checkpoint not written.
     set_mode(&run.join("run.lock"), 0o666);
     let longer = training.with(&["max_iterations=30"]);
     without_privileges(&scratch, &longer.command(&["--resume"])).unwrap().failed(1, &["could not write", "Permission denied"]);
@@ -116,7 +116,7 @@ fn a_full_disk_is_named_and_what_was_saved_stays_usable() {
     let disk = scratch.path("disk");
     fs::create_dir(&disk).unwrap();
     let training = scratch.training("disk/run", &["max_iterations=1000", "eval_every=1000", "checkpoint_every=2"]);
-    // The disk is seen by these commands only, and goes with them.
+    // Only these commands see the disk, which goes with them.
     let script = r#"
         mount -t tmpfs -o size=260k tmpfs "$0" || { echo "no mount"; exit 0; }
         "$@"; echo "train: $?" >&2
@@ -157,7 +157,7 @@ fn a_full_stdout_is_an_error_and_a_closed_one_is_not() {
         let finished = Finished::of(command.stdout(closed()).stderr(Stdio::piped())).ok();
         assert!(!finished.stderr.contains("error"), "{finished:?}");
     }
-    // That nobody listens to the progress ends no run.
+    // That nobody reads the progress does not end a run.
     let deaf = Training { out: scratch.path("deaf"), ..training.clone() };
     let finished = Finished::of(deaf.command(&[]).stderr(closed())).ok();
     assert!(finished.stdout.contains("best: iteration"));

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use common::{Finished, Scratch, minrnn};
 
-/// Machines that vibrate in as many ways as there are states.
+/// Machines that vibrate in a different way for each state.
 fn machines(states: &[&str]) -> String {
     let mut table = String::from("machine,state,vibration\n");
     for machine in 0..6 * states.len() {

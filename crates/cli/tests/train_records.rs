@@ -96,7 +96,7 @@ fn progress_goes_to_stderr_in_plain_lines_and_the_report_to_stdout() {
 #[test]
 fn threads_are_a_flag_of_train_as_of_every_command_and_belong_to_the_run() {
     let scratch = Scratch::new();
-    // The flag is more than the settings, which say 1.
+    // The flag overrides the settings, which say 1.
     let on = |threads: &str| {
         let training = scratch.training("run", &[]);
         Training { args: [&training.args[..], &["--threads".to_owned(), threads.to_owned()]].concat(), ..training }
@@ -187,7 +187,7 @@ fn numbers_that_are_not_finite_are_named_and_the_last_checkpoint_goes_on() {
     ] {
         let training = scratch.training(out, &[&blown, settings].concat());
         training.run().failed(1, &[named, "resume from the last checkpoint with a lower learning rate or clip norm"]);
-        // Where no update was evaluated there is no best checkpoint, and the last one is the first.
+        // If no update was evaluated there is no best checkpoint, and the last one is the first.
         let [best, last] = ["best", "last"].map(|name| training.out.join("checkpoints").join(name));
         assert!((best.exists() || training.checkpoint("last").ends_with("iter-0")) && training.out.join("curves.svg").exists());
         let eval = Finished::of(&mut minrnn(&["eval", &shown(&training.out), "--json"])).ok();

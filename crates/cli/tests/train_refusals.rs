@@ -1,4 +1,4 @@
-//! What wrong input gets: exit code 2, one sentence, and no trace on the disk.
+//! Wrong input is answered with exit code 2 and one sentence, and leaves no trace on the disk.
 
 mod common;
 
@@ -97,7 +97,7 @@ fn a_text_in_the_place_of_the_experiment_is_told_where_it_belongs() {
         let word = if name.contains(' ') { format!("'{file}'") } else { file.clone() };
         train(&[&file]).refused(&[name, &format!("; a text or a table is given with --data {word}")]);
     }
-    // What is meant to be one is not taken for something else.
+    // What is meant to be an experiment is not taken for something else.
     let damaged = shown(&scratch.write("damaged.toml", "[model\n"));
     let told = train(&[&damaged]);
     told.refused(&["damaged.toml", "line 1"]);
@@ -220,7 +220,7 @@ fn folders_of_others_stay_as_they_are_also_where_they_look_like_a_start_that_was
     let text = Training { out: project.clone(), ..scratch.training("", &[]) };
     let starts = [text.clone(), text.with(&["from=/nonexistent"]), with_data(&text, &project.join("data/short.txt"))];
     let bare = Training { args: Vec::new(), settings: Vec::new(), ..text.clone() };
-    // Also with a lock that a version before left, or any other program.
+    // Also with a lock that an earlier version, or any other program, left.
     for lock in [None, Some(""), Some("4711")] {
         lock.iter().for_each(|text| fs::write(project.join("run.lock"), text).unwrap());
         let before = snapshot(&project);
@@ -254,7 +254,7 @@ fn a_run_is_not_resumed_with_another_model_or_text() {
     let content = fs::read(&text).unwrap();
     fs::write(&text, [&content[..], b"more"].concat()).unwrap();
     refused(&training, &["text.txt'", "has changed since this run began"]);
-    // The run keeps the tokens: it can do without the text.
+    // The run keeps the tokens, so it can do without the text.
     fs::remove_file(&text).unwrap();
     let alone = Training { args: Vec::new(), ..training.with(&["max_iterations=9"]) };
     alone.resume().ok();
@@ -266,7 +266,7 @@ fn damaged_files_of_a_run_are_named_and_left_as_they_are() {
     let training = scratch.training("run", &["sampling=stream", "max_iterations=9"]);
     training.run().ok();
     let half = |bytes: &[u8]| Some(bytes[..bytes.len() / 2].to_vec());
-    // Cut between two lines, an experiment is one with fewer settings.
+    // Cut between two lines, it would be an experiment with fewer settings.
     let within_a_line = |bytes: &[u8]| {
         let at = bytes.len() / 2;
         let sign = bytes[at..].iter().position(|&byte| byte == b'=').unwrap();
@@ -313,7 +313,7 @@ fn damaged_files_of_a_run_are_named_and_left_as_they_are() {
             let before = snapshot(&training.out);
             let parts = [name.file_name().unwrap().to_str().unwrap()];
             match parts {
-                // It is opened once the run can go on, which is told before.
+                // It is opened once the run can continue, which is reported before.
                 ["metrics.jsonl"] => training.resume().failed(2, &parts),
                 _ => training.resume().refused(&parts),
             }

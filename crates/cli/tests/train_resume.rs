@@ -137,7 +137,7 @@ fn a_run_without_a_checkpoint_starts_anew_and_says_so() {
         anew.outcome().assert_equals(&whole.outcome());
         std::fs::remove_dir_all(anew.out.join("checkpoints")).unwrap();
     }
-    // With the text and the tokenizer that are asked for now.
+    // With the text and the tokenizer that are requested now.
     let other = scratch.write("other.txt", common::words(4000).to_uppercase());
     let bytes = Training { args: vec!["--data".to_owned(), common::shown(&other)], ..anew.with(&["tokenizer=byte"]) };
     assert!(bytes.resume().ok().stderr.contains("starting from the beginning"));
@@ -149,7 +149,7 @@ fn a_directory_without_a_run_trains_nothing_else() {
     let scratch = Scratch::new();
     let (whole, early) = (scratch.training("whole", &[]), scratch.training("early", &[]));
     whole.run().ok();
-    // What a start leaves that is killed before its experiment is written.
+    // What remains of a start that is killed before its experiment is written.
     std::fs::create_dir(&early.out).unwrap();
     std::fs::write(early.out.join("run.lock"), "").unwrap();
     std::fs::write(early.out.join(".writing-abc"), "descr").unwrap();
@@ -203,7 +203,7 @@ fn a_run_of_a_text_goes_on_with_the_accuracy_of_before_that_nothing_reaches_and_
     training.run().ok();
     let file = training.out.join("experiment.toml");
     let text = std::fs::read_to_string(&file).unwrap();
-    // As it was taken from the command before.
+    // As earlier versions took it from the command.
     assert!(text.contains("solved_at = 0.0\n"), "{text}");
     std::fs::write(&file, text.replace("solved_at = 0.0\n", "solved_at = 0.12\n")).unwrap();
     training.with(&["max_iterations=22"]).resume().ok();
@@ -268,7 +268,7 @@ fn resuming_a_finished_run_reports_again_and_changes_nothing_of_it() {
 #[test]
 fn a_finished_run_can_be_made_longer() {
     let scratch = Scratch::new();
-    // An evaluation falls on the first end, so both runs evaluate alike.
+    // An evaluation falls on the first end, so both runs evaluate at the same iterations.
     let (whole, longer) = (scratch.training("whole", &["max_iterations=30"]), scratch.training("longer", &["max_iterations=20"]));
     whole.run().ok();
     longer.run().ok();
@@ -323,7 +323,7 @@ fn another_experiment_beside_resume_is_refused_and_the_own_is_not() {
     resume(&["selective-copying"]).ok();
     resume(&["selective-copying", "--set", "max_iterations=3"]).ok();
 
-    // A file without a description is known by its model.
+    // A file without a description is identified by its model.
     let file = scratch
         .write("own.toml", "[model]\nd_model = 16\nn_layers = 1\n[data]\ntask = \"selective-copying\"\ncopy_length = 12\ncopy_tokens = 2\n[train]\nmax_iterations = 1\n");
     let own = shown(&scratch.path("own"));
@@ -346,7 +346,7 @@ fn two_processes_never_train_in_one_directory() {
     assert!(started.elapsed() < Duration::from_secs(60));
     let at = training.logged();
     stopped(&training, child, "INT", at);
-    // The lock has gone with its process. What is made stays made.
+    // The lock is gone with its process. Updates that are made stay made.
     let made = training.logged();
     training.with(&["max_iterations=1"]).resume().refused(&[&format!("max_iterations must be at least {made}, found 1")]);
     training.with(&[&format!("max_iterations={}", made + 1)]).resume().ok();

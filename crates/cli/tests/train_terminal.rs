@@ -39,7 +39,7 @@ fn the_line_of_progress_fits_a_terminal_of_80_columns() {
     let scratch = Scratch::new();
     let shown = on_terminal(&scratch.training("run", &["max_iterations=200", "eval_every=100"]), Some("xterm"));
     let is_bar = |c: char| "█░".contains(c);
-    // Behind lines above the bar there is no sign that it begins.
+    // After lines above the bar nothing marks where it begins.
     let drawn: Vec<&str> = shown.split(['\r', '\n', '\u{1b}']).filter_map(|piece| Some(&piece[piece.find(is_bar)?..])).collect();
     let lines: Vec<&str> = drawn.into_iter().filter_map(|line| Some(line.split_once(" left")?.0)).collect();
     assert!(lines.iter().any(|line| line.contains("tokens/s")), "{shown}");

@@ -24,14 +24,14 @@ fn it_trains_scores_and_writes_text() {
         Finished::of(&mut minrnn(&["inspect", &run])).ok();
 
         let write = |more: &[&str]| generate(&[&[run.as_str(), "--prompt", "the ", "--temperature", "0"], more].concat()).ok().stdout;
-        // Beyond the places that are learned, and beyond the window.
+        // Beyond the learned positions, and beyond the window.
         let whole = write(&["--max-tokens", "80"]);
         assert!(whole.len() >= 80, "{whole}");
         let session = shown(&scratch.path("session"));
         let first = write(&["--max-tokens", "30", "--save-session", &session]);
         let rest = generate(&[&run, "--load-session", &session, "--max-tokens", "50"]).ok().stdout;
         assert_eq!(format!("{}{}", first.trim_end_matches('\n'), rest.trim_start_matches('\n')).replace('\n', ""), whole.replace('\n', ""));
-        // Prompts of different lengths lie in one cache.
+        // Prompts of different lengths share a cache.
         let both =
             generate(&[&run, "--prompt", "the ", "--prompt", "quick brown", "--batch", "2", "--temperature", "0", "--max-tokens", "9"]);
         assert!(both.ok().stdout.contains(&whole[..9]));
@@ -45,7 +45,7 @@ fn a_packed_one_writes_the_same_text_and_says_how_its_state_grows() {
     training.run().ok();
     let (run, packed) = (shown(&training.out), shown(&scratch.path("model.minrnn")));
     let told = Finished::of(&mut minrnn(&["pack", &run, "--weights", "f32", "-o", &packed])).ok().stdout;
-    // A block of keys and values of 16 channels, of the 7 tokens before the last; a place.
+    // One block's keys and values of 16 channels for the 7 tokens before the last; and a position.
     assert!(told.contains("one more session: 4 bytes, and 128 for each step it has read, up to 7 steps (900 bytes)"), "{told}");
     let inspected = Finished::of(&mut minrnn(&["inspect", &packed])).ok().stdout;
     assert!(inspected.contains("4 bytes, and 128 for each step"), "{inspected}");

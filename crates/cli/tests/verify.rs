@@ -146,7 +146,7 @@ fn cases_of_20_000_steps_pass() {
     assert!(extreme.len() == 1 && others.len() == 8, "expected the nine long cases in {directory}");
     let output = verify(&[], &others);
     assert_eq!(code(&output), 0, "{}", stdout(&output));
-    // Gates of ±40 from weights of 40: a rounding of the pre-activation comes back in grad.x forty times larger.
+    // Gates of ±40 from weights of 40: a rounding error of the pre-activation returns in grad.x forty times larger.
     let output = verify(&["--atol", "1e-3"], &extreme);
     assert_eq!(code(&output), 0, "{}", stdout(&output));
 }
@@ -159,7 +159,7 @@ fn json_has_one_object_per_tensor_and_nothing_else() {
     assert_eq!(lines.len(), 325);
     for line in &lines {
         assert!(line["file"].is_string() && line["cell"].is_string() && line["tensor"].is_string(), "{line}");
-        // Where nothing but zeros is expected, an error is relative to nothing.
+        // If only zeros are expected, there is no relative error.
         let (max, rms) = (line["max_abs_error"].as_f64().unwrap(), line["relative_rms_error"].as_f64());
         assert!(rms.map_or(max < 1e-12, |rms| max < 1e-4 && rms < 1e-5), "{line}");
         assert_eq!(line["pass"], true);

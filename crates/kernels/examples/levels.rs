@@ -1,4 +1,4 @@
-//! The instruction sets that the kernels can use on this machine, the one they use first:
+//! Prints the instruction set that the kernels use on this machine, and all that they could use:
 //!
 //! ```text
 //! cargo run --release -p minrnn-kernels --example levels

@@ -1,4 +1,4 @@
-//! Prints the speed of matrix products beside the most that this machine's multipliers do, best of many alternating repetitions.
+//! Prints the speed of matrix products beside this machine's arithmetic peak, best of many alternating repetitions.
 //!
 //! `cargo run --release -p minrnn-kernels --example matmul_speed -- [threads] [repetitions] [tokens]`. Shapes are those of a language
 //! model's layers: `tokens` rows through a weight [K, N] forward (y = x W), and both gradients (d_x = d_y Wᵀ, d_W = xᵀ d_y).
@@ -57,7 +57,7 @@ fn table(threads: usize, repetitions: usize, tokens: usize) {
     println!("{:>35} {:>14} {:>18}", "together", speed(flops, f32_seconds, peaks[0]), speed(flops, bf16_seconds, peaks[1]));
 }
 
-/// GFLOP/s and their share of the peak; nothing where there is no peak.
+/// GFLOP/s and their share of the peak; "none" if there is no peak.
 fn speed(flops: f64, seconds: f64, peak: f64) -> String {
     let speed = flops / seconds / 1e9;
     if peak == 0.0 { "none".into() } else { format!("{speed:.0} ({:.0} %)", 100.0 * speed / peak) }
@@ -109,16 +109,16 @@ impl WithSimd for MultiplyAdds {
     }
 }
 
-/// The same with bf16 inputs; 0 where the CPU has none.
+/// The same with bf16 inputs; 0 if the CPU cannot multiply them.
 fn bf16_peak(rounds: usize) -> usize {
     #[cfg(target_arch = "x86_64")]
     if has_tiles() {
-        // SAFETY: detected, and the operating system was asked.
+        // SAFETY: the CPU has AMX, and the operating system permits it.
         return unsafe { tile_multiply_adds(rounds / 16) / 16 };
     }
     #[cfg(target_arch = "x86_64")]
     if has_bf16() {
-        // SAFETY: detected.
+        // SAFETY: the CPU has the instructions.
         return unsafe { bf16_multiply_adds(rounds) };
     }
     let _ = rounds;
@@ -140,7 +140,7 @@ fn bf16_multiply_adds(rounds: usize) -> usize {
     4 * SUMS * 16
 }
 
-/// As many rounds of products of whole tiles of AMX, into four of sums; counts the operations of a round.
+/// Multiplies whole AMX tiles into four tiles of sums, `rounds` times; returns the operations per round.
 ///
 /// # Safety
 /// The process may use AMX.

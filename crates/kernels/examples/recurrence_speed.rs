@@ -1,7 +1,7 @@
 //! Times the passes of a cell's recurrence: `cargo run --release -p minrnn-kernels --example recurrence_speed -- CELL B T E THREADS ROUNDS [all|last] [SHIFT]`.
 //!
-//! Prints the least and the median of each pass in milliseconds. With `last` only the last state has a gradient. SHIFT is added to all inputs: below 0
-//! gates forget slowly.
+//! Prints the minimum and the median time of each pass in milliseconds. With `last` only the last state has a gradient. SHIFT is added to all inputs:
+//! below 0 gates forget slowly.
 
 use minrnn_kernels::recurrence::{Cell, Gradients, Inputs, Upstream, backward, forward};
 use minrnn_kernels::{Candidate, Gates, Out, Shape, Start};
@@ -31,7 +31,7 @@ fn main() {
         true => Upstream { h: &h, d_h: None, d_h_last: Some(&d_h_last) },
         false => Upstream { h: &h, d_h: Some(&d_h), d_h_last: None },
     };
-    // Large outputs are written past the caches where they begin with a cache line, as those of most allocators do.
+    // Large outputs bypass the caches if they begin at a cache line, as those of most allocators do.
     let room = |len: usize| vec![0.0f32; len + 16];
     let aligned = |room: &[f32]| room.as_ptr().align_offset(64);
     let (mut h_out, mut d_preact, mut d_extra) = (room(n), room(preact.len()), room(extra.len()));

@@ -27,7 +27,7 @@ pub struct AdamW {
     pub beta_1: f64,
     /// β₂.
     pub beta_2: f64,
-    /// ε; it alone divides a parameter that has not had a gradient yet.
+    /// ε; it is the whole divisor while a parameter has had no gradient yet.
     pub eps: f64,
     /// λ.
     pub weight_decay: f64,
@@ -70,7 +70,7 @@ impl AdamW {
         }
     }
 
-    /// Checks the settings: invalid ones would silently make every parameter NaN. The gradients' scale is a measured number and not
+    /// Checks the settings: invalid ones would silently make every parameter NaN. The gradients' scale is a measured number and is not
     /// checked.
     ///
     /// # Panics
@@ -86,7 +86,7 @@ impl AdamW {
         for (name, number) in [("lr", lr), ("weight_decay", weight_decay)] {
             assert!(number.is_finite(), "{name}: expected a finite number, found {number}");
         }
-        // 0 / 0 would be a step.
+        // With ε = 0, a step could be 0 / 0.
         assert!(eps.is_finite() && eps as f32 > 0.0, "eps: expected a finite number that is above 0 as an f32, found {eps:?}");
     }
 
@@ -94,7 +94,7 @@ impl AdamW {
     /// which only weight decay changes its parameter: clip gradients first.
     ///
     /// # Panics
-    /// When a length does not fit, and as [`AdamW::expect_valid`].
+    /// When a length does not fit, or [`AdamW::expect_valid`] panics.
     pub fn update(&self, parameters: &[f32], gradients: &[f32], moments: [&[f32]; 2], updated: Out, moments_out: [Out; 2]) {
         let len = parameters.len();
         expect_len("gradients", gradients, len);
@@ -153,7 +153,7 @@ impl WithSimd for Update<'_> {
     }
 }
 
-/// Elements whose squares are added in f32 before the sum goes on in f64.
+/// Number of squares summed in f32 before their sum is added in f64.
 const RUN: usize = 1 << 10;
 
 /// Σ x² in f64: runs of 1024 elements in f32 lanes, the runs in f64 in index order, independent of the number of threads. Not finite if an

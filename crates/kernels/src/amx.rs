@@ -27,7 +27,7 @@ fn permitted() -> bool {
     {
         const ARCH_REQ_XCOMP_PERM: libc::c_int = 0x1023;
         const XFEATURE_XTILEDATA: libc::c_ulong = 18;
-        // SAFETY: changes nothing but what the process may do; kernels that do not know the request refuse it.
+        // SAFETY: changes nothing but what the process may do; Linux versions that do not know the request refuse it.
         unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0 }
     }
     #[cfg(not(target_os = "linux"))]
@@ -46,7 +46,7 @@ pub(crate) struct Shapes {
 }
 
 impl Shapes {
-    /// Every register has [`SIDE`] rows of [`SIDE`] words, those of sums and of a left side (0 to 5) `rows` rows.
+    /// Every register has [`SIDE`] rows of [`SIDE`] words, except that those of the sums and the left side (0 to 5) have `rows` rows.
     pub(crate) const fn new(rows: usize) -> Self {
         assert!(rows > 0 && rows <= SIDE);
         let (few, all) = (rows as u8, SIDE as u8);
@@ -72,14 +72,14 @@ impl Shapes {
     }
 }
 
-/// Gives the registers back, also where what is done with them panics: a thread that keeps them carries 8 KiB through every switch. There is one only while
-/// they are in use.
+/// Gives the registers back, even if the work done with them panics: a thread that keeps them carries 8 KiB through every context switch. It exists only
+/// while they are in use.
 struct Release;
 
 impl Drop for Release {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: there are tile registers, and nobody reads them any more.
+        // SAFETY: there are tile registers, and they are no longer read.
         unsafe { asm!("tilerelease", options(nostack, nomem, preserves_flags)) };
     }
 }
@@ -88,7 +88,7 @@ impl Drop for Release {
 mod tests {
     use super::*;
 
-    /// What the registers' shapes are now, all 0 where they are not in use.
+    /// The registers' current shapes, all 0 if they are not in use.
     fn shapes_in_use() -> [u8; 64] {
         let mut shapes = [u8::MAX; 64];
         // SAFETY: there are tile registers, and room for their shapes.
@@ -102,7 +102,7 @@ mod tests {
             return;
         }
         assert_eq!(shapes_in_use(), [0; 64]);
-        // SAFETY: they are available, and their shapes alone are read.
+        // SAFETY: they are available, and only their shapes are read.
         let within = unsafe { Shapes::new(SIDE).with(shapes_in_use) };
         assert_eq!((within[0], shapes_in_use()), (1, [0; 64]));
         // SAFETY: they are available, and nothing is done with them.

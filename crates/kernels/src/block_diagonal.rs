@@ -104,7 +104,7 @@ fn tasks(rows: usize) -> usize {
     grid::threads().min(rows)
 }
 
-/// Every block with rows and columns exchanged.
+/// Every block transposed.
 fn each_transposed(blocks: Blocks, weight: &[f32]) -> Vec<f32> {
     let Blocks { outputs, inputs, .. } = blocks;
     weight.chunks_exact((outputs * inputs).max(1)).flat_map(|block| transposed(block, outputs, inputs)).collect()

@@ -4,9 +4,9 @@
 //! Positions before the first step come from `window` `[B, K−1, D]`, oldest first, or are 0. A reset sets everything before it to 0; a
 //! padded step outputs 0 and is not an input. `window_last` holds the K−1 inputs before the next step.
 //!
-//! With at least 128 taps and 128 steps the sums are products of Fourier transforms, whose rounding error is relative to the largest input
-//! of a piece between resets, about 3e-8 of it, at earlier steps too; an input that is not finite makes all outputs of its piece
-//! non-finite.
+//! With at least 128 taps and 128 steps the sums are computed as products of Fourier transforms. Their rounding error, about 3e-8, is
+//! relative to the largest input of a piece between resets, at earlier steps too; an input that is not finite makes all outputs of its
+//! piece non-finite.
 //!
 //! Positions: the inputs of a row are counted from the oldest in the window, so that position p ≥ K−1 is step p − (K−1), and step t uses
 //! positions t, …, t+K−1 with taps 0, …, K−1.
@@ -188,7 +188,7 @@ impl<'a> Positions<'a> {
         elements([self.shape.batch, self.past, self.shape.width])
     }
 
-    /// The values at position `p` of row `b`; `None` where there is no window.
+    /// The values at position `p` of row `b`; `None` if it is in a missing window.
     #[inline(always)]
     fn at(&self, b: usize, p: usize) -> Option<&'a [f32]> {
         let (source, row) = match p.checked_sub(self.past) {
@@ -209,7 +209,7 @@ impl<'a> Positions<'a> {
     #[inline(always)]
     fn seen_by(&self, b: usize, p: usize) -> (Range<usize>, bool) {
         let (first, end) = (p.saturating_sub(self.past), (p + 1).min(self.lengths[b]));
-        // The step that brings the input sees it whatever stands before it.
+        // The input's own step sees it even if a reset comes before that step.
         let after = if p < self.past { 0 } else { first + 1 };
         let codes = self.segments.row(b, self.shape.seq_len);
         match codes.and_then(|codes| (after..end).find(|&t| codes[t] == RESET)) {
@@ -277,7 +277,7 @@ fn convolve<S: Simd>(simd: S, rows: &[&[f32]], taps: &[f32], bias: &[f32], y: Sl
     }
 }
 
-/// What reaches the positions of every row from the steps that see them.
+/// The gradients that reach the positions of every row from the steps that see them.
 #[derive(Clone, Copy)]
 struct Adjoint<'a> {
     positions: &'a Positions<'a>,
@@ -305,7 +305,7 @@ impl WithSimd for Backward<'_> {
         let mut rows = vec![&self.adjoint.positions.zeros[..]; past + 1];
         for step in self.steps {
             let (b, t) = (step / seq_len, step % seq_len);
-            // The first step of a row also does the window's positions, which nobody else writes.
+            // The first step of a row also handles the window's positions, which no other step writes.
             for p in (if t == 0 { 0 } else { t + past })..t + past + 1 {
                 let (out, residual) = match p.checked_sub(past) {
                     // SAFETY: every step is in one block.
@@ -333,7 +333,7 @@ impl WithSimd for Backward<'_> {
 }
 
 impl<'a> Adjoint<'a> {
-    /// What reaches the input of one of the `B · T` steps by another way.
+    /// The gradient that reaches the input of one of the `B · T` steps by another path.
     #[inline(always)]
     fn residual(&self, step: usize) -> Option<&'a [f32]> {
         let width = self.positions.shape.width;
@@ -360,13 +360,13 @@ impl<'a> Adjoint<'a> {
     }
 }
 
-/// An input, and what of its gradient needs no tap.
+/// An input, and the parts of its gradient that need no tap.
 struct Position<'a> {
     /// Its values; `None` is 0.
     x: Option<&'a [f32]>,
-    /// The gradient of the step that it is the newest input of.
+    /// The gradient of the step whose newest input it is.
     own: &'a [f32],
-    /// Gradients that reach it by other ways.
+    /// Gradients that reach it by other paths.
     more: [Option<&'a [f32]>; 2],
 }
 

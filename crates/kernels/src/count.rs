@@ -1,8 +1,8 @@
 //! Step counts stored as f32 in a state.
 //!
 //! Up to 2²⁴ a count is the f32 of its value. Larger integers are not distinct in f32, so from there on each count is the next f32 after
-//! the previous one: the bits keep counting. The last one, of [`LAST`] steps, is the largest finite f32; after it a count goes back half of
-//! its way ([`next`]), so that the distance between two steps is wrong across that one step only.
+//! the previous one: the bits keep counting. The last one, of [`LAST`] steps, is the largest finite f32; after it a count goes back to half
+//! of that ([`next`]), so that the distance between two steps is wrong only across that one step.
 
 /// The first count that is not its own value.
 const FIRST: f32 = 16_777_216.0;

@@ -80,7 +80,7 @@ fn check(rows: usize, classes: usize, logits: &[f32], targets: &[i32], mask: Opt
     }
 }
 
-/// Largest logit of a row (NaN may be passed over: it reaches the sum of exponentials).
+/// Largest logit of a row (a NaN may be passed over: it still reaches the sum of exponentials).
 #[inline(always)]
 fn largest<S: Simd>(simd: S, row: &[f32]) -> f32 {
     let mut most = simd.splat_f32s(f32::NEG_INFINITY);

@@ -1,8 +1,8 @@
 //! Dropout of a branch and its residual: y = residual + keep ⊙ (x + bias) / (1 − p), without a stored mask.
 //!
 //! Whether element i is kept is a pure function of (key, i): a 32-bit word of Threefry-2x32 with 13 rounds (Salmon et al., "Parallel random
-//! numbers: as easy as 1, 2, 3", 2011) against the threshold ⌊p · 2³²⌋. So the backward pass draws the same mask again, and neither threads
-//! nor the instruction set affect it.
+//! numbers: as easy as 1, 2, 3", 2011) is compared with the threshold ⌊p · 2³²⌋. So the backward pass draws the same mask again, and
+//! neither threads nor the instruction set affect it.
 //!
 //! Sixteen counters at a time fill the vector units: element i reads word ⌊i / 16⌋ mod 2 of counter 16 ⌊i / 32⌋ + i mod 16.
 
@@ -147,7 +147,7 @@ fn inject<S: Simd>(simd: S, [a, b]: [S::u32s; 2], first: u32, second: u32) -> [S
     [simd.add_u32s(a, simd.splat_u32s(first)), simd.add_u32s(b, simd.splat_u32s(second))]
 }
 
-/// Cuts elements into stretches that lie in one row and share one filling of factors, and runs `work` on each.
+/// Cuts elements into stretches that lie in one row and use factors filled together, and runs `work` on each.
 struct Stretches {
     width: usize,
     /// Index of the first element.

@@ -13,16 +13,16 @@ use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-/// Narrowest block of columns: 256 bytes, below which memory is read in shreds.
+/// Narrowest block of columns: 256 bytes; narrower ones would read memory in small fragments.
 const NARROWEST: usize = 64;
 
 /// Copies the row of every token.
 ///
 /// # Shapes
-/// - `tokens`: `[rows]`, each below V; `table`: `[V, width]`; `y`: `[rows, width]`
+/// - `tokens`: `[rows]`, each less than V; `table`: `[V, width]`; `y`: `[rows, width]`
 ///
 /// # Panics
-/// When a length does not fit or a token is not below V.
+/// When a length does not fit or a token is V or more.
 pub fn forward(width: usize, tokens: &[u32], table: &[f32], y: Out) {
     check(width, tokens, table.len());
     y.expect_len("y", elements([tokens.len(), width]));
@@ -39,10 +39,10 @@ pub fn forward(width: usize, tokens: &[u32], table: &[f32], y: Out) {
 /// Gradient of [`forward`] with respect to the table.
 ///
 /// # Shapes
-/// - `tokens`: `[rows]`, each below V; `d_y`: `[rows, width]`; `d_table`: `[V, width]`
+/// - `tokens`: `[rows]`, each less than V; `d_y`: `[rows, width]`; `d_table`: `[V, width]`
 ///
 /// # Panics
-/// When a length does not fit or a token is not below V.
+/// When a length does not fit or a token is V or more.
 pub fn backward(width: usize, tokens: &[u32], d_y: &[f32], d_table: Out) {
     check(width, tokens, d_table.len());
     expect_len("d_y", d_y, elements([tokens.len(), width]));
@@ -65,7 +65,7 @@ pub fn backward(width: usize, tokens: &[u32], d_y: &[f32], d_table: Out) {
     });
 }
 
-/// The rows of a table cut into at most `parts` ranges that nearly equally many tokens name, as far as whole rows allow.
+/// Cuts the rows of a table into at most `parts` ranges that are looked up nearly equally often, as far as whole rows allow.
 fn equal_shares(tokens: &[u32], rows: usize, parts: usize) -> Vec<Range<usize>> {
     if parts == 1 {
         return core::iter::once(0..rows).collect();
@@ -102,7 +102,7 @@ struct Backward<'a> {
     /// Rows and columns of the table.
     rows: Range<usize>,
     columns: Range<usize>,
-    /// Initialised there.
+    /// Initialised at these rows and columns.
     d_table: SharedOut,
 }
 

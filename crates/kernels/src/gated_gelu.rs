@@ -23,7 +23,7 @@ pub enum Halves {
 }
 
 impl Halves {
-    /// Value and gate of a row, or of anything else cut likewise.
+    /// Value and gate of a row, or of anything else split the same way.
     fn split<T>(self, row: [T; 2]) -> [T; 2] {
         let [first, second] = row;
         match self {

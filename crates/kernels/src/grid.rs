@@ -69,7 +69,7 @@ impl<T> SharedOut<T> {
         unsafe { core::slice::from_raw_parts_mut(self.start.add(from), len) }
     }
 
-    /// Where element `at` is; at most one past the end.
+    /// The address of element `at`, at most one past the end.
     #[inline(always)]
     pub(crate) fn pointer(&self, at: usize) -> *mut T {
         assert!(at <= self.len, "a place in a shared output: {at} of {}", self.len);

@@ -283,7 +283,7 @@ impl<'a> Cell<'a> {
         multiply(self.level, [n, e, e], Matrix::new(inner, e), weight, Write::Store, &mut product[2 * e..], 3 * e);
     }
 
-    /// Adds a block's Σ d_product ⊗ (what the product met).
+    /// Adds a block's Σ d_product ⊗ (the product's input).
     fn weight_gradient(&self, n: usize, e: usize, d_product: &[f32], before: &[f32], inner: &[f32], d_weight: &mut [f32]) {
         let (d_gates, before) = (Matrix::new(d_product, 3 * e).transpose(), Matrix::new(before, e));
         match self.form {

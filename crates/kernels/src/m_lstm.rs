@@ -200,9 +200,9 @@ impl<'a> Problem<'a> {
         Self { level: Level::current(), shape, heads, width, scale, qkv, gates, start }
     }
 
-    /// Runs `work` for every head of every row, with a worker of each task's own.
+    /// Runs `work` for every head of every row; each task has a worker of its own.
     fn for_each_head<W>(&self, worker: impl Fn(&Self) -> W + Sync + Send, work: impl Fn(&mut W, Head) + Sync + Send) {
-        /// Tasks for each thread: rows may have different lengths.
+        /// Tasks per thread: rows may have different lengths.
         const TASKS: usize = 4;
         let all = self.shape.batch * self.heads;
         let n = all.min(TASKS * grid::threads());
@@ -234,7 +234,7 @@ impl<'a> Problem<'a> {
         (head.row * self.shape.seq_len + t) * self.shape.width + head.head * self.width
     }
 
-    /// Where the input gate of `head` at step `t` stands; the forget gate follows NH elements later.
+    /// Where the input gate of `head` at step `t` is; the forget gate follows NH elements later.
     fn gate_at(&self, head: Head, t: usize) -> usize {
         (head.row * self.shape.seq_len + t) * 2 * self.heads + head.head
     }

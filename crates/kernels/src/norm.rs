@@ -6,8 +6,8 @@
 //! y = s ⊙ u + shift        d_x = (s δ − [mean(s δ)] − u mean(s δ u)) / r;   d_s = Σ δ u;   d_shift = Σ δ      (sums over rows)
 //! ```
 //!
-//! Numbers whose squares overflow give NaN, never a silent zero: if the sum of squares of a part is not finite, all of its outputs and of
-//! its d_x are NaN, as if one of its numbers were NaN.
+//! Numbers whose squares overflow give NaN, never a silent zero: if the sum of squares of a part is not finite, all of its outputs and all
+//! of its d_x are NaN, as if one of its numbers were NaN.
 //!
 //! The term in brackets is present if c is the mean. Only x is kept from the forward pass: c and r are recomputed while the row is in the
 //! nearest cache.
@@ -21,12 +21,12 @@ use core::ops::Range;
 
 /// How a part of a row is measured.
 pub(crate) trait Norm: Copy + Send + Sync {
-    /// Whether the mean is taken away first.
+    /// Whether the mean is subtracted first.
     const CENTRED: bool;
-    /// Whether the gain is 1 + what is stored, without a shift; else it is what is stored, with a shift.
+    /// Whether the gain is 1 + the stored number and there is no shift; otherwise the gain is the stored number and there is a shift.
     const AROUND_ONE: bool;
 
-    /// Of a part of a row.
+    /// Measures a part of a row.
     fn measure<S: Simd>(self, simd: S, part: &[f32]) -> Measure;
 }
 
@@ -59,7 +59,7 @@ impl Inputs<'_> {
     }
 }
 
-/// y `[rows, width]`; `shift` `[width]` where the norm has one.
+/// y `[rows, width]`; `shift` `[width]` if the norm has one.
 pub(crate) fn forward(norm: impl Norm, inputs: Inputs, shift: &[f32], y: Out) {
     inputs.check();
     let width = inputs.gain.len();
@@ -72,8 +72,8 @@ pub(crate) fn forward(norm: impl Norm, inputs: Inputs, shift: &[f32], y: Out) {
     });
 }
 
-/// Gradients, given `d_y` `[rows, width]`; `d_residual`, what reaches `x` by another way, is added to `d_x`. `d_shift` is there where the
-/// norm has a shift.
+/// Gradients, given `d_y` `[rows, width]`; `d_residual`, the gradient that reaches `x` by another path, is added to `d_x`. `d_shift` is
+/// given if the norm has a shift.
 pub(crate) fn backward(
     norm: impl Norm,
     inputs: Inputs,
@@ -122,8 +122,8 @@ impl<const AROUND_ONE: bool> Norm for Standard<AROUND_ONE> {
     }
 }
 
-/// `inverse`, that of a length or spread made of `squares`, or NaN where these are not finite: 1 / ∞ is 0, and what it is multiplied by would be
-/// 0 without a word.
+/// `inverse`, that of a length or spread computed from `squares`, or NaN if these are not finite: 1 / ∞ is 0, and everything it multiplies would
+/// silently become 0.
 #[inline(always)]
 pub(crate) fn of_finite(squares: f32, inverse: f32) -> f32 {
     if squares.is_finite() { inverse } else { f32::NAN }

@@ -17,14 +17,14 @@ use core::mem::MaybeUninit;
 #[derive(Debug)]
 pub struct Out<'a>(Slots<'a>);
 
-/// What is behind an [`Out`]. Numbers may be, which must stay numbers: nothing uninitialised is written there.
+/// The memory behind an [`Out`]. It may hold numbers, which must stay numbers: nothing uninitialised is written there.
 pub(crate) type Slots<'a> = &'a mut [MaybeUninit<f32>];
 
 impl<'a> Out<'a> {
     /// An output to numbers, which the kernel overwrites.
     #[inline(always)]
     pub const fn new(numbers: &'a mut [f32]) -> Self {
-        // SAFETY: the same layout, and as long. Only kernels write there, and they write numbers.
+        // SAFETY: the same layout and length. Only kernels write there, and they write numbers.
         Self(unsafe { core::slice::from_raw_parts_mut(numbers.as_mut_ptr().cast(), numbers.len()) })
     }
 
@@ -46,7 +46,7 @@ impl<'a> Out<'a> {
         self.0
     }
 
-    /// The same for a shorter time.
+    /// The same output for a shorter lifetime.
     #[inline(always)]
     pub(crate) fn reborrow(&mut self) -> Out<'_> {
         Out(self.0)

@@ -7,7 +7,7 @@
 //! o_t = Σ_{i ≤ t} e^{s_i} v_i / Σ_{i ≤ t} e^{s_i}
 //! ```
 //!
-//! With z_t the share of the newest value this is a mixture, for which z only needs the logarithm l of the weight of everything read:
+//! With z_t the share of the newest value this is a mixture, and z needs only the logarithm l of the weight of everything read:
 //!
 //! ```text
 //! o_t = o_{t−1} + z_t (v_t − o_{t−1})        z_t = e^{s_t} / (e^{l_{t−1}} + e^{s_t})        l_t = ln(e^{l_{t−1}} + e^{s_t})
@@ -175,7 +175,7 @@ impl<'a> Problem<'a> {
         self.start.segments.row(b, self.shape.seq_len).is_some_and(|codes| codes[t] == RESET)
     }
 
-    /// The mean that the first step of a row meets.
+    /// The mean before the first step of a row.
     fn carried(&self, b: usize, head: usize) -> Vec<f32> {
         let at = self.mean(b, head);
         self.start.memory.map_or_else(|| vec![0.0; self.width], |[mean, _]| mean[at..at + self.width].to_vec())
@@ -193,7 +193,7 @@ impl Weight {
         Self { largest: log.into(), sum: 1.0 }
     }
 
-    /// Adds e^score; its share of the whole.
+    /// Adds e^score; returns its share of the whole.
     fn add(&mut self, score: f32) -> f64 {
         let score = f64::from(score);
         if score > self.largest {
@@ -253,10 +253,10 @@ impl WithSimd for Forward<'_> {
                 store(simd, y, at, new);
             }
         }
-        // SAFETY: a task is a head of a row, whose state nobody else writes.
+        // SAFETY: a task is a head of a row, whose state no other task writes.
         unsafe { self.mean_last.slice(problem.mean(b, head), width) }.write_copy_of_slice(&mean);
         let last = if length == 0 { log_weight } else { weight.log() };
-        // SAFETY: a task is a head of a row, whose state nobody else writes.
+        // SAFETY: a task is a head of a row, whose state no other task writes.
         let log_weight_last = unsafe { self.log_weight_last.slice(b * inputs.heads + head, 1) };
         log_weight_last[0].write(last);
     }
@@ -316,9 +316,9 @@ impl WithSimd for Backward<'_> {
                 d_weight = 0.0;
             }
         }
-        // SAFETY: a task is a head of a row, whose state nobody else writes.
+        // SAFETY: a task is a head of a row, whose state no other task writes.
         unsafe { d_mean.slice(state, width) }.write_copy_of_slice(&gradient);
-        // SAFETY: a task is a head of a row, whose state nobody else writes.
+        // SAFETY: a task is a head of a row, whose state no other task writes.
         let d_log_weight = unsafe { d_log_weight.slice(weight, 1) };
         d_log_weight[0].write(d_weight as f32);
     }

@@ -86,7 +86,7 @@ pub struct Form<'a> {
     pub decays: &'a [f64],
     /// c.
     pub key_scale: f64,
-    /// Whether outputs are divided by those of a value of 1.
+    /// Whether outputs are divided by the output for a value of 1.
     pub normalized: bool,
 }
 
@@ -105,7 +105,7 @@ impl Sizes {
     /// Elements of queries or keys.
     ///
     /// # Panics
-    /// When that is more than memory can hold, as all of these.
+    /// When that is more than memory can hold; the other methods do too.
     pub fn keys(&self) -> usize {
         elements([self.batch, self.seq_len, self.heads, self.key])
     }
@@ -182,7 +182,7 @@ pub fn forward(sizes: Sizes, form: Form, inputs: Inputs, y: Out, state_last: Out
             // SAFETY: every task writes the outputs of one head of one row, and no other does.
             unsafe { y.slice(problem.at(head.b, t, head.h, sizes.value), sizes.value) }.fill(MaybeUninit::new(0.0));
         }
-        // SAFETY: a task is a head of a row, whose state nobody else writes.
+        // SAFETY: a task is a head of a row, whose state no other task writes.
         unsafe { state_last.slice(task * head.state.len(), head.state.len()) }.write_copy_of_slice(&head.state);
     });
 }
@@ -232,7 +232,7 @@ pub fn backward(sizes: Sizes, form: Form, inputs: Inputs, d_y: Option<&[f32]>, d
             }
             gradient.step(&mut head, chunk, d_y, &outputs);
         }
-        // SAFETY: a task is a head of a row, whose state nobody else writes.
+        // SAFETY: a task is a head of a row, whose state no other task writes.
         unsafe { d_state.slice(task * len, len) }.write_copy_of_slice(&gradient.state);
     });
 }
@@ -258,7 +258,7 @@ impl<'a> Problem<'a> {
         start.state.inspect(|state| expect_len("state", state, sizes.states(&form)));
         start.positions.inspect(|positions| expect_len("positions", positions, sizes.batch));
         start.segments.expect_fits(sizes.batch, sizes.seq_len);
-        // Without steps nothing says that there is memory for K angles.
+        // Without steps, the lengths of the slices do not limit K.
         let rotation = Rotation::new(form.features, if inputs[0].is_empty() { 0 } else { sizes.key });
         Self { level: Level::current(), sizes, form, inputs, start, rotation }
     }

@@ -89,10 +89,10 @@ fn turn(layout: Layout, x: &[f32], places: &[u32], direction: f32, y: Out) {
 }
 
 /// Cosines and sines of the places that occur. Rows of a batch share their places, so a table over all places between the first and
-/// the last is small; where it would be larger than the rows themselves, every row has its own.
+/// the last is small; if it would have more entries than there are rows, every row has its own.
 struct Angles {
     half: usize,
-    /// Of the first entry; `None` when entries belong to rows.
+    /// Place of the first entry; `None` when entries belong to rows.
     first: Option<u32>,
     /// `[entries, 2, dₕ/2]`: cosines, then sines.
     table: Vec<f32>,
@@ -116,7 +116,7 @@ impl Angles {
         Self { half, first: shared.then_some(first), table }
     }
 
-    /// Cosines and sines of row `row`, which stands at `place`.
+    /// Cosines and sines of row `row`, which is at `place`.
     #[inline(always)]
     fn of(&self, row: usize, place: u32) -> (&[f32], &[f32]) {
         let entry = self.first.map_or(row, |first| (place - first) as usize);

@@ -19,11 +19,11 @@ use core::ops::Range;
 const BLOCK: usize = 128;
 /// Fewest elements worth a task of their own.
 const TASK: usize = 1 << 15;
-/// Columns whose sums are taken by one task at least: those of a cache line.
+/// Fewest columns that a task sums: those of a cache line.
 const COLUMNS: usize = 16;
 
-/// Runs `work(rows of the block, its sums)` for every block of `rows` rows of `width` elements; each block adds into `sums` numbers of
-/// its own that start at 0 (for none when `width` is 0). Returns the sums of all blocks, `[blocks, sums]`.
+/// Runs `work(rows of the block, its sums)` for every block of `rows` rows of `width` elements (there is none if `width` is 0); each block
+/// adds into `sums` numbers of its own that start at 0. Returns the sums of all blocks, `[blocks, sums]`.
 pub(crate) fn for_each_block(rows: usize, width: usize, sums: usize, work: impl Fn(Range<usize>, &mut [f32]) + Sync + Send) -> Vec<f32> {
     let blocks = if width == 0 { 0 } else { rows.div_ceil(BLOCK) };
     let per_task = (TASK / BLOCK / width.max(1)).max(1);
@@ -62,7 +62,8 @@ pub(crate) fn combine(partial: &[f32], sums: usize, from: usize, out: Out) {
     });
 }
 
-/// What is done to every element: from a number of each of `I` inputs, one for each of `O` outputs and a term of each of `N` column sums.
+/// What is done to every element: from one number of each of `I` inputs, it computes one for each of `O` outputs and a term of each of `N` column
+/// sums.
 pub(crate) trait Formula<const I: usize, const O: usize, const N: usize>: Copy + Send + Sync {
     /// Outputs and terms of one vector.
     fn at<S: Simd>(self, simd: S, inputs: [S::f32s; I]) -> ([S::f32s; O], [S::f32s; N]);
@@ -75,7 +76,7 @@ pub(crate) struct Input<'a> {
     /// Where the first row begins, and how far it is to the next.
     from: usize,
     stride: usize,
-    /// Whether all columns are the number in `data`, which fills a vector.
+    /// Whether every element is one number, of which `data` holds a vector of copies.
     constant: bool,
 }
 
@@ -108,7 +109,7 @@ impl<'a> Input<'a> {
         Self { stride: 0, ..Self::matrix(data, 0) }
     }
 
-    /// Row `row` of `width` columns, and what a column is multiplied with to find it there.
+    /// Row `row` of `width` columns, and the factor by which a column's number is multiplied to find it there.
     #[inline(always)]
     fn of_row(&self, row: usize, width: usize) -> (&'a [f32], usize) {
         match self.constant {
@@ -139,7 +140,7 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Runs `formula` through all elements of matrices `[rows, width]`; `sums` `[width]` are of its terms over rows, where they are wanted.
+/// Applies `formula` to all elements of matrices `[rows, width]`; `sums` `[width]` take the sums of its terms over rows, if wanted.
 pub(crate) fn apply<const I: usize, const O: usize, const N: usize>(
     formula: impl Formula<I, O, N>,
     [rows, width]: [usize; 2],
@@ -190,7 +191,7 @@ impl<F: Formula<I, O, N>, const I: usize, const O: usize, const N: usize> WithSi
             let mut at = 0;
             while at < whole {
                 debug_assert!(at + S::F32_LANES <= width);
-                // No closures: as functions of their own they would not have this level's instructions.
+                // No closures: if they were not inlined, they would not have this level's instructions.
                 for (x, (input, step)) in x.iter_mut().zip(&inputs) {
                     // SAFETY: `whole` ends with a whole vector and the input is at least as long, or it is a whole vector and `step` is 0.
                     *x = unsafe { input.as_ptr().add(at * step).cast::<S::f32s>().read_unaligned() };
@@ -231,7 +232,7 @@ fn parts<const N: usize>(mut x: &mut [f32], width: usize) -> [&mut [f32]; N] {
     core::array::from_fn(|_| x.split_off_mut(..width).expect("N times the width"))
 }
 
-/// `len` elements as rows of one length and a shorter last one: rows, width and which elements.
+/// `len` elements as rows of one length and a shorter last one: rows, width and the range of elements.
 pub(crate) fn flat(len: usize) -> [([usize; 2], Range<usize>); 2] {
     const ROW: usize = 256;
     let whole = len / ROW * ROW;

@@ -225,7 +225,7 @@ impl<'a> Problem<'a> {
         self.start.segments.row(b, self.shape.seq_len).is_some_and(|codes| codes[t] == RESET)
     }
 
-    /// The memory moves over step `t`; `then` gets its vectors of y before the gate, by their place.
+    /// Moves the memory past step `t`; `then` gets the step's vectors of y before the gate, with their places.
     #[inline(always)]
     fn advance<S: Simd>(&self, simd: S, task: &Task, t: usize, memory: &mut Memory, mut then: impl FnMut(usize, S::f32s)) {
         let (k, v) = (self.at(task, self.inputs.key, t), self.at(task, self.inputs.value, t));
@@ -242,7 +242,7 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// One step of k, v, u and w: y before its gate, and the memory a, l and what rounding l has lost, after that before it.
+/// One step with k, v, u and w, from the memory before it (a, l and what rounding l has lost): y before its gate, and the memory after it.
 #[inline(always)]
 fn advance<S: Simd>(simd: S, [k, v, u, w]: [S::f32s; 4], [a, l, lost]: [S::f32s; 3]) -> (S::f32s, [S::f32s; 3]) {
     let distance = simd.sub_f32s(v, a);
@@ -351,7 +351,7 @@ impl WithSimd for Forward<'_> {
                     unsafe { self.kept.slice(kept + i * e, width) }.write_copy_of_slice(&memory[..width]);
                 }
             }
-            // SAFETY: a task is a row and some channels, whose outputs nobody else writes.
+            // SAFETY: a task is a row and some channels, whose outputs no other task writes.
             let y = unsafe { self.y.slice(problem.step(task, t), width) };
             if t >= problem.lengths[task.b] {
                 y.fill(MaybeUninit::new(0.0));
@@ -367,7 +367,7 @@ impl WithSimd for Forward<'_> {
             });
         }
         for (last, memory) in self.last.iter().zip(&memory) {
-            // SAFETY: a task is a row and some channels, whose memory nobody else writes.
+            // SAFETY: a task is a row and some channels, whose memory no other task writes.
             unsafe { last.slice(state, width) }.write_copy_of_slice(&memory[..width]);
         }
     }
@@ -401,7 +401,7 @@ impl WithSimd for Backward<'_> {
             let end = (first + CHUNK).min(seq_len);
             for t in length.clamp(first, end)..end {
                 for d in &self.d_inputs {
-                    // SAFETY: padding belongs to the row and channels of one task, and nobody else writes there.
+                    // SAFETY: padding belongs to the row and channels of one task, and no other task writes there.
                     unsafe { d.slice(problem.step(task, t), width) }.fill(MaybeUninit::new(0.0));
                 }
             }
@@ -430,7 +430,7 @@ impl WithSimd for Backward<'_> {
             d_bonus[i].write(totals[BLOCK + i] as f32);
         }
         for (d, gradient) in self.d_memory.iter().zip(&gradient) {
-            // SAFETY: a task is a row and some channels, whose memory nobody else writes.
+            // SAFETY: a task is a row and some channels, whose memory no other task writes.
             unsafe { d.slice(state, width) }.write_copy_of_slice(&gradient[..width]);
         }
     }

@@ -24,10 +24,10 @@ pub struct Record {
 }
 
 struct Recording {
-    /// When the last region ended, or the last task of the one that runs.
+    /// When the last region, or the last task of the current one, ended.
     end: Instant,
     regions: Vec<Region>,
-    /// Those that have ended of the region that runs.
+    /// Times of the tasks that have ended in the current region.
     tasks: Option<Vec<Duration>>,
 }
 
@@ -42,7 +42,7 @@ impl Recording {
 
 std::thread_local!(static RECORDING: RefCell<Option<Recording>> = const { RefCell::new(None) });
 
-/// Does `work`, split as for the ambient pool, but with every task of the regions started by this thread run on this thread, and returns
+/// Runs `work`, split as for the ambient pool, but with every task of the regions started by this thread run on this thread, and returns
 /// the time of each.
 ///
 /// # Panics
@@ -68,7 +68,7 @@ pub(crate) fn is_recording() -> bool {
     RECORDING.with_borrow(|recording| recording.as_ref().is_some_and(|recording| recording.tasks.is_none()))
 }
 
-/// Says, where it is recorded, that the task which runs ends here and another begins: where threads claim tasks of their own.
+/// Notes, if this thread records, that the current task ends here and another begins: for work whose threads claim tasks themselves.
 #[inline]
 pub(crate) fn task_ends() {
     RECORDING.with_borrow_mut(|recording| recording.as_mut().map_or((), Recording::task_ends));

@@ -123,7 +123,7 @@ impl<'a> Segments<'a> {
         }
     }
 
-    /// Codes of other rows can be as many, and would end rows in their middle.
+    /// Rows of another length can have the same number of codes in all, and would then end in the middle of a row.
     #[track_caller]
     fn expect_steps(&self, seq_len: usize) {
         let made_for = self.seq_len;

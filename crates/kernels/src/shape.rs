@@ -41,8 +41,8 @@ impl Shape {
         elements([self.batch, self.seq_len])
     }
 
-    /// The same, or without rows where a row has no elements anywhere: what slices hold then says nothing about `batch`, and neither loops
-    /// over rows nor memory for each may depend on it.
+    /// The same shape, or one without rows if there are no `elements` (in a row, or in all slices together): the slices' lengths then do not
+    /// limit `batch`, so neither loops over rows nor memory for each may depend on it.
     pub(crate) fn with_rows_of(self, elements: usize) -> Self {
         Self { batch: if elements == 0 { 0 } else { self.batch }, ..self }
     }
@@ -54,7 +54,7 @@ impl Shape {
 /// product, and up to eight times it, fits `usize`.
 ///
 /// # Panics
-/// When the product of the sizes that are not 0 is more than the f32 that memory can hold.
+/// When the product of the sizes that are not 0 exceeds the number of f32 that memory can hold.
 #[track_caller]
 pub fn elements<const N: usize>(sizes: [usize; N]) -> usize {
     const MOST: usize = isize::MAX as usize / size_of::<f32>();

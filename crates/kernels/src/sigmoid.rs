@@ -1,4 +1,4 @@
-//! σ(x) = 1 / (1 + e^−x) for single numbers, and what cells derive from it once from a parameter; for vectors see
+//! σ(x) = 1 / (1 + e^−x) for single numbers, and what cells compute with it once from a parameter; for vectors see
 //! [`simd::sigmoid`](crate::simd::sigmoid).
 
 /// 1 / (1 + e^−x).

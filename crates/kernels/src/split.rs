@@ -7,7 +7,7 @@ use crate::rows;
 use crate::shape::{elements, expect_len};
 use core::mem::MaybeUninit;
 
-/// The first columns of `x` to `left`, the others to `right`.
+/// Copies the first columns of `x` to `left`, the others to `right`.
 ///
 /// # Shapes
 /// `x` `[rows, width of left + width of right]`, `left` and `right` `[rows, ·]`

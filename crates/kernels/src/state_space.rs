@@ -18,8 +18,8 @@
 //!
 //! A reset sets x to 0. Departures from the loop over single numbers: a vector holds one state of as many channels as it has lanes, so that
 //! sums over n need no horizontal step; without g and f two states at a time go through a block of steps, in registers; with them the
-//! states are in the nearest cache meanwhile; backward stores states only at the borders of blocks of steps and recomputes those in
-//! between, so nothing of size `[B, T, N, D]` exists.
+//! states stay in the nearest cache; backward stores states only at the borders of blocks of steps and recomputes those in between, so
+//! nothing of size `[B, T, N, D]` exists.
 
 mod discrete;
 mod steps;

@@ -13,9 +13,9 @@ use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-/// Rows of all steps of a block together: enough for products at full speed, few enough to stay in the cache.
+/// Rows of a block, over all of its steps: enough for products at full speed, few enough to stay in the cache.
 const BLOCK_ROWS: usize = 512;
-/// Rows of all steps whose bias gradients are added up in f32 before they go to an f64 sum.
+/// Rows, over all steps, whose bias gradients are added up in f32 before they go to an f64 sum.
 const SUM_ROWS: usize = 64;
 
 /// Runs `work(rows of the task, its sums)` for every task that the batch of `shape` is cut into; each adds into `sums` numbers of its own
@@ -68,13 +68,13 @@ impl<'a> Rows<'a> {
     /// This task's part of an output with `per_row` elements for each row of the batch.
     ///
     /// # Safety
-    /// As for [`SharedOut::slice`]; tasks that cut a batch have different rows.
+    /// As for [`SharedOut::slice`]; the tasks of a batch have different rows.
     pub unsafe fn own<'b>(&self, out: &SharedOut, per_row: usize) -> Slots<'b> {
         // SAFETY: by the caller's promise.
         unsafe { out.slice(self.range.start * per_row, self.len() * per_row) }
     }
 
-    /// Steps until every row has ended.
+    /// Number of steps until every row has ended.
     pub fn steps(&self) -> usize {
         self.lengths.iter().copied().max().unwrap_or(0)
     }
@@ -84,7 +84,7 @@ impl<'a> Rows<'a> {
         (BLOCK_ROWS / self.len().max(1)).clamp(1, self.steps().max(1))
     }
 
-    /// Whether sums of the block's steps, of which `left` are still to come, go to f64 now.
+    /// Whether the sums go to f64 now, when `left` of the block's steps are still to come.
     pub fn flushes(&self, left: usize) -> bool {
         left.is_multiple_of((SUM_ROWS / self.len().max(1)).max(1))
     }
@@ -98,7 +98,7 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// Rows whose step `t` is real, each with the number of that step among all of the task.
+    /// Rows whose step `t` is real, each with the index of that step among all steps of the task.
     #[inline(always)]
     pub fn real(&self, t: usize) -> impl Iterator<Item = (usize, usize)> {
         (0..self.len()).filter(move |&row| self.is_real(row, t)).map(move |row| (row, row * self.seq_len + t))
@@ -138,7 +138,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Puts the states of rows with a reset before step `t` back.
+    /// Sets the states of rows with a reset before step `t` to what a reset restores.
     pub fn reset(&self, t: usize, init: Option<&[f32]>, state: &mut [f32]) {
         for row in (0..self.len()).filter(|&row| self.is_reset(row, t)) {
             copy_or_zero(init, &mut state[row * self.width..][..self.width]);
@@ -154,7 +154,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Clears the gradients of rows with a reset before step `t`, where what a reset restores is fixed.
+    /// Clears the gradients of rows with a reset before step `t`, for states that a reset restores to constants.
     pub fn drop_resets(&self, t: usize, gradient: &mut [f32]) {
         for row in (0..self.len()).filter(|&row| self.is_reset(row, t)) {
             gradient[row * self.width..][..self.width].fill(0.0);
@@ -181,7 +181,7 @@ pub(crate) struct Frame<'a> {
     pub bias: &'a [f32],
 }
 
-/// `[rows, width]` zeros or a copy of `source`.
+/// A copy of `source`, or as many zeros as there are `elements`.
 pub(crate) fn state_of(source: Option<&[f32]>, elements: usize) -> Vec<f32> {
     source.map_or_else(|| vec![0.0; elements], <[f32]>::to_vec)
 }
@@ -193,7 +193,7 @@ fn copy_or_zero(source: Option<&[f32]>, target: &mut [f32]) {
     }
 }
 
-/// Sums of two optional biases.
+/// The sum of two optional biases.
 pub(crate) fn bias_sum(a: Option<&[f32]>, b: Option<&[f32]>, elements: usize) -> Vec<f32> {
     (0..elements).map(|i| a.map_or(0.0, |a| a[i]) + b.map_or(0.0, |b| b[i])).collect()
 }
@@ -210,7 +210,7 @@ pub(crate) fn gate_mut(x: &mut [f32], width: usize, gate: usize) -> &mut [f32] {
     &mut x[gate * width..(gate + 1) * width]
 }
 
-/// σ(p + u + b) and the like begin with this sum.
+/// The sum p + u + b of which a gate is the sigmoid.
 #[inline(always)]
 pub(crate) fn gate_sum<S: Simd>(simd: S, e: usize, [p, u, bias]: [&[f32]; 3], index: usize, at: usize) -> S::f32s {
     let sum = simd.add_f32s(simd::load(simd, gate(p, e, index), at), simd::load(simd, gate(u, e, index), at));
@@ -222,7 +222,7 @@ pub(crate) fn gate_sum<S: Simd>(simd: S, e: usize, [p, u, bias]: [&[f32]; 3], in
 pub(crate) fn log_sigmoid<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let one = simd.splat_f32s(1.0);
     let small = simd::exp_neg_abs(simd, x);
-    // ln(1 + small): what the sum's rounding loses comes back divided by the slope.
+    // ln(1 + small): what the sum's rounding loses is added back, times the logarithm's slope.
     let sum = simd.add_f32s(one, small);
     let lost = simd.sub_f32s(small, simd.sub_f32s(sum, one));
     let softplus = simd.add_f32s(simd::ln_of_normal(simd, sum), simd.div_f32s(lost, sum));

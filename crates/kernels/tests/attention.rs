@@ -163,7 +163,7 @@ fn scores_too_large_to_tell_close_ones_apart_choose_one_value() {
     }
 }
 
-/// Slices say nothing of the number of heads then.
+/// The slices' lengths do not limit the number of heads then.
 #[test]
 fn without_steps_any_number_of_heads_returns_at_once() {
     let empty: &[f32] = &[];

@@ -22,7 +22,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// `choice` says in its bits what is absent.
+    /// The bits of `choice` say what is absent.
     fn new(sizes: Sizes, choice: usize, random: &mut Random) -> Self {
         let steps = sizes.batch * sizes.seq_len;
         let present = |bit: usize| choice >> bit & 1 == 0;

@@ -43,7 +43,7 @@ fn kernel_matches_reference() {
     }
 }
 
-/// The other head of the row, and the rows around it, are those of another call.
+/// The other head of the row, and the rows around it, have no NaN.
 #[test]
 fn a_head_whose_squares_overflow_is_nan_and_never_a_silent_zero() {
     let mut random = Random(3);

@@ -79,7 +79,7 @@ fn a_constant_row_gives_beta_and_no_gradient() {
     });
 }
 
-/// Rows before and after it are those of another call.
+/// The rows before and after it have no NaN.
 #[test]
 fn a_row_whose_squares_overflow_is_nan_and_never_a_silent_zero() {
     let mut random = Random(3);

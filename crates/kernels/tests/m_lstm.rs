@@ -80,7 +80,7 @@ impl Case {
         })
     }
 
-    /// The same by one step after the other.
+    /// The same, step by step.
     fn steps(&self, level: Level) -> [Vec<f32>; 4] {
         let Shape { batch, seq_len, width } = self.shape;
         let e = width / self.heads;
@@ -155,7 +155,7 @@ const OUTPUT_RMS: f64 = 1e-5;
 /// Gradients, by the same measure.
 const GRADIENT_RMS: f64 = 1e-4;
 
-/// Asserts rms(actual − expected) ≤ `tolerance` · max(rms(expected), `floor`), next to 0 apart.
+/// Asserts rms(actual − expected) ≤ `tolerance` · max(rms(expected), `floor`), except next to 0.
 #[track_caller]
 fn close_in_rms(name: &str, actual: &[f32], expected: &[f64], tolerance: f64, floor: f64) {
     assert_eq!(actual.len(), expected.len(), "{name}");
@@ -215,7 +215,7 @@ fn reference_gradients_match_finite_differences() {
     let inputs = [q, k, v, wide(&case.gates), carried[0].clone(), carried[1].clone()];
     let w = |x: &Option<Vec<f32>>| wide(x.as_ref().unwrap());
     let (d_h, weights) = (w(&case.d_h), case.d_last.each_ref().map(w));
-    // Without the constant in the denominator, m has no part in the outputs at all.
+    // Without the constant in the denominator, m does not affect the outputs at all.
     let run = |[q, k, v, gates, c0, n0]: [&[f64]; 6]| {
         let start = Start { c0: Some(c0), n0: Some(n0), m0: Some(&carried[2]), segments: case.start().segments };
         reference::forward(shape, 0.0, Inputs { heads: 2, qkv: [q, k, v], gates, start })

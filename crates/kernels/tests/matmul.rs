@@ -41,7 +41,7 @@ impl Stored {
             spread.extend_from_slice(run);
             spread.extend(std::iter::repeat_n(f32::NAN, gap));
         }
-        // No element may be read behind the last one.
+        // No element may be read past the last one.
         spread.truncate(spread.len().saturating_sub(gap));
         (spread, run + gap)
     }
@@ -57,7 +57,7 @@ fn matrix(stored: &(Vec<f32>, usize), transpose: bool) -> Matrix<'_> {
     if transpose { matrix.transpose() } else { matrix }
 }
 
-/// Whether a product's sums are taken in the order of depth, whatever the threads and how its inputs lie.
+/// Whether a product's sums are taken in the order of depth, whatever the threads and the layout of its inputs.
 fn packs(precision: Precision, [rows, depth, columns]: [usize; 3]) -> bool {
     let large = rows >= 64 && rows * depth * columns >= 1 << 22;
     (precision == Precision::Bf16 && has_bf16()) || (large && matches!(Level::current().name(), "avx2" | "avx512"))

@@ -1,4 +1,4 @@
-//! A kernel writes the same whatever it is given to write to.
+//! A kernel writes the same numbers to whatever memory it is given.
 
 mod common;
 use common::*;

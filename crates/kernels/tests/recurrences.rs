@@ -9,7 +9,7 @@ use minrnn_kernels::{Candidate, Gates, Shape};
 
 /// Runs `work` on a pool of `threads` threads at `level`.
 fn on<R: Send>(threads: usize, level: Level, work: impl FnOnce() -> R + Send) -> R {
-    // WebAssembly has but one.
+    // WebAssembly has only one.
     if cfg!(target_family = "wasm") {
         return level.scope(work);
     }
@@ -28,8 +28,9 @@ fn check(cell: Cell, batch: &Batch, threads: usize, level: Level, slack: f64) {
     compare(&format!("{} on {threads} threads", level.name()), cell, batch, &found, slack);
 }
 
-/// Candidates and upstream gradients are of size 1: a lone number that happens to cancel is measured against that. So is a sum over all
-/// steps against the size of such sums: the rounding of its terms alone, added up exactly, may be 2e-5 of a sum that cancels to 1.
+/// Candidates and upstream gradients are of size 1: a lone number that happens to cancel is measured against that. Likewise a sum over
+/// all steps is measured against the size of such sums: the rounding of its terms alone, added up exactly, may be 2e-5 of a sum that
+/// cancels to 1.
 #[track_caller]
 fn compare(how: &str, cell: Cell, batch: &Batch, found: &Named<f32>, slack: f64) {
     for ((name, found), (_, expected)) in found.iter().zip(cell.run_reference(batch)) {
@@ -125,7 +126,7 @@ fn the_same_work_on_the_same_threads_gives_the_same_bits() {
 
 #[test]
 fn large_outputs_are_the_same_as_small_ones() {
-    // Large enough to be stored past the caches; the same rows one by one are not.
+    // Large enough to bypass the caches; the same rows one by one are not.
     let shape = Shape { batch: 9, seq_len: 2048, width: 128 };
     for cell in [Cell::Linear, Cell::MinGru(Candidate::Positive)] {
         let batch = cell.batch(shape, &mut Random(6));
@@ -198,7 +199,7 @@ fn gates_of_a_hundred_are_exact() {
 fn a_gradient_that_has_vanished_is_zero_and_not_the_least_of_all_numbers() {
     use minrnn_kernels::recurrence::{Cell, Gradients, Inputs, Upstream, backward};
     let shape = Shape { batch: 1, seq_len: 4096, width: 20 };
-    // What decays is 0.9 at every step: 1e-45 times that is 1e-45.
+    // The decay is 0.9 at every step: 1e-45 times that is 1e-45.
     let (a, d_h_last) = (vec![0.9f32; shape.elements()], vec![1.0; shape.states()]);
     let inputs = Inputs { preact: &a, bias: None, extra: &a };
     for (threads, level) in Level::available().iter().flat_map(|&level| [(1, level), (3, level)]) {
@@ -211,13 +212,13 @@ fn a_gradient_that_has_vanished_is_zero_and_not_the_least_of_all_numbers() {
             });
         });
         assert!(d_h0.iter().all(|&x| x == 0.0), "{}: {d_h0:?}", level.name());
-        // The last one that is left, times a state of 0.9; once more where a chunk begins with what another one left.
+        // The last gradient that is left, times a state of 0.9; one more if a chunk begins with what another one left.
         let traces = d_a.iter().chain(&d_b).filter(|x| x.is_subnormal()).count();
         assert!(traces <= 2 * shape.width, "{}, {threads} threads: {traces} traces", level.name());
     }
 }
 
-/// Products behind would be slow with them.
+/// Later products would be slow with them.
 #[test]
 fn gradients_of_gates_vanish_without_subnormal_numbers() {
     let shape = Shape { batch: 1, seq_len: 2000, width: 20 };

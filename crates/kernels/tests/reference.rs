@@ -33,7 +33,7 @@ fn column(rows: &[f64], n: usize, j: usize) -> Vec<f64> {
     rows.iter().skip(j).step_by(n).copied().collect()
 }
 
-/// Off 0, where the candidate's slope jumps.
+/// Away from 0, where the candidate's slope jumps.
 const V: [f64; 4] = [1.0, -0.5, 0.25, -3.0];
 const H0: f64 = 0.2;
 const D_H: [f64; 4] = [1.0, -1.0, 0.5, 2.0];
@@ -102,7 +102,7 @@ fn min_lstm_is_that_of_its_paper_with_normalised_gates_and_without() {
 fn the_positive_candidate_is_that_of_the_paper() {
     let at = [-2.0, -0.5, 0.0, 3.0];
     near("g", &at.map(|v| Candidate::Positive.value(v)), &at.map(g));
-    // Above 0 it is a line, whose slope it has at 0.
+    // From 0 on it is a line, whose slope it also has at 0.
     near("g'", &at.map(|v| Candidate::Positive.slope(v)), &[sigma(-2.0) * sigma(2.0), sigma(-0.5) * sigma(0.5), 1.0, 1.0]);
 }
 
@@ -236,7 +236,7 @@ fn rounding_to_bf16_takes_the_nearest_and_keeps_what_is_no_number() {
     let kept = [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY];
     assert_eq!(kept.map(|x| to_bf16(x).to_bits()), kept.map(f32::to_bits));
     assert_eq!([f32::MAX, f32::MIN].map(to_bf16), [f32::INFINITY, f32::NEG_INFINITY]);
-    // Rounding their bits would make infinity of the second, and 0 of the last one.
+    // Rounding their bits would turn the second into infinity, and the last one into 0.
     for nan in [f32::NAN, f32::from_bits(0x7f80_0001), -f32::NAN, f32::from_bits(0xffff_ffff)] {
         let rounded = to_bf16(nan);
         assert!(rounded.is_nan() && rounded.to_bits() & 0xffff == 0, "{:x} becomes {rounded}", nan.to_bits());

@@ -112,15 +112,15 @@ impl Case {
     }
 }
 
-/// Both attentions, and their opposites in what they can combine.
+/// Both attentions, and a third combination of features and normalisation.
 const KINDS_OF_ATTENTION: [(Features, bool); 3] = [(Features::Rotary, false), (Features::EluPlusOne, true), (Features::EluPlusOne, false)];
 
 fn sizes(batch: usize, seq_len: usize, heads: usize, key: usize, value: usize) -> Sizes {
     Sizes { batch, seq_len, heads, key, value }
 }
 
-/// RetNet (arXiv:2307.08621, §2) and linear attention (arXiv:2006.16236): o_t = Σ_{s ≤ t} γ^{t−s} (q_t · k_s) v_s, turned by the distance
-/// alone; linear attention's divided by the same with v = 1.
+/// RetNet (arXiv:2307.08621, §2) and linear attention (arXiv:2006.16236): o_t = Σ_{s ≤ t} γ^{t−s} (q_t · k_s) v_s, rotated by the distance
+/// alone; linear attention's is divided by the same sum with v = 1.
 #[test]
 fn the_reference_equals_the_parallel_form() {
     for (features, normalized) in KINDS_OF_ATTENTION {

@@ -53,7 +53,7 @@ fn a_row_of_zeros_gives_zeros() {
     });
 }
 
-/// Rows before and after it are those of another call.
+/// The rows before and after it have no NaN.
 #[test]
 fn a_row_whose_squares_overflow_is_nan_and_never_a_silent_zero() {
     let mut random = Random(3);

@@ -1,4 +1,4 @@
-//! RWKV-4's time mixing: the reference against the written numbers and finite differences, the kernel against the reference.
+//! RWKV-4's time mixing: the reference against the published numbers and finite differences, the kernel against the reference.
 
 mod common;
 mod stepwise;
@@ -211,7 +211,7 @@ fn many_single_steps_stay_as_exact_as_the_whole_sequence() {
         }
         assert_close_above(&format!("y on {level}"), &y, &expected.y, 1e-5, 0.0);
         assert_close_above(&format!("mean on {level}"), &memory[0], &expected.mean_last, 1e-5, 0.0);
-        // l is as exact as its rounding lets it be.
+        // l is as exact as its rounding allows.
         assert_close_above(&format!("log-weight on {level}"), &memory[1], &expected.log_weight_last, 1e-6, 0.0);
         let whole = case.forward();
         assert_close_above(&format!("y of the whole on {level}"), &whole[0], &expected.y, 1e-5, 0.0);

@@ -181,7 +181,7 @@ fn kernel_matches_reference_on_awkward_sizes() {
     for (turn, shape) in shapes().enumerate() {
         for kind in 0..KINDS {
             let forget = FORGET[(turn + kind) % 2];
-            // An exponential forget gate above 1 without end is no use: keep it near 1.
+            // An exponential forget gate that stays above 1 is of no use: keep it near 1.
             let mut case = Case::full(shape, heads_of(shape.width), forget, kind, &mut random).thinned(turn * KINDS + kind);
             case.weight.iter_mut().for_each(|x| *x *= 0.5);
             case.check();
@@ -270,7 +270,7 @@ fn the_first_step_is_the_written_equation() {
     let inputs = Inputs { heads: 1, forget, preact: &p, weight: &r, bias: Some(&b), start: Start::default() };
     let out = reference::forward(shape, inputs);
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
-    // From nothing i* = 1: c = z, n = 1, m = ĩ.
+    // From an empty state i* = 1: c = z, n = 1, m = ĩ.
     let z = (p[2] + b[2]).tanh();
     for (found, expected) in out.last.iter().zip([sigmoid(p[3] + b[3]) * z, z, 1.0, p[0] + b[0]]) {
         assert!((found[0] - expected).abs() < 1e-15, "{out:?}, expected {expected}");
@@ -296,7 +296,7 @@ fn a_nan_in_a_gate_of_the_state_is_in_all_of_it_on_every_level() {
 
 #[test]
 fn gradients_vanish_without_subnormal_numbers() {
-    // The stabiliser keeps what exponential gates forget far from vanishing; sigmoids forget.
+    // The stabiliser keeps what exponential gates forget far from vanishing; sigmoids do forget.
     let mut case = Case::full(Shape { batch: 1, seq_len: 600, width: 20 }, 2, ForgetGate::Sigmoid, 0, &mut Random(43));
     case.d_h = None;
     for level in Level::available() {

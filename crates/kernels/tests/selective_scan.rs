@@ -320,7 +320,7 @@ fn gradients_vanish_without_subnormal_numbers() {
         let d = level.scope(|| case.backward(&case.forward()[2]));
         let rows = &d[0];
         assert!(rows[..320].iter().all(|&d| d == 0.0) && rows[rows.len() - 20..].iter().any(|&d| d.abs() > 1e-6), "{}", level.name());
-        // A state that keeps 1e-7 of a step is gone before it is looked at again.
+        // A gradient of which a step keeps 1e-7 is gone before it is looked at again.
         let subnormal = rows.iter().filter(|d| d.is_subnormal()).count();
         assert!(subnormal <= 20, "{}: {subnormal} subnormal numbers of {}", level.name(), rows.len());
     }

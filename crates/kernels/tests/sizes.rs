@@ -1,7 +1,7 @@
-//! No safe function reads or writes past a slice: each one of a table is called with sizes of 0, of 1, huge and wrapping ones, and with
+//! No safe function reads or writes past a slice: each function of a table is called with sizes of 0, of 1, huge and wrapping ones, and with
 //! slices that are too short, too long or empty. It returns, having written the whole of every output, or it panics with a sentence of its own.
 //!
-//! On Linux, slices end where nothing may be touched: a function that goes past one ends the process with a segmentation fault, and
+//! On Linux, the memory after a slice is inaccessible: a function that goes past the end stops the process with a segmentation fault, and
 //! `cargo test --test sizes -- --nocapture` tells which.
 //!
 //! A new kernel is one more entry of [`functions`]. The sizes are those of 64-bit targets.
@@ -20,7 +20,7 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::vec::IntoIter;
 
-/// Longest slice that is made: longer ones are left empty, and must be missed.
+/// Longest slice that is made: longer ones are left empty, and the function must notice that.
 const LONGEST: u128 = 1 << 12;
 
 /// Sizes that are tried in place of one or two of the ordinary ones. Products of the last few wrap.
@@ -29,7 +29,7 @@ const SIZES: [usize; 8] = [0, 1, 1 << 31, (1 << 32) + 1, 1 << 59, 1 << 62, (1 <<
 /// The bits of a NaN that no kernel makes: what an output holds before it is written.
 const UNWRITTEN: u32 = 0x7fc0_dead;
 
-/// Beginnings of the messages with which Rust itself stops: they say nothing of the caller's mistake.
+/// Beginnings of Rust's own panic messages: they say nothing about the caller's mistake.
 const NO_SENTENCE: [&str; 9] = [
     "attempt to",
     "index out of bounds",
@@ -49,7 +49,7 @@ pub struct Slices<'a> {
     outputs: Vec<usize>,
     n_slices: usize,
     zeros: &'a [u64; LONGEST as usize + 1],
-    /// By how many steps the rows that segments are made for are longer than those they are used with.
+    /// By how many steps the rows that segments are made for exceed those they are used with.
     steps_more: usize,
     has_segments: bool,
 }
@@ -126,13 +126,13 @@ fn call_with_segments(function: &Function, sizes: &[usize], lengths: &[usize], s
     })
 }
 
-/// The product of the factors of a length, whole and as it wraps.
+/// The product of the factors of a length, exact and wrapped.
 fn product(factors: &[usize]) -> (u128, usize) {
     let whole = factors.iter().fold(1u128, |product, &size| product.saturating_mul(size as u128));
     (if factors.contains(&0) { 0 } else { whole }, factors.iter().fold(1usize, |product, &size| product.wrapping_mul(size)))
 }
 
-/// Calls the function and checks how it ends: with slices as long as they must be it may return; else it must not.
+/// Calls the function and checks how it ends: it may return only if the slices have the lengths they must have.
 fn check(function: &Function, sizes: &[usize], lengths: &[usize]) {
     let expected: Vec<u128> = (function.lengths)(sizes).iter().map(|factors| product(factors).0).collect();
     let how = || format!("{} with {:?} and slices of {lengths:?}", function.name, named(function, sizes));
@@ -170,7 +170,7 @@ fn for_each_function(test: impl Fn(&Function)) {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// One test, for the hook that keeps caught panics quiet is the whole process's.
+/// A single test, since the hook that silences caught panics belongs to the whole process.
 #[test]
 fn every_function_takes_its_slices_and_segments_and_refuses_all_others() {
     for_each_function(|function| {

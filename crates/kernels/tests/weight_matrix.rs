@@ -173,7 +173,7 @@ fn inputs_that_are_not_finite_reach_their_own_row_alone() {
         (x[inputs + 3], x[3 * inputs + 39]) = (f32::NAN, f32::INFINITY);
         for level in Level::available() {
             for (row, y) in matmul(level, &matrix, 5, &x, None).chunks_exact(outputs).enumerate() {
-                // An infinity may meet a weight of 0, and is NaN then.
+                // An infinity may meet a weight of 0, which gives NaN.
                 assert!(y.iter().all(|y| if row == 1 { y.is_nan() } else { (row == 3) != y.is_finite() }), "{} {row}", level.name());
             }
         }
@@ -493,7 +493,7 @@ fn lengths_that_do_not_fit_are_named() {
     assert!(message(&|| multiply(6, 0..4, 8, 4, 3)).contains("bias: expected 4 elements, found 3"));
 }
 
-/// Bytes that begin at a multiple of 64 for ever, and the same one byte later.
+/// Static bytes that begin at a multiple of 64, and the same beginning one byte later.
 fn constants(bytes: &[u8]) -> [&'static [u8]; 2] {
     let buffer: &'static mut [u8] = vec![0; 2 * bytes.len() + 192].leak();
     let at = buffer.as_ptr().addr().next_multiple_of(64) - buffer.as_ptr().addr();
@@ -512,7 +512,7 @@ fn a_matrix_in_memory_of_others_is_the_one_in_its_own() {
             let mut bytes = WeightMatrix::new(format, outputs, inputs, &values).to_bytes();
             for dirty in [false, true] {
                 if dirty && format == WeightFormat::Bf16 && inputs % 2 == 1 {
-                    // Padding that is no zero: a file made by somebody else.
+                    // Padding that is not 0, as in a file made by another program.
                     bytes.iter_mut().skip((inputs / 2) * 64 * 4.min(outputs.div_ceil(16)) + 2).step_by(4).for_each(|byte| *byte |= 0x7f);
                 }
                 let own = WeightMatrix::from_bytes(format, outputs, inputs, &bytes).unwrap();

@@ -1,4 +1,4 @@
-//! Writes the GPU kernels as CUDA text, one file each, for `.ci/cuda_kernels.py`, which compiles them without a card.
+//! Writes the GPU kernels as CUDA text, one file each, for `.ci/cuda_kernels.py`, which compiles them without a GPU.
 //!
 //! ```text
 //! cargo run --release -p minrnn --features cuda-source --example gpu_kernels_as_cuda -- FOLDER

@@ -1,12 +1,12 @@
-//! Every operation with GPU kernels against the same on the CPU: outputs, and gradients of all inputs.
+//! Compares every operation with GPU kernels with the same on the CPU: outputs, and gradients of all inputs.
 //!
 //! ```text
 //! cargo run --release -p minrnn --features vulkan --example gpu_matches_cpu -- [DEVICE [TEXT]]
 //! ```
 //!
-//! DEVICE is a name that `minrnn devices` lists; without one, the first GPU. With TEXT, only checks whose line has it. One
-//! line per check; exit code 1 when one
-//! fails. Nothing but these operations runs on the device, so that software drivers which stumble over other kernels can be used too.
+//! DEVICE is a name listed by `minrnn devices`; without one, the first GPU. With TEXT, only checks whose line contains it. One line per
+//! check; exit code 1 if one fails. Only these operations run on the device, so that software drivers which stumble over other kernels can
+//! be used too.
 
 use std::process::ExitCode;
 
@@ -22,9 +22,9 @@ use minrnn::rng::{Purpose, stream};
 use minrnn_model::{FeedForwardKind, MixerKind, ModelConfig, NormKind};
 use rand::Rng;
 
-/// Largest error relative to the largest value of a tensor (at least 1): of outputs, and of gradients.
+/// Maximum error relative to the largest value of a tensor (at least 1): of outputs, and of gradients.
 const TOLERANCE: [f32; 2] = [1e-5, 1e-4];
-/// The same where activations are rounded to f16 or bf16, with 11 and 8 significant bits.
+/// The same with activations rounded to f16 or bf16, with 11 and 8 significant bits.
 const SHORT_TOLERANCES: [(FloatDType, [f32; 2]); 2] = [(FloatDType::F16, [1e-3, 2e-3]), (FloatDType::BF16, [8e-3, 1.6e-2])];
 
 fn main() -> ExitCode {
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
 type Form<'a> = &'a dyn Fn(Vec<Tensor<1>>, &Device) -> Vec<Tensor<1>>;
 
 struct Checks {
-    /// The processor and the device to check.
+    /// The CPU and the device to check.
     devices: [Device; 2],
     /// Only checks with this text.
     only: String,
@@ -73,7 +73,7 @@ impl Checks {
         self.check_within(TOLERANCE, what, lengths, form);
     }
 
-    /// The same with tolerances of its own for outputs and gradients.
+    /// The same with its own tolerances for outputs and gradients.
     fn check_within(&mut self, tolerances: [f32; 2], what: &str, lengths: &[usize], form: Form<'_>) {
         if !what.contains(&self.only) {
             return;
@@ -87,7 +87,7 @@ impl Checks {
     }
 }
 
-/// The largest [`error`] of all tensors; infinite where one side has more of them.
+/// The largest [`error`] of all tensors; infinite if one side has more of them.
 fn error_of_all(expected: &[Vec<f32>], found: &[Vec<f32>]) -> f32 {
     if expected.len() != found.len() {
         return f32::INFINITY;
@@ -95,7 +95,7 @@ fn error_of_all(expected: &[Vec<f32>], found: &[Vec<f32>]) -> f32 {
     largest(expected.iter().zip(found).map(|(expected, found)| error(expected, found)))
 }
 
-/// The largest error relative to the largest value; infinite where one is not a number or lengths differ.
+/// The largest error relative to the largest value; infinite if one is NaN or lengths differ.
 fn error(expected: &[f32], found: &[f32]) -> f32 {
     if expected.len() != found.len() {
         return f32::INFINITY;
@@ -104,12 +104,12 @@ fn error(expected: &[f32], found: &[f32]) -> f32 {
     largest(expected.iter().zip(found).map(|(a, b)| (a - b).abs() / scale))
 }
 
-/// The largest of `errors`, where what is no number counts as infinite: a maximum would pass over it.
+/// The largest of `errors`, where NaN counts as infinite: a maximum would ignore it.
 fn largest(errors: impl Iterator<Item = f32>) -> f32 {
     errors.map(|error| if error.is_nan() { f32::INFINITY } else { error }).fold(0.0, f32::max)
 }
 
-/// What is no number is an error whatever stands before and after it, and so is a tensor that is missing.
+/// NaN is an error whatever comes before and after it, and so is a missing tensor.
 fn a_comparison_fails_where_one_is_no_number() {
     let expected = vec![vec![1.0f32; 3]; 3];
     assert_eq!(error_of_all(&expected, &expected), 0.0);
@@ -198,7 +198,7 @@ fn scans(checks: &mut Checks) {
 fn cells(checks: &mut Checks) {
     for [b, t, e] in SHAPES {
         for (kind, steps) in segments(b, t) {
-            // The candidates differ in nothing that depends on the shape.
+            // The candidates do not differ in anything that depends on the shape.
             let candidates = [Candidate::Positive, Candidate::Identity, Candidate::Tanh];
             for candidate in candidates.into_iter().take(if t < 20 { 3 } else { 1 }) {
                 let form = |mut leaves: Vec<Tensor<1>>, _: &Device| {
@@ -377,12 +377,12 @@ fn activations(checks: &mut Checks) {
     }
 }
 
-/// In bf16 where the device multiplies it, and else in f32.
+/// In bf16 if the device multiplies it, otherwise in f32.
 fn products(checks: &mut Checks) {
     for [n, d, m] in [[3, 5, 7], [300, 96, 64]] {
-        // What bf16 holds exactly, so that outputs are those of f32 and only the gradients that arrive are rounded.
+        // Values exact in bf16, so that outputs equal those of f32 and only the incoming gradients are rounded.
         let coarse = |x: Tensor<1>| x.clone() - x.clone().detach() + (x.detach() * 64.0).round() / 64.0;
-        // One of them is enough where every kernel that is tried takes its time.
+        // One of them is enough where every kernel that is tried takes long.
         for transposed in [false, true].into_iter().take(if n < 10 { 2 } else { 1 }) {
             let form = |mut leaves: Vec<Tensor<1>>, _: &Device| {
                 let (x, weight) = (coarse(leaves.remove(0)).reshape([n, d]), coarse(leaves.remove(0)));
@@ -443,7 +443,7 @@ fn ends(checks: &mut Checks) {
         [updated, moments.first, moments.second].map(Tensor::from_inner).into_iter().chain([sums, leaves[0].clone()]).collect()
     };
     checks.check("adamw and sums_of_squares", &[10_000; 4], &form);
-    // As many parameters as several launches take, of all lengths.
+    // Enough parameters for several launches, of all lengths.
     let lengths: Vec<usize> = (1..=40).map(|i| 1 + i * i / 2).collect();
     let total: usize = lengths.iter().sum();
     let form = |leaves: Vec<Tensor<1>>, device: &Device| {
@@ -467,9 +467,9 @@ fn ends(checks: &mut Checks) {
     checks.check("positive (777)", &[777], &|mut leaves, _| vec![ops::positive(leaves.remove(0))]);
 }
 
-/// Activations of 16 bits in every format the device stores, against f32 on the processor with the same inputs and outputs rounded.
+/// 16-bit activations in every format the device stores, against f32 on the CPU with the same inputs and outputs rounded.
 ///
-/// Only bf16 is for training; f16 shows on devices without bf16 that kernels read and write what they are compiled for.
+/// Only bf16 is for training; on devices without it, f16 shows that kernels read and write the format they are compiled for.
 fn short_formats(checks: &mut Checks) {
     let device = checks.devices[1].clone();
     let bf16 = ops::with_precision(Precision::Bf16, || ops::activation_format(&device)) == FloatDType::BF16;
@@ -488,14 +488,14 @@ fn short_formats(checks: &mut Checks) {
     }
 }
 
-/// `x` in `format` on a device, and on the processor rounded to it.
+/// `x` in `format` on a device; on the CPU rounded to it.
 fn short<const D: usize>(x: Tensor<D>, format: FloatDType) -> Tensor<D> {
     let on_processor = x.device().inner() == Device::flex();
     let rounded = x.cast(format);
     if on_processor { rounded.cast(FloatDType::F32) } else { rounded }
 }
 
-/// Back to f32, with outputs of the processor rounded as those of the device are.
+/// Back to f32, with outputs of the CPU rounded like those of the device.
 fn long<const D: usize>(y: Tensor<D>, format: FloatDType) -> Tensor<1> {
     flat(short(y, format).cast(FloatDType::F32))
 }
@@ -597,7 +597,7 @@ fn short_rows(checks: &mut Checks, format: FloatDType, tolerances: [f32; 2]) {
     let [n, d, m] = [30, 24, 16];
     let small = 1.0 / (d as f32).sqrt();
     let product = |mut leaves: Vec<Tensor<1>>, _: &Device| {
-        // The weight is kept in f32 and rounded for the product.
+        // The weight is kept in f32 and rounded for the matmul.
         let x = short(leaves.remove(0).reshape([n, d]), format);
         let weight = leaves.remove(0).mul_scalar(small).reshape([d, m]);
         let weight = if x.device().inner() == Device::flex() { short(weight, format) } else { weight };
@@ -606,7 +606,7 @@ fn short_rows(checks: &mut Checks, format: FloatDType, tolerances: [f32; 2]) {
     checks.check_within(tolerances, &format!("product ({n}, {d}) by ({d}, {m}), {format:?}"), &[n * d, d * m], &product);
 }
 
-/// Stacks of blocks: every part takes the format of the part before it, and what has no kernels for short formats (SwiGLU) is given f32.
+/// Stacks of blocks: every part takes the format of the part before it, and parts without kernels for short formats (SwiGLU) are given f32.
 fn backbones(checks: &mut Checks, format: FloatDType, tolerances: [f32; 2]) {
     let [b, t, d] = [2, 19, 12];
     let stacks = [

@@ -1,4 +1,4 @@
-//! A state that the training model has read goes on in the runtime, then elsewhere, and comes back: `.ci/web` hands it to C and the browser in between.
+//! A state from the training model continues in the runtime, then elsewhere, and comes back: `.ci/web` passes it to C and the browser in between.
 //!
 //! ```text
 //! cargo build --release --workspace --example handed_state
@@ -21,10 +21,10 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 /// A constant state, one with two parts, one of a matrix, and one that grows.
 const MIXERS: [MixerKind; 4] = [MixerKind::MinGru, MixerKind::MinLstm, MixerKind::Mamba, MixerKind::Attention];
 const VOCAB_SIZE: usize = 40;
-/// Tokens that the training model reads at once, and those of each leg: runtime, C, browser, and training model again.
+/// Number of tokens that the training model reads at once, and of each leg: runtime, C, browser, and training model again.
 const READ: usize = 50;
 const LEG: usize = 20;
-/// Largest difference of a logit; above 1, relative to it.
+/// Maximum difference of a logit; above 1, relative to it.
 const TOLERANCE: f32 = 1e-5;
 
 fn config(mixer: MixerKind) -> ModelConfig {
@@ -43,17 +43,17 @@ fn packed(folder: &Path, mixer: MixerKind) -> PathBuf {
     folder.join(format!("{mixer}.minrnn"))
 }
 
-/// Largest difference of the logits, of those above 1 relative to them; infinite where one is no number or some are missing.
+/// Largest difference of the logits, relative for those above 1; infinite if one is NaN or some are missing.
 fn apart(found: &[f32], expected: &[f32]) -> f32 {
     if found.len() != expected.len() {
         return f32::INFINITY;
     }
     let apart = found.iter().zip(expected).map(|(found, expected)| (found - expected).abs() / expected.abs().max(1.0));
-    // A maximum would pass over what is no number.
+    // A maximum would ignore NaN.
     apart.map(|apart| if apart.is_nan() { f32::INFINITY } else { apart }).fold(0.0, f32::max)
 }
 
-/// Steps through a leg, the logits after each step beside those expected.
+/// Steps through a leg, comparing the logits after each step with those expected.
 fn walk(session: &mut impl TokenSession, tokens: &[u32], expected: &[Vec<f32>], what: &str) -> Result<()> {
     if expected.len() < tokens.len() {
         return Err(format!("{what}: {} steps, expected logits of {}", tokens.len(), expected.len()).into());
@@ -81,7 +81,7 @@ fn leave(folder: &Path) -> Result<()> {
         let mut training = Session::new(&trained, 1);
         training.prefill(&[&tokens[..READ]])?;
         let mut runtime = RuntimeSession::new(&model, 1)?.restore(1, training.tensors())?;
-        // The session that never left.
+        // The session that stays in the training model.
         let logits = |&token: &u32| training.step(&[token]).map(|logits| logits.row(0).to_vec());
         let expected: Vec<Vec<f32>> = tokens[READ..].iter().map(logits).collect::<minrnn::Result<_>>()?;
         walk(&mut runtime, &tokens[READ..READ + LEG], &expected, &format!("{mixer} in the runtime"))?;

@@ -1,5 +1,5 @@
-//! What highway output and the lower bound of the forget gate buy: selective copying of 4 tokens among 128 by three blocks of minGRU, with
-//! each and with both, for a fixed number of iterations.
+//! The benefit of highway output and of the forget gate's lower bound: selective copying of 4 tokens among 128 by three blocks of minGRU,
+//! with each and with both, for a fixed number of iterations.
 //!
 //! ```text
 //! cargo build --release --workspace --examples && target/release/examples/highway_and_floor [iterations]

@@ -1,6 +1,6 @@
-//! What times in the recurrence buy: a signal of events at irregular times, of which every step is to tell the trace that leaks away with
-//! time, Σ x_i e^{−r (t − t_i)}. Both cells read the event and the time since the one before; one of them also forgets by that time.
-//! Trained on gaps of 1 on average, tested on these and on gaps of 4.
+//! The benefit of times in the recurrence: from events at irregular times, every step is to predict a trace that decays with time, Σ x_i
+//! e^{−r (t − t_i)}. Both cells read the event and the time since the previous one; one of them also forgets by that time. Trained on gaps
+//! of 1 on average, tested on these and on gaps of 4.
 //!
 //! ```text
 //! cargo build --release --workspace --examples && target/release/examples/irregular [iterations]
@@ -71,7 +71,7 @@ impl Model {
 /// Rows of `SEQ_LEN` steps.
 struct IoKind {
     events: Vec<f32>,
-    /// Time since the event before, exponentially distributed.
+    /// Time since the previous event, exponentially distributed.
     gaps: Vec<f32>,
     traces: Vec<f32>,
 }

@@ -1,7 +1,7 @@
-//! Prints a table to forecast: the electricity that 8 buildings use hour by hour for 60 weeks, as CSV.
+//! Prints a table to forecast, as CSV: the hourly electricity use of 8 buildings for 60 weeks.
 //!
-//! A building has a base, a day with two peaks, weaker on the weekend, heating that follows a temperature which wanders slowly, and noise
-//! that lasts for some hours. Neither a day ago nor a week ago tells the next day: the temperature has moved.
+//! A building has a base load, a day with two peaks (weaker at weekends), heating that follows a slowly wandering temperature, and noise
+//! that lasts for some hours. Neither a day ago nor a week ago predicts the next day: the temperature has moved.
 //!
 //! ```text
 //! cargo build --release --workspace --example load_table
@@ -46,7 +46,7 @@ fn unit(rng: &mut ChaCha8Rng) -> f64 {
     f64::from(rng.next_u32() >> 8) / f64::from(1 << 24)
 }
 
-/// Nearly normal: twelve uniform numbers.
+/// Approximately normal: from twelve uniform numbers.
 fn gaussian(rng: &mut ChaCha8Rng) -> f64 {
     (0..12).map(|_| unit(rng)).sum::<f64>() - 6.0
 }

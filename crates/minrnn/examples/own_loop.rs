@@ -1,7 +1,7 @@
-//! A training loop of your own on data of your own: the library gives the model, its gradients, the optimiser and the evaluation.
+//! Your own training loop on your own data: the library provides the model, its gradients, the optimiser and the evaluation.
 //!
-//! Rows are endless streams of tokens, few of which are signs, and at every step the last sign is asked for. They are read in windows, in many of which
-//! no sign stands for a while: a model whose state is carried from window to window knows it nevertheless.
+//! Rows are endless streams of tokens, few of which are signs, and at every step the last sign is asked for. They are read in windows, many of which
+//! have no sign for a while: a model whose state is carried from window to window still knows it.
 //!
 //! Run with `cargo build --release --workspace --example own_loop && target/release/examples/own_loop`.
 
@@ -18,10 +18,10 @@ use minrnn::train::{Evaluation, MicroBatch, Optimizer, Schedule, TrainConfig, di
 use minrnn_model::{CheckpointConfig, WeightFormat, likeliest, read_checkpoint};
 use minrnn_stream::Workspace;
 
-/// Tokens; those below `SIGNS` are signs.
+/// Number of tokens; those below `SIGNS` are signs.
 const TOKENS: u32 = 32;
 const SIGNS: u32 = 4;
-/// Sequences of a batch, and steps of a window.
+/// Sequences per batch, and steps per window.
 const ROWS: usize = 16;
 const STEPS: usize = 16;
 
@@ -62,7 +62,7 @@ impl BatchSource for LastSign {
     }
 }
 
-/// `model` after all updates that `settings` ask for.
+/// `model` after all the updates of `settings`.
 fn train(mut model: SequenceModel, source: &mut impl BatchSource, settings: &TrainConfig) -> Result<SequenceModel> {
     let (mut optimizer, schedule) = (Optimizer::new(settings), Schedule::new(settings));
     let mut carried = None;
@@ -70,7 +70,7 @@ fn train(mut model: SequenceModel, source: &mut impl BatchSource, settings: &Tra
         let batch = MicroBatch::new(&source.batch(iteration, 0)?, &model.device())?;
         let mode = Mode::Train { dropout_key: key(settings.seed, Purpose::Dropout, iteration) };
         let found = differentiate(&model, batch, carried.take(), mode, settings.checkpoint_blocks);
-        // Where the source says so, the next batch goes on from where this one ended.
+        // If the source says so, the next batch continues where this one ended.
         carried = (source.carry() != Carry::Nowhere).then_some(found.state);
         let lr = schedule.lr(iteration);
         (model, _) = optimizer.update(model, found.gradients, 1.0, lr, iteration)?;
@@ -92,12 +92,12 @@ pub struct Learned {
     pub after: Evaluation,
 }
 
-/// What is trained.
+/// The model to train.
 pub fn config() -> ModelConfig {
     ModelConfig { vocab_size: TOKENS as usize, n_outputs: SIGNS as usize, d_model: 64, n_layers: 1, ..Default::default() }
 }
 
-/// Trains with a state that goes where `carry` says.
+/// Trains with the state carried according to `carry`.
 pub fn learn(carry: Carry) -> Result<Learned> {
     let settings = TrainConfig { max_iterations: 300, lr: 1e-2, warmup: 20, ..Default::default() };
     let model = SequenceModel::new(&config(), settings.seed, &Device::flex().autodiff())?;
@@ -106,7 +106,7 @@ pub fn learn(carry: Carry) -> Result<Learned> {
     Ok(Learned { before, after: measure(&model, carry)?, model })
 }
 
-/// What the model in `directory` takes for the last sign of `tokens`, which the runtime reads one by one.
+/// The last sign of `tokens` as predicted by the model in `directory`, with the runtime reading one token at a time.
 pub fn last_sign(directory: &Path, tokens: &[u32]) -> Result<usize> {
     let (config, mut weights) = read_checkpoint(directory)?;
     let model = minrnn_stream::Model::new(&config.model, &mut weights, WeightFormat::F32)?;

@@ -1,5 +1,5 @@
-//! A minGRU in a network of your own: a module of Burn's with a loss and an optimiser that the library knows nothing of.
-//! It learns the moving average of a series.
+//! A minGRU in your own network: a Burn module with a loss and an optimiser that the library knows nothing about. It learns the moving
+//! average of a series.
 //!
 //! Run with `cargo build --release --workspace --example own_network && target/release/examples/own_network`.
 
@@ -14,7 +14,7 @@ use minrnn::rng::{Purpose, stream};
 use minrnn_model::{Candidate, ModelConfig};
 use rand::Rng;
 
-/// Series of a batch, and steps of each.
+/// Series per batch, and steps of each.
 const ROWS: usize = 16;
 const STEPS: usize = 32;
 
@@ -33,14 +33,14 @@ impl Network {
         Ok(Self { input: init.linear(1, 16), memory: MinGru::new(&layer, 0, &mut init), output: init.linear(16, 1) })
     }
 
-    /// `[B, T, 1]` → `[B, T, 1]` from `state` on, and the state after the last step.
+    /// `[B, T, 1]` → `[B, T, 1]` starting from `state`, and the state after the last step.
     pub fn forward(&self, x: Tensor<3>, state: Hidden) -> (Tensor<3>, Hidden) {
         let (y, state) = self.memory.forward(self.input.forward(x), state, &StepCodes::dense());
         (self.output.forward(y), state)
     }
 }
 
-/// What `network` gives for all steps of `x` at once.
+/// The output of `network` for all steps of `x` at once.
 pub fn at_once(network: &Network, x: Tensor<3>) -> Tensor<3> {
     let state = network.memory.init_state(x.dims()[0]);
     network.forward(x, state).0

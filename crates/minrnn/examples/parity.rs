@@ -1,5 +1,5 @@
-//! What signs in the recurrence buy: the parity of bit strings, read bit by bit. Trained on strings of up to 16 bits, tested on the last
-//! 16 of 64.
+//! The benefit of signs in the recurrence: the parity of bit strings, read bit by bit. Trained on strings of up to 16 bits, tested on the
+//! last 16 of 64.
 //!
 //! ```text
 //! cargo build --release --workspace --examples && target/release/examples/parity [iterations]

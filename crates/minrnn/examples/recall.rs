@@ -1,5 +1,5 @@
-//! What an associative memory buys: pairs of a key and a value are read once, then every key is asked for its value, in another order.
-//! The layers have the same number of weights.
+//! The benefit of an associative memory: pairs of a key and a value are read once, then the value of every key is asked for, in another
+//! order. The layers have the same number of weights.
 //!
 //! ```text
 //! cargo build --release --workspace --examples && target/release/examples/recall [iterations]
@@ -16,7 +16,7 @@ use rand::{Rng, RngExt};
 
 const BATCH_SIZE: usize = 32;
 const PAIRS: usize = 12;
-/// Keys are the tokens below this, values those from it on.
+/// Keys are the tokens below this, values the others.
 const KEYS: u32 = 32;
 
 fn shuffle(values: &mut [u32], rng: &mut impl Rng) {
@@ -52,7 +52,7 @@ fn lists(purpose: Purpose, index: u64) -> Batch {
 fn main() -> Result<()> {
     let iterations = common::iterations(1500);
     println!("mixer            parameters  values recalled (chance {:.3})", 1.0 / f64::from(KEYS));
-    // Three matrices of width 64 have the weights of four of width 48.
+    // Three matrices of width 64 have as many weights as four of width 48.
     for (mixer, expansion) in [(MixerKind::MinGru, 4.0 / 3.0), (MixerKind::Delta, 1.0)] {
         let config = ModelConfig {
             mixer,

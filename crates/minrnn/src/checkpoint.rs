@@ -79,7 +79,7 @@ pub fn load_table_task(directory: impl AsRef<Path>, config: &ModelConfig) -> Res
     Ok(CheckpointFiles::open(directory)?.table_task(config)?.map(|(task, _)| task))
 }
 
-/// How a policy's steps become numbers, and the content of its file.
+/// The encoding of a policy's steps as numbers, and the content of its file.
 ///
 /// # Errors
 /// When it cannot be read or belongs to another model.
@@ -156,7 +156,7 @@ pub fn load_weights<M: Module>(module: M, weights: &mut Weights) -> Result<M> {
     load_named(module, weights, "")
 }
 
-/// The same of tensors whose names begin with `prefix`.
+/// The same for tensors whose names begin with `prefix`.
 pub(crate) fn load_named<M: Module>(module: M, weights: &mut Weights, prefix: &str) -> Result<M> {
     let mut problem = None;
     let module = parameters::replace(module, |place, shape| match weights.take(&format!("{prefix}{}", place.name), shape) {

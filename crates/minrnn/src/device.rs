@@ -43,7 +43,7 @@ impl DeviceKind {
         }
     }
 
-    /// The devices of this kind; `None` where the program was built without it.
+    /// The devices of this kind; `None` if the program was built without it.
     fn devices(self) -> Option<Vec<Device>> {
         match self {
             Self::Cpu => Some(vec![Device::flex()]),
@@ -77,7 +77,7 @@ fn enumerate(kind: burn::tensor::DeviceType) -> Vec<Device> {
     std::panic::catch_unwind(|| Device::enumerate(kind).into_iter().collect()).unwrap_or_default()
 }
 
-/// A device by name: `cpu`, `vulkan`, `vulkan:1` (the second one), or `auto` for the first GPU, else the CPU.
+/// A device by name: `cpu`, `vulkan`, `vulkan:1` (the second one), or `auto` for the first GPU, otherwise the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum DeviceChoice {

@@ -65,7 +65,7 @@ pub enum Error {
     /// There is no such device.
     #[error(transparent)]
     Device(#[from] DeviceProblem),
-    /// The settings need more memory than there is, which is found out before anything begins: wrong input.
+    /// The settings need more memory than there is, which is found before anything begins: wrong input.
     #[error("{0}")]
     Memory(String),
     /// Training diverged: the loss or a gradient is NaN or infinite.
@@ -234,7 +234,7 @@ impl Error {
         Self::Malformed { path: path.as_ref().to_owned(), problem: problem.into(), source: None }
     }
 
-    /// The same with the name of the file whose content is wrong.
+    /// The same error, naming the file whose content is wrong.
     pub(crate) fn in_file(self, path: &Path) -> Self {
         match self {
             Self::Data(problem) => Self::malformed(path, problem),
@@ -252,7 +252,7 @@ impl Error {
         Self::Run { path: path.as_ref().to_owned(), problem }
     }
 
-    /// The same about what is now, or was to be, at `to` where it names something at or below `from`.
+    /// The same error with paths at or below `from` moved to `to`.
     pub(crate) fn moved(mut self, from: &Path, to: &Path) -> Self {
         let path = match &mut self {
             Self::Io { path, .. } | Self::Malformed { path, .. } => Some(path),
@@ -274,7 +274,7 @@ impl Error {
             Self::Runtime(error) => error.is_wrong_input(),
             Self::Elsewhere { is_wrong_input, .. } => *is_wrong_input,
             Self::Io { source, .. } => is_wrong_path(source),
-            // The settings ask for more than there is: that is known beforehand, and settings that fit are named.
+            // The settings ask for more than there is: this is known beforehand, and settings that fit are named.
             Self::Memory(_) => true,
             Self::Config(_)
             | Self::Data(_)

@@ -6,11 +6,11 @@ use minrnn_model::{WRITING, sync_directory, without_temporary_name};
 
 use crate::{Error, Result};
 
-/// Makes the directory `directory` with the files that `fill` writes into an empty one beside it. Nothing is left behind where that fails; once it is
-/// made it outlasts a power failure, as far as `fill` has synced its files.
+/// Makes the directory `directory` with the files that `fill` writes into an empty one beside it. If that fails, nothing is left behind; once made it
+/// survives a power failure, as far as `fill` has synced its files.
 ///
 /// # Errors
-/// When there is something of this name already, or `fill` fails; its errors name files where they were to be.
+/// When the name already exists, or `fill` fails; errors name files by their final paths.
 pub(crate) fn make_directory<T>(directory: &Path, fill: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
     if directory.exists() {
         return Err(Error::malformed(directory, "it already exists; name a new directory"));
@@ -22,7 +22,7 @@ pub(crate) fn make_directory<T>(directory: &Path, fill: impl FnOnce(&Path) -> Re
     let made = fill(unfinished.path()).map_err(|error| error.moved(unfinished.path(), directory))?;
     sync_directory(unfinished.path()).map_err(io)?;
     std::fs::rename(unfinished.path(), directory).map_err(io)?;
-    // It has another name now, and nothing is left to clean up.
+    // It has its final name now, so there is nothing left to clean up.
     let _ = unfinished.keep();
     sync_directory(parent).map_err(io)?;
     Ok(made)

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// Digits that matter of a number that is told to people.
+/// Significant digits of a number shown to people.
 const DIGITS: usize = 5;
 
-/// 2^53, from which on different whole numbers are one 64-bit float.
+/// 2^53, above which different integers may be the same 64-bit float.
 pub(crate) const INEXACT: f64 = 9_007_199_254_740_992.0;
 
 /// `x` with five significant digits, such as `14.701`, `0.013370`, `7.6000e-13`; integers below 10¹⁵ keep all their digits.
@@ -78,7 +78,7 @@ mod tests {
         #[test]
         fn what_is_told_is_read_again(x in any::<f64>().prop_filter("a number", |x| x.is_finite())) {
             prop_assert_eq!(Shortest(x).to_string().parse::<f64>(), Ok(x));
-            // The largest may be rounded to one that there is not.
+            // The largest numbers may be rounded to infinity.
             let read: f64 = significant(x).parse().unwrap();
             prop_assert!(x.abs() > 1e308 || (read - x).abs() <= 1e-4 * x.abs());
         }

@@ -10,16 +10,16 @@ use serde_json::Value;
 use crate::train::{EXPERIMENT_FILE, find_checkpoint};
 use crate::{Error, Result};
 
-/// Refuses `output`, a file to be written whole, if something would be lost: if it is one of `inputs`, or what one of them was trained on,
-/// or not a regular file. `inputs` must include everything that is read, and the run or checkpoint of a model; what a packed model was
-/// trained on is not known.
+/// Refuses `output`, a file to be written from scratch, if something would be lost: if it is one of `inputs`, or what one of them was
+/// trained on, or not a regular file. `inputs` must include everything that is read, and the run or checkpoint of a model; the training
+/// data of a packed model are not known.
 ///
 /// # Errors
 /// When it is, under any name, the same file as an input or as one that a model among them was trained on; when it is a folder, a pipe or a
 /// device; or when [`expect_outside_runs`] refuses it.
 pub fn expect_harmless<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a Path>) -> Result<()> {
     let shown = output.display();
-    // Such as /dev/stdout, which leads to whatever file that is.
+    // Such as /dev/stdout, which leads to any file that is open.
     if names_of(output).any(|name| ["/proc", "/dev/fd"].iter().any(|open| name.starts_with(open))) {
         return Err(Error::Config(format!("'{shown}' is a name of a file that is open already; give a file to write")));
     }
@@ -43,7 +43,8 @@ pub fn expect_harmless<'a>(output: &Path, inputs: impl IntoIterator<Item = &'a P
     expect_outside_runs(output)
 }
 
-/// Refuses `output`, a file to be written when the work is done, if it cannot be written: before the work, which would be lost.
+/// Refuses `output`, a file to be written when the work is done, if it cannot be written; to be called before the work, which would
+/// otherwise be lost.
 ///
 /// # Errors
 /// When its folder does not exist or cannot be written.
@@ -70,11 +71,11 @@ pub fn expect_writable(output: &Path) -> Result<()> {
     temporary_beside(output).map(drop).map_err(|source| Error::io("write", output, source))
 }
 
-/// Most bytes by which [`expect_replaceable`] tells what a file is.
+/// Number of bytes by which [`expect_replaceable`] recognises a file.
 const BEGINNING: u64 = 16;
 
-/// Refuses `output` if that would overwrite a file of another kind than `kind`, such as "a packed model"; `is_kind` is given the beginning
-/// of the file.
+/// Refuses `output` if it would overwrite a file of a kind other than `kind`, such as "a packed model"; `is_kind` is given the beginning of
+/// the file.
 ///
 /// # Errors
 /// When there is such a file. An empty one may be overwritten.
@@ -83,7 +84,7 @@ pub fn expect_replaceable(output: &Path, kind: &str, is_kind: impl FnOnce(&[u8])
         return Ok(());
     }
     let mut beginning = Vec::new();
-    // Of one that cannot be read it is not known what it is.
+    // The kind of an unreadable file is not known.
     let read = File::open(output).and_then(|file| file.take(BEGINNING).read_to_end(&mut beginning));
     match read.is_ok() && is_kind(&beginning) {
         true => Ok(()),
@@ -91,13 +92,13 @@ pub fn expect_replaceable(output: &Path, kind: &str, is_kind: impl FnOnce(&[u8])
     }
 }
 
-/// The files that the model of `run` was trained on, as far as it is a run or a checkpoint and says so.
+/// The files that the model of `run` was trained on, as far as a run or checkpoint states them.
 fn learned(run: &Path) -> Vec<PathBuf> {
-    // What is wrong with it is told by whoever reads the model.
+    // Errors are left to whoever reads the model.
     let Ok(Ok(config)) = find_checkpoint(run).map(CheckpointConfig::read) else { return Vec::new() };
     let data = config.sections.get("data").and_then(Value::as_object);
     let texts = data.into_iter().flat_map(|data| data.values()).filter_map(Value::as_str);
-    // Files are named from the root on; what else is said is no path.
+    // Files are stored as absolute paths; other strings are not paths.
     texts.map(PathBuf::from).filter(|path| path.is_absolute()).collect()
 }
 
@@ -107,10 +108,10 @@ fn learned(run: &Path) -> Vec<PathBuf> {
 /// # Errors
 /// When it is inside one, at any depth.
 pub fn expect_outside_runs(output: &Path) -> Result<()> {
-    // A checkpoint mostly lies in a run, which says more.
+    // A checkpoint is usually inside a run, which is the better one to name.
     for folder in folders_around(output).iter().rev() {
         let is_run = folder.join(EXPERIMENT_FILE).is_file() && folder.join("checkpoints").is_dir();
-        // Other libraries' models have files of the same names.
+        // Other libraries' models have files with the same names.
         let is_checkpoint = || folder.join(WEIGHTS_FILE).is_file() && CheckpointConfig::read(folder).is_ok();
         if !is_run && !is_checkpoint() {
             continue;
@@ -131,7 +132,7 @@ pub fn is_same_place(one: &Path, other: &Path) -> bool {
     one == other || is_same_file(one, other) || place(one).is_some_and(|one| place(other) == Some(one))
 }
 
-/// The folder of what `output` leads to and those around it, from it on, as far as they are there.
+/// The folder of the file that `output` leads to and all folders around it, innermost first, as far as they exist.
 fn folders_around(output: &Path) -> Vec<PathBuf> {
     let Some(output) = names_of(output).last().and_then(|output| std::path::absolute(output).ok()) else { return Vec::new() };
     let there = output.ancestors().skip(1).find_map(|folder| folder.canonicalize().ok());
@@ -299,7 +300,7 @@ mod tests {
             fs::remove_file(link).unwrap();
         }
         assert!(expect_outside_runs(&run).is_ok() && expect_outside_runs(&folder.path().join("model.minrnn")).is_ok());
-        // A model of another library, in whose folder one works.
+        // A model of another library, in whose folder the user works.
         fs::write(folder.path().join(WEIGHTS_FILE), "").unwrap();
         fs::write(folder.path().join("config.json"), r#"{"model_type": "mamba"}"#).unwrap();
         assert!(expect_outside_runs(&folder.path().join("imported")).is_ok());

@@ -15,7 +15,7 @@ pub(crate) struct Place {
     pub transposed: bool,
 }
 
-/// Walks along with a visitor or mapper.
+/// The current path of a visitor or mapper.
 #[derive(Default)]
 pub(crate) struct Path(Vec<(String, String)>);
 
@@ -58,7 +58,7 @@ pub(crate) fn visit<M: Module>(module: &M, each: impl FnMut(Place, Values<'_>)) 
     module.visit(&mut Visitor(Path::default(), each));
 }
 
-/// The shape of a parameter as files hold it, and its values when they are wanted.
+/// The shape of a parameter as in files, and its values on demand.
 pub(crate) struct Values<'a> {
     pub shape: Vec<usize>,
     read: &'a dyn Fn() -> Vec<f32>,
@@ -70,7 +70,7 @@ impl Values<'_> {
     }
 }
 
-/// Replaces every float parameter whose name `replace` answers with values, given in the layout of files.
+/// Replaces every float parameter for which `replace` returns values, given in the layout of files.
 pub(crate) fn replace<M: Module>(module: M, replace: impl FnMut(&Place, &[usize]) -> Option<Vec<f32>>) -> M {
     struct Mapper<F>(Path, F);
     impl<F: FnMut(&Place, &[usize]) -> Option<Vec<f32>>> ModuleMapper for Mapper<F> {
@@ -98,7 +98,7 @@ pub(crate) fn replace<M: Module>(module: M, replace: impl FnMut(&Place, &[usize]
     module.map(&mut Mapper(Path::default(), replace))
 }
 
-/// Number of float parameters, running statistics left out.
+/// Number of float parameters, excluding running statistics.
 pub(crate) fn count<M: Module>(module: &M) -> usize {
     let mut total = 0;
     visit(module, |place, values| {
@@ -109,7 +109,7 @@ pub(crate) fn count<M: Module>(module: &M) -> usize {
     total
 }
 
-/// A parameter's tensor of whatever rank.
+/// A parameter's tensor of any rank.
 pub(crate) trait AnyTensor {
     /// The parameter's gradient, flat, on the device below autodiff.
     fn gradient(&self, gradients: &Gradients) -> Option<Tensor<1>>;
@@ -117,7 +117,7 @@ pub(crate) trait AnyTensor {
     fn flat(&self) -> Tensor<1>;
     /// Number of dimensions.
     fn rank(&self) -> usize;
-    /// Whether a gradient is asked for; running statistics have none.
+    /// Whether it gets a gradient; running statistics do not.
     fn is_trained(&self) -> bool;
     /// Number of values.
     fn len(&self) -> usize;
@@ -185,7 +185,7 @@ fn file_shape<const D: usize>(tensor: &Tensor<D>, transposed: bool) -> Vec<usize
     shape
 }
 
-/// A copy laid out row by row: products with a transposed view would pack it anew at every call.
+/// A row-major copy: matmuls with a transposed view would pack it again at every call.
 fn contiguous<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
     let device = tensor.device();
     Tensor::from_data(tensor.into_data(), &device)

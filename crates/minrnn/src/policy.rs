@@ -1,4 +1,4 @@
-//! A policy on disk: `config.json`, `model.safetensors` and, in `task.json`, how a step becomes numbers.
+//! A policy on disk: `config.json`, `model.safetensors` and, in `task.json`, the encoding of steps as numbers.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::{Error, Result};
 pub struct Policy {
     /// The model's configuration.
     pub config: ModelConfig,
-    /// How a step becomes numbers.
+    /// The encoding of steps as numbers.
     pub encoding: StepEncoding,
     /// The model.
     pub model: Decision,

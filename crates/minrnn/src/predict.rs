@@ -11,7 +11,7 @@ use crate::model::SequenceModel;
 use crate::nn::{Mixer, Mode, State};
 use crate::{Result, expect_output};
 
-/// Sequences read at once.
+/// Number of sequences read at once.
 const BATCH_SIZE: usize = 32;
 
 /// The memory that [`predict`] needs for `series` with a model of `config`.
@@ -67,7 +67,7 @@ pub fn predict<M: Mixer>(
     Ok(Some(predictions.into_iter().map(|prediction| prediction.expect("every sequence has a last step")).collect()))
 }
 
-/// The prediction that `outputs` after the last step of `series` stand for, all of it numbers.
+/// The prediction from the `outputs` after the last step of `series`; refused unless it is finite.
 pub(crate) fn finite(task: &TableTask, series: &Series, outputs: &[f32]) -> Result<Prediction> {
     let prediction = task.prediction(series.recent(series.len() - 1, task.reach()), outputs);
     let (Prediction::Classes(numbers) | Prediction::Values(numbers)) = &prediction;

@@ -81,7 +81,7 @@ impl Rollout {
         self.play_with(&mut Carrying { policy, state: None }, encoding, environments)
     }
 
-    /// The same with any actor that has not acted yet.
+    /// The same with any actor that has not acted before.
     ///
     /// # Errors
     /// When actor, encoding and environments do not have the same widths, the window has no steps, or an action is not finite; and any
@@ -137,7 +137,7 @@ impl Rollout {
         }
     }
 
-    /// Refuses actions that are no numbers, which a return far from all that were learned from may lead to.
+    /// Refuses actions that are not finite, which a target return far from all learned ones may lead to.
     fn expect_numbers(&self, actions: Vec<f32>, encoding: &StepEncoding) -> Result<()> {
         let asked = self.target_return;
         match encoding.best_return.filter(|&best| best != asked && actions.iter().any(|x| !x.is_finite())) {
@@ -178,7 +178,7 @@ pub fn normalized_score(mean_return: f64, random: f64, expert: f64) -> f64 {
 
 /// An episode being played.
 struct Episode {
-    /// What is still asked for.
+    /// The return still asked for.
     to_go: f64,
     observation: Vec<f32>,
     /// The rows that the policy reads, one after the other.
@@ -196,7 +196,7 @@ impl Episode {
         Self { to_go, observation, rows, observations, actions: Vec::new(), rewards: Vec::new(), ending: None }
     }
 
-    /// Adds the row of step `time`; an episode that is over goes on with its last observation, which nobody looks at.
+    /// Adds the row of step `time`; an episode that is over continues with its last observation, which nobody looks at.
     fn observe(&mut self, encoding: &StepEncoding, time: usize) {
         let (start, zeros) = (self.rows.len(), vec![0.0; encoding.action_width]);
         let previous = self.actions.len().checked_sub(encoding.action_width).map_or(&zeros[..], |start| &self.actions[start..]);
@@ -223,7 +223,7 @@ impl Episode {
     }
 }
 
-/// A policy, and the state that it carries from step to step, if it does.
+/// A policy, and the state that it carries from step to step, if it carries one.
 struct Carrying<'a, M: Mixer> {
     policy: &'a Decision<M>,
     state: Option<BackboneState<M::State>>,

@@ -87,7 +87,7 @@ impl Segments {
         Ok(Some(codes))
     }
 
-    /// Whether these are segments of a batch `[batch_size, seq_len]`.
+    /// Checks that these segments fit a batch `[batch_size, seq_len]`.
     ///
     /// # Errors
     /// When the number of rows, a length or a reset does not fit.

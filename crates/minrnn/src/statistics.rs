@@ -5,24 +5,24 @@ const T_975: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093,
     2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
-/// The same of the normal distribution.
+/// The same for the normal distribution.
 const Z_975: f64 = 1.959_964;
 
-/// The 0.975 quantile of Student's t. Beyond the table by the first two terms of its expansion around the normal distribution's.
+/// The 0.975 quantile of Student's t. Beyond the table from the first two terms of its expansion around the normal distribution's.
 fn t_975(degrees: usize) -> f64 {
     let (z, n) = (Z_975, degrees as f64);
     let expanded = || z + (z.powi(3) + z) / (4.0 * n) + (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / (96.0 * n * n);
     T_975.get(degrees.wrapping_sub(1)).copied().unwrap_or_else(expanded)
 }
 
-/// How likely Student's t with that many degrees of freedom, 1 or more, is at least `t` away from 0, to either side: one less the finite sum for whole
-/// degrees of freedom (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4), exact to the rounding of a number near 1.
+/// The probability that |Student's t| with that many degrees of freedom, 1 or more, is at least `t`: one minus the finite sum for integer degrees of
+/// freedom (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4), exact up to the rounding of a number near 1.
 fn two_sided(t: f64, degrees: usize) -> f64 {
     let n = degrees as f64;
     let angle = (t.abs() / n.sqrt()).atan();
     let (sin, cos) = angle.sin_cos();
     let is_odd = degrees % 2 == 1;
-    // cosᵏ times 2·4…(k − 1) / 1·3…k where the degrees are odd, and 1·3…(k − 1) / 2·4…k where they are even, for k below them by twos.
+    // cosᵏ times 2·4…(k − 1) / 1·3…k if the degrees are odd, and 1·3…(k − 1) / 2·4…k if they are even, for k below them in steps of two.
     let (mut term, mut sum) = (if is_odd { cos } else { 1.0 }, 0.0);
     let mut k = usize::from(is_odd);
     while k + 2 <= degrees {
@@ -34,19 +34,19 @@ fn two_sided(t: f64, degrees: usize) -> f64 {
     (1.0 - inside).clamp(0.0, 1.0)
 }
 
-/// Which of several hypotheses are rejected, such that in at most the share `level` of all such families a true one is among them, whatever
-/// the dependence between the tests (Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6,
+/// Which of several hypotheses are rejected, such that the probability of rejecting any true one is at most `level`, whatever the
+/// dependence between the tests (Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6,
 /// 1979): the smallest of the m `p_values` is rejected if it is at most level / m, the next if it is at most level / (m − 1), and so on up
 /// to the first that is not.
 pub fn holm(p_values: &[f64], level: f64) -> Vec<bool> {
     let m = p_values.len();
     let mut by_size: Vec<usize> = (0..m).collect();
-    // What is not a number comes last, whatever its sign.
+    // NaN comes last, whatever its sign.
     let size = |at: usize| if p_values[at].is_nan() { f64::INFINITY } else { p_values[at] };
     by_size.sort_by(|&a, &b| size(a).total_cmp(&size(b)));
     let mut is_refused = vec![false; m];
     for (rank, &at) in by_size.iter().enumerate() {
-        // Also false of what is not a number.
+        // Also false for NaN.
         is_refused[at] = p_values[at] <= level / (m - rank) as f64;
         if !is_refused[at] {
             break;
@@ -110,7 +110,7 @@ impl Summary {
         if n == 0 {
             return None;
         }
-        // Rounding of a mean is no scatter.
+        // Rounding of the mean must not count as scatter.
         let are_alike = values.iter().all(|value| *value == values[0]);
         let mean = if are_alike { values[0] } else { values.iter().sum::<f64>() / n as f64 };
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
@@ -136,8 +136,8 @@ impl Summary {
     }
 
     /// The probability that the means of `self` and `other` differ at least as much as they do if they are truly equal, with the same error
-    /// and degrees of freedom: 1 if they are equal, `None` if either is of a single value. Also `None` if they differ and neither has any
-    /// spread: the test measures a difference by the spread, and a few identical values do not make it certain.
+    /// and degrees of freedom: 1 if they are equal, `None` if either summarises a single value. Also `None` if they differ and neither has
+    /// any spread: the test measures a difference by the spread, and a few identical values do not make it certain.
     pub fn p_value_of_difference(&self, other: &Self) -> Option<f64> {
         let squared = |summary: &Self| Some(summary.deviation?.powi(2) / summary.n as f64);
         let (difference, error) = (self.mean - other.mean, (squared(self)? + squared(other)?).sqrt());
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_sign_test_counts_coins() {
-        // Of six coins none or all: 2 / 64. Of ten at most two or at least eight: 2 (1 + 10 + 45) / 1024.
+        // None or all of six coins: 2 / 64. At most two or at least eight of ten: 2 (1 + 10 + 45) / 1024.
         assert!((sign_test(6, 0) - 2.0 / 64.0).abs() < 1e-12 && (sign_test(2, 8) - 112.0 / 1024.0).abs() < 1e-12);
         assert_eq!((sign_test(0, 0), sign_test(5, 5), sign_test(3, 3)), (1.0, 1.0, 1.0));
         assert!(sign_test(10_000, 11_000) < 1e-10 && sign_test(100_000, 100_100) > 0.8);
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(p_value(&[1.0, 3.0], &[0.0, 4.0]), Some(1.0));
         assert_eq!(p_value(&[1.0, 1.0], &[1.0, 1.0]), Some(1.0));
         assert_eq!([p_value(&[1.0, 1.0], &[2.0, 2.0]), p_value(&[0.1; 3], &[0.3; 3])], [None; 2]);
-        // The scatter of one is enough.
+        // Scatter in one of them is enough.
         assert!(p_value(&[1.0, 1.0, 1.0], &[2.0, 2.1, 1.9]).is_some_and(|p_value| p_value > 0.0 && p_value < 0.01));
         assert_eq!(p_value(&[1.0], &[2.0, 3.0]), None);
         // At the end of its 95 % interval.
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn of_several_tests_each_is_held_to_what_those_before_it_leave() {
-        // 0.05 / 4, / 3, / 2: the third is above 0.025, and so the fourth is not looked at.
+        // 0.05 / 4, / 3, / 2: the third is above 0.025, so the fourth is not tested.
         assert_eq!(holm(&[0.03, 0.01, 0.04, 0.016], 0.05), [false, true, false, true]);
         assert_eq!(holm(&[0.02, 0.04], 0.05), [true, true]);
         assert_eq!(holm(&[0.03, 0.04, f64::NAN], 0.05), [false; 3]);

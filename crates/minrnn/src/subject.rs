@@ -14,7 +14,7 @@ use crate::memory::Estimate;
 use crate::train::{EXPERIMENT_FILE, Experiment, ResolvedModel, experiments, find_checkpoint, training_memory_of};
 use crate::{Error, Needed, Result};
 
-/// Bytes of a number of a state, and of a weight before packing.
+/// Bytes per number of a state, and per weight before packing.
 const F32: u128 = size_of::<f32>() as u128;
 
 /// What a path names.
@@ -38,7 +38,7 @@ impl<'a> Subject<'a> {
             (Some(name), Some("toml")) => Self::Experiment(name),
             // A directory may have the name of an experiment.
             (Some(name), _) if experiments::NAMES.contains(&name) && !path.exists() => Self::Experiment(name),
-            // What is no path at all is most likely an experiment's misspelt name.
+            // A name that is not an existing path is most likely a misspelt experiment.
             (Some(name), None) if !path.exists() && path.components().count() == 1 => Self::Experiment(name),
             (_, Some("json")) => Self::Configuration,
             _ if path.is_file() => Self::File,
@@ -164,7 +164,7 @@ fn of_estimate(estimate: &Estimate) -> Value {
     json!({"bytes": number(estimate.total()), "parts": parts})
 }
 
-/// JSON has no number beyond 64 bits here.
+/// JSON integers are limited to 64 bits here.
 fn number(n: u128) -> Value {
     u64::try_from(n).unwrap_or(u64::MAX).into()
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use minrnn_model::first_few;
 
-/// Names listed where none is close: as many as there are experiments, tables or settings of a section.
+/// Maximum number of names listed if none is close: enough for all experiments, tables, or settings of a section.
 const LISTED: usize = 24;
 
 /// `; did you mean 'x'?` for the name closest to `name`, or a list of names, each once, if none is close.
@@ -14,7 +14,7 @@ pub fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Strin
     let closeness = |candidate: &str| strsim::jaro_winkler(name, candidate);
     match names.iter().max_by(|a, b| closeness(a).total_cmp(&closeness(b))) {
         Some(best) if closeness(best) > 0.8 => format!("; did you mean '{best}'?"),
-        // In quotes, since a name may have a comma.
+        // In quotes, since a name may contain a comma.
         _ => format!("; expected one of {}", first_few(LISTED, names.iter().map(|name| format!("'{name}'")))),
     }
 }

@@ -12,7 +12,7 @@ use crate::{Error, Result};
 
 /// The length of the header of a safetensors file, and the first byte of that header.
 const BEGINNING: usize = 9;
-/// How other files of ours begin, and what they are.
+/// The first bytes of our other files, and what they are.
 const OTHERS: [([u8; 8], &str); 3] = [
     (PackedModel::MAGIC, "a packed model"),
     (SavedSessions::MAGIC, "the saved state of a stream"),
@@ -22,7 +22,7 @@ const OTHERS: [([u8; 8], &str); 3] = [
 /// The tensors in the file `path`, which should be `expected`, such as "a saved session".
 ///
 /// # Errors
-/// When it cannot be read, is damaged, or of another kind.
+/// When it cannot be read, is damaged, or is of another kind.
 pub fn read_tensors(path: impl AsRef<Path>, expected: &str) -> Result<Weights> {
     let path = path.as_ref();
     Weights::read(path).map_err(|error| match error {
@@ -39,7 +39,7 @@ pub fn begins_as_tensors(start: &[u8]) -> bool {
     start.get(..BEGINNING).is_some_and(|beginning| beginning.ends_with(b"{"))
 }
 
-/// What the file `path` is, where that is certainly no safetensors file, damaged or not.
+/// What the file `path` is, if it is certainly not a safetensors file, not even a damaged one.
 fn other_kind(path: &Path) -> Option<&'static str> {
     let mut beginning = [0; BEGINNING];
     File::open(path).ok()?.read_exact(&mut beginning).ok()?;

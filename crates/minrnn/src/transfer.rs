@@ -21,7 +21,7 @@ use crate::tensor_file::begins_as_tensors;
 use crate::train::find_checkpoint;
 use crate::{Error, Needed, Result};
 
-/// What the configuration of an imported model says of the file it came from.
+/// The key in the configuration of an imported model for the form of its original file.
 const IMPORTED: &str = "imported";
 
 /// Weights named as in another library, to be converted to a checkpoint.
@@ -138,7 +138,7 @@ pub fn export_model(run: &Path, format: Format, output: &Path) -> Result<Exporte
         let (shape, data) = tensor.into_parts();
         (name, shape, data.into())
     });
-    // The entry that libraries on PyTorch look for.
+    // The entry that PyTorch-based libraries look for.
     write_safetensors(output, named, Some(("format", "pt")))?;
     Ok(Exported { path, tensors, vocabulary: None })
 }
@@ -171,7 +171,7 @@ impl Source {
     }
 }
 
-/// The form of the file of `format` that the model in `checkpoint` was imported from; the default one when it was not.
+/// The form of the file of `format` that the model in `checkpoint` was imported from; the default if it was not imported.
 fn form(sections: &Map<String, Value>, format: Format, checkpoint: &Path) -> Result<Form> {
     let imported = sections.get(IMPORTED).filter(|imported| imported["format"] == format.name());
     match imported.map(|imported| &imported["form"]).filter(|form| !form.is_null()) {
@@ -182,7 +182,7 @@ fn form(sections: &Map<String, Value>, format: Format, checkpoint: &Path) -> Res
     }
 }
 
-/// The vocabulary that lies in the folder of a model that knows `most` tokens, or why there is none: other libraries have kinds that we have not.
+/// The vocabulary in the folder of a model with `most` tokens, or why there is none: other libraries have kinds that ours lacks.
 fn of_folder(file: Option<&Path>, most: usize) -> (Option<Tokenizer>, Option<String>) {
     match file.map(|file| vocabulary(file, most)).transpose() {
         Ok(tokenizer) => (tokenizer, None),
@@ -190,7 +190,7 @@ fn of_folder(file: Option<&Path>, most: usize) -> (Option<Tokenizer>, Option<Str
     }
 }
 
-/// The vocabulary in `file`, for a model that knows `most` tokens.
+/// The vocabulary in `file`, for a model with `most` tokens.
 fn vocabulary(file: &Path, most: usize) -> minrnn_model::Result<Tokenizer> {
     let tokenizer = Tokenizer::load(file)?;
     match tokenizer.expect_known(most) {
@@ -199,26 +199,26 @@ fn vocabulary(file: &Path, most: usize) -> minrnn_model::Result<Tokenizer> {
     }
 }
 
-/// What a checkpoint has beside its configuration and weights, which a model with other recurrent layers still needs.
+/// Parts of a checkpoint other than configuration and weights that a model with replaced recurrent layers still needs.
 struct Kept {
-    /// The vocabulary, where the model reads text.
+    /// The vocabulary, if the model reads text.
     tokenizer: Option<Tokenizer>,
     /// Names and contents of further files.
     files: Vec<(&'static str, Vec<u8>)>,
 }
 
 impl Kept {
-    /// Those of the checkpoint `directory`; `is_same` where no weight is another.
+    /// The parts of the checkpoint `directory`; `is_same` if no weight differs.
     fn of(directory: &Path, is_same: bool) -> Result<Self> {
         let files = CheckpointFiles::open(directory)?;
         let task = files.find(TASK_FILE, MAX_TASK_BYTES)?.map(|content| (TASK_FILE, content));
-        // How surprising rows were to one model is no threshold for another.
+        // One model's surprises are not thresholds for another.
         let surprise = if is_same { files.surprise()?.map(|(_, content)| (SURPRISE_FILE, content)) } else { None };
         let tokenizer = files.tokenizer()?.map(|(tokenizer, _)| tokenizer);
         Ok(Self { tokenizer, files: task.into_iter().chain(surprise).collect() })
     }
 
-    /// Makes the checkpoint `output` with these beside, `given` in place of the vocabulary where there is one, and reads its model.
+    /// Makes the checkpoint `output` with these parts, using `given` instead of the vocabulary if there is one, and reads its model.
     fn make_checkpoint(
         self,
         output: &Path,
@@ -234,7 +234,7 @@ impl Kept {
     }
 }
 
-/// The checkpoint of `run` with the recurrent layers of a file, and what it has beside.
+/// The checkpoint of `run` with the recurrent layers of a file, and its other parts.
 fn replace_mixers(
     format: Format,
     weights: &mut Weights,

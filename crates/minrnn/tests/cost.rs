@@ -1,4 +1,4 @@
-//! What a configuration says a model costs, against the model itself.
+//! The cost that a configuration states for a model, against the model itself.
 
 mod common;
 
@@ -66,13 +66,13 @@ fn the_runtime_carries_the_same_state() {
         let mut weights = Weights::read(file.path()).expect("the file just written");
         let model = Model::new(&config, &mut weights, WeightFormat::F32).expect("the weights just written");
         let cost = config.cost().expect("a valid model");
-        // Beside what training carries, RWKV-4 steps with what rounding its log-weights lost, and a mean with what it lost of the sums.
+        // Beyond what training carries, RWKV-4 carries the rounding errors of its log-weights, and a mean those of its sums.
         let is_rwkv4 = |layer: &usize| config.mixer_at(*layer) == MixerKind::Rwkv4;
         let lost = (0..config.n_layers).filter(is_rwkv4).count() * config.checked().expect("a valid model").inside_wiring().d_inner();
         let lost = lost + if config.pooling == Pooling::Mean { config.d_model } else { 0 };
         let what = configs::label(&config);
         assert_eq!(F32 * (cost.state + lost as u128), model.init_state(1).unwrap().bytes_per_row() as u128, "{what}");
-        // Of past tokens the runtime keeps those that a next one sees, from the first on.
+        // The runtime keeps the past tokens that the next one sees.
         let past = |steps: usize| cost.past.iter().map(|past| past.len_per_token * steps.min(past.window - 1) as u128).sum::<u128>();
         for steps in [0, 1, 3, 1 << 20] {
             assert_eq!(model.session_bytes(steps), F32 * (cost.state + lost as u128 + past(steps)), "{what} after {steps} steps");
@@ -100,7 +100,7 @@ fn flops_are_those_worked_out_by_hand() {
     let flops = |config: &ModelConfig, tokens| config.cost().expect("a valid model").flops(tokens);
     let min_gru = 8 * 32 + 16 * 8 + 2 * 16 + 8 * 11;
     let min_lstm = 8 * 48 + 16 * 8 + 2 * 16 + 8 * 11;
-    // R = 1, N = 5: in, convolution, x, Δ, out; 4 for each of 16 · 5 states and 3 for each channel.
+    // R = 1, N = 5: in, convolution, x, Δ, out; 4 per state for 16 · 5 states, and 3 per channel.
     let mamba = 8 * 32 + 16 * 4 + 16 * (1 + 2 * 5) + 16 + 16 * 8 + 4 * 16 * 5 + 3 * 16 + 8 * 11;
     for (mixer, products) in [(MixerKind::MinGru, min_gru), (MixerKind::MinLstm, min_lstm), (MixerKind::Mamba, mamba)] {
         assert_eq!(flops(&cell(mixer), 1), 2 * products, "{mixer}");

@@ -1,4 +1,4 @@
-//! Block by block, the gradients are those of the pass that keeps everything.
+//! Block by block, the gradients equal those of the pass that keeps everything.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use minrnn::Segments;
@@ -29,7 +29,7 @@ fn batch(padded: bool) -> MicroBatch {
     }
 }
 
-/// Whether loss and gradients of both ways are the same.
+/// Asserts that loss and gradients are the same both ways.
 fn assert_same(what: &str, [(loss, whole), (loss_of_blocks, blocks)]: [(f64, &GradientMap); 2]) {
     assert!(loss.is_finite() && (loss - loss_of_blocks).abs() < 1e-6, "{what}: {loss} and {loss_of_blocks}");
     let (expected, found) = (whole.values(), blocks.values());
@@ -59,7 +59,7 @@ fn block_by_block_gives_the_loss_the_gradients_and_the_state_of_one_pass() {
             let model = model(settings);
             let mode = Mode::Train { dropout_key: 5 };
             let mut carried = [None, None];
-            // The second window goes on from the state of the first.
+            // The second window continues from the state of the first.
             for window in 0..2 {
                 let [whole, blocks] = [false, true].map(|checkpoint_blocks| {
                     let state = carried[usize::from(checkpoint_blocks)].clone();

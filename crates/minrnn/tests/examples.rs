@@ -1,4 +1,4 @@
-//! The examples that train in a loop or a network of one's own: they learn what they are about, and what they save or carry gives the same numbers.
+//! The examples with their own training loop or network: they learn their task, and what they save or carry gives the same numbers.
 
 #[path = "../examples/own_loop.rs"]
 #[allow(dead_code, reason = "the example's own entry is not called")]
@@ -43,7 +43,7 @@ fn a_loop_of_ones_own_learns_more_where_the_state_is_carried() {
 #[test]
 fn a_network_of_ones_own_learns_and_gives_step_by_step_what_it_gives_at_once() {
     let (network, [before, after]) = own_network::learn().unwrap();
-    // Who always says 0 is off by 0.08.
+    // Always predicting 0 is off by 0.08.
     assert!(after < before && after < 0.05, "{before} and {after}");
     let [x, _] = own_network::series(Purpose::TestData, 0, &Device::flex());
     let difference = (own_network::at_once(&network, x.clone()) - own_network::step_by_step(&network, x)).abs().max().into_scalar::<f32>();

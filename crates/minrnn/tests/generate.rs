@@ -172,7 +172,7 @@ fn generator<'m>(
     TextGenerator::new(Session::new(model, prompts.len()), tokenizer, prompts, sampling, &[]).unwrap()
 }
 
-/// What each row generates with `n` more tokens, nothing held back given up.
+/// What each row generates with `n` more tokens, without releasing text that is held back.
 fn more(generator: &mut TextGenerator<'_, impl TokenSession>, n: usize) -> Vec<String> {
     let mut texts = vec![String::new(); generator.batch_size()];
     generator
@@ -294,7 +294,7 @@ fn a_row_ends_before_its_stop_string_and_the_others_go_on() {
     for (text, free) in texts.iter().zip(&free) {
         assert_eq!(text, free.split(stop).next().unwrap());
     }
-    // A stopped row can be prompted to go on.
+    // A stopped row can be prompted to continue.
     stopping.prompt(&["a", "", ""]).unwrap();
     assert!(!stopping.is_done());
 }
@@ -348,7 +348,7 @@ fn what_cannot_be_generated_is_a_sentence() {
     assert!(refusal(&Tokenizer::Byte, "a", sampling(0), &[]).contains("256 tokens, but the model knows 28"));
 }
 
-/// A session of one row with text in a file, and what made it.
+/// Saves a session of one row with text to a file; returns what made it.
 fn saved(path: &Path) -> (ModelConfig, SequenceModel, ModelIdentity) {
     let config = config(MixerKind::MinGru);
     let model = model(&config);
@@ -394,7 +394,7 @@ fn a_damaged_session_is_refused_and_never_panics() {
         bytes[at] ^= 1;
         let _ = load(&bytes);
     }
-    // Every bit of the numbers is under the checksum.
+    // The checksum covers every bit of the numbers.
     for at in (bytes.len() - 200)..bytes.len() {
         let mut bytes = bytes.clone();
         bytes[at] ^= 1 << (at % 8);
@@ -409,7 +409,7 @@ fn a_damaged_session_is_refused_and_never_panics() {
     };
     assert!(edited("\\\"batch_size\\\":1", "\\\"batch_size\\\":9").contains("its checksum does not match"));
     assert!(edited("minrnn_session", "other__session").contains("another safetensors file"));
-    // What a session claims is not believed for lack of a checksum either, as in version 1.
+    // A session's claims are not believed without a checksum either, as in version 1.
     let unchecked = |from: &str, to: &str| {
         std::fs::write(&path, &bytes).unwrap();
         let mut weights = Weights::read(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Models of other libraries: imported they give the logits of their library, exported they are the tensors they were.
+//! Models of other libraries: imported, they give the logits of their library; exported, they are the original tensors.
 //!
 //! The fixtures are made by `tools/interchange_cases.py` with the libraries themselves. Beside the tensors of a model, a fixture holds
 //! `case.tokens`, what the library computed from them as `case.logits`, and the settings of the import in its metadata.
@@ -29,7 +29,7 @@ struct Case {
     tokens: Vec<u32>,
     batch_size: usize,
     logits: Vec<f32>,
-    /// The rest of our model, for formats that hold a part.
+    /// The rest of our model, for formats that hold only a part.
     rest: Option<(ModelConfig, Vec<NamedTensor>)>,
 }
 
@@ -60,7 +60,7 @@ impl Case {
         }
     }
 
-    /// The minrnn model that this one is: its configuration, and its tensors in a file.
+    /// The minrnn form of this model: its configuration, and its tensors in a file.
     fn imported(&self) -> (ModelConfig, tempfile::NamedTempFile) {
         let mut weights = self.weights.clone();
         let (config, rest) = match &self.rest {
@@ -73,7 +73,7 @@ impl Case {
         (config, file)
     }
 
-    /// Logits after every token, by the model that trains and by the runtime.
+    /// Compares logits after every token, by the training model and by the runtime.
     fn compare_logits(&self, config: &ModelConfig, file: &Path) {
         let model = SequenceModel::new(config, 0, &device()).unwrap();
         let mut weights = Weights::read(file).unwrap();
@@ -127,7 +127,7 @@ fn there_and_back(name: &str) {
     case.compare_export(&config, file.path());
 }
 
-/// Import and logits of what is written in another way than it was read.
+/// Import and logits of a model that is not exported in the form it was imported from.
 fn there(name: &str) {
     let case = Case::read(name);
     let (config, file) = case.imported();
@@ -273,7 +273,7 @@ fn changed(case: &Case, change: impl FnOnce(&mut Vec<NamedTensor>)) -> Case {
     }
 }
 
-/// What nothing depends on, what stands for zeros where it is missing, and what repeats the embedding then.
+/// Tensors that nothing depends on, that are zero if missing, and that default to the embedding.
 const MAY_BE_MISSING: [&str; 3] = ["num_batches_tracked", "mixer.conv1d.bias", "lm_head.weight"];
 
 #[test]

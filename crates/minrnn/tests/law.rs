@@ -1,6 +1,6 @@
 //! The contract's law, for every mixer, block and language model: gradients included, from a state that is not zero.
 //!
-//! Every mixer of the library is here as `law::MinGru::…`, with the settings that `common/configs.rs` has for it.
+//! Every mixer of the library appears as `law::MinGru::…`, with its settings from `common/configs.rs`.
 
 mod common;
 

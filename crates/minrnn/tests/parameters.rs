@@ -224,8 +224,8 @@ fn running_statistics_are_not_counted() {
     assert_eq!(parameter_count(&model(&batch)), parameter_count(&model(&layer)));
 }
 
-/// Feng et al. 2024, arXiv:2410.01201, §3: minGRU/GRU = 2/(3(1 + α)), minLSTM/LSTM = 3/(4(1 + α)), biases and the projection back to D left
-/// out.
+/// Feng et al. 2024, arXiv:2410.01201, §3: minGRU/GRU = 2/(3(1 + α)), minLSTM/LSTM = 3/(4(1 + α)), excluding biases and the projection back
+/// to D.
 #[test]
 fn minimal_cells_have_the_published_fractions_of_parameters() {
     let cell_weights = |mixer, expansion: usize| {
@@ -326,7 +326,7 @@ fn names_of_a_stack_of_both_cells_of_xlstm() {
     assert_eq!(listing(&config), expected(lines));
 }
 
-/// xLSTM's blocks (Beck et al. 2024, arXiv:2405.04517, §2.4), d = 64 and one head. A norm has a gain and no bias there, as our RMSNorm has.
+/// xLSTM's blocks (Beck et al. 2024, arXiv:2405.04517, §2.4), d = 64 and one head. A norm there has a gain and no bias, like our RMSNorm.
 #[test]
 fn blocks_of_xlstm_have_the_published_counts() {
     let block = |mixer| {
@@ -551,7 +551,7 @@ fn wired_blocks_have_the_parameters_of_their_equations() {
     let filter = |e: usize| 3 * 150 + 3 * 64 + 64 + 2 * (64 * 64 + 64) + 64 * e + 64 + e;
     assert_eq!(count(WiringKind::H3, MixerKind::HyenaFilter), filter(d) + h3);
     assert_eq!(count(WiringKind::Mamba, MixerKind::HyenaFilter), filter(2 * d) + mamba(2 * d));
-    // A cell goes in whole; Mamba's wiring has expanded already.
+    // A cell is used whole; Mamba's wiring has already expanded.
     let min_gru = |d: usize, e: usize| 2 * e * (d + 1) + d * (e + 1);
     assert_eq!(count(WiringKind::H3, MixerKind::MinGru), min_gru(d, 2 * d) + h3);
     assert_eq!(count(WiringKind::Mamba, MixerKind::MinGru), min_gru(2 * d, 2 * d) + mamba(2 * d));

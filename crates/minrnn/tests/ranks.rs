@@ -1,4 +1,4 @@
-//! Training shared out among several processes, here threads: the same bits with any number of them, and all end when one cannot go on.
+//! Training distributed among several processes, here threads: the same bits with any number of them, and all end when one cannot continue.
 
 #[path = "common/scratch.rs"]
 mod scratch;
@@ -31,7 +31,7 @@ const TINY: &str = r#"
     threads = 1
 "#;
 
-/// Where threads lay down what the others take.
+/// Where threads leave what the others take.
 #[derive(Default)]
 struct Board {
     state: Mutex<Turn>,
@@ -43,12 +43,12 @@ struct Turn {
     /// Turns before this one.
     number: u64,
     laid_down: Vec<Option<Vec<u8>>>,
-    /// What was laid down in the turn before.
+    /// What was left in the previous turn.
     taken: Vec<Vec<u8>>,
 }
 
 impl Board {
-    /// What all have laid down, once all have.
+    /// What all ranks have left, once all have.
     fn gather(&self, rank: usize, size: usize, own: &[u8]) -> Vec<Vec<u8>> {
         let mut state = self.state.lock().unwrap();
         let turn = state.number;
@@ -64,7 +64,7 @@ impl Board {
             assert!(!waited.timed_out(), "rank {rank} waits for others that do not come");
             state = found;
         }
-        // Nobody can turn the board again before this rank has laid down its next.
+        // The next turn cannot end before this rank has left its next contribution.
         state.taken.clone()
     }
 }
@@ -120,7 +120,7 @@ impl Ranks for Thread {
     }
 }
 
-/// What `work` gives on each of `size` ranks.
+/// The results of `work` on each of `size` ranks.
 fn on_ranks<T: Send>(size: usize, work: impl Fn(Group) -> T + Sync) -> Vec<T> {
     let board = Arc::new(Board::default());
     let work = &work;
@@ -158,7 +158,7 @@ impl Scratch {
         Trainer::among(self.experiment(settings), run, group.clone())
     }
 
-    /// Trains on `size` ranks until after the update `stop_after`, or to the end; gives what each was told.
+    /// Trains on `size` ranks until after the update `stop_after`, or to the end; returns what each was told.
     fn train(&self, size: usize, run: &str, settings: &[&str], stop_after: Option<u64>) -> Vec<Result<(Ending, Vec<String>)>> {
         on_ranks(size, |group| {
             let mut trainer = self.trainer(&group, run, settings)?;
@@ -167,7 +167,7 @@ impl Scratch {
                 match &event {
                     Event::Updated(update) => {
                         tale.push(format!("{} {} {} {}", update.iteration, update.loss, update.lr, update.grad_norm));
-                        // One rank alone is asked to stop.
+                        // Only one rank is asked to stop.
                         if Some(update.iteration) == stop_after && group.rank() == size - 1 {
                             stop.store(true, Ordering::Relaxed);
                         }
@@ -263,7 +263,7 @@ fn lanes_side_by_side_are_one_larger_batch_that_reads_in_order() {
 
 #[test]
 fn numbers_of_all_ranks_come_to_the_first_bit_by_bit() {
-    // More than go at once, and every kind of number: the multiplier is odd.
+    // More than are sent at once, and every kind of number: the multiplier is odd.
     let bits = |rank: usize| (0..3_000_000u32).map(move |i| i.wrapping_mul(2_654_435_761).wrapping_add(rank as u32));
     let found = on_ranks(3, |group| group.collect_first(&bits(group.rank()).map(f32::from_bits).collect::<Vec<_>>()));
     assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [3, 0, 0]);

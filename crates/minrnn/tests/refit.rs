@@ -1,4 +1,4 @@
-//! A table is learned anew from all of it, once the weights that are kept are known.
+//! A table is learned again from all of its data, once the kept weights are known.
 
 #[path = "common/scratch.rs"]
 mod scratch;
@@ -34,7 +34,7 @@ const TINY: &str = r#"
 "#;
 
 impl Scratch {
-    /// One with tables in it.
+    /// A directory with tables in it.
     fn with_tables() -> Self {
         let scratch = Self::new();
         let wave = |id: usize, t: usize| {
@@ -64,7 +64,7 @@ impl Scratch {
     }
 }
 
-/// Both rounds and the report; stopped after an update, the report is not made.
+/// Both rounds and the report; if stopped after an update, no report is made.
 fn carry_out(trainer: &mut Trainer, stop_after: Option<u64>) -> Option<FinalReport> {
     let stop = AtomicBool::new(false);
     loop {
@@ -102,7 +102,7 @@ fn the_score_belongs_to_the_model_of_before_and_the_model_to_all_data() {
         assert_eq!((find_checkpoint(&run).unwrap(), find_scored(&run).unwrap()), (best.clone(), scored.clone()));
         assert!(find_scored(&best).unwrap_err().to_string().contains("was trained on the part that it would be scored on"));
         assert_eq!(find_scored(&scored).unwrap(), scored);
-        // Another model, learned by a round that began anew.
+        // Another model, learned by a round that started over.
         assert_ne!(weights(&best), weights(&scored));
         // The first round is the run without a second.
         let alone = [&settings[..], &["refit=false"]].concat();
@@ -137,7 +137,7 @@ fn a_test_file_is_scored_with_the_model_that_is_kept() {
     let scratch = Scratch::with_tables();
     let test = format!("test={}", scratch.path("test.csv").display());
     let last = carry_out(&mut scratch.trainer("last", scratch.experiment("forecast", &[&test])), None).unwrap();
-    // All of the other file was learned from at once.
+    // Everything in the training file was learned from at once.
     assert_eq!((last.iteration, &last.checkpoint), (8, &last.scored));
     let mut trainer = scratch.trainer("best", scratch.experiment("forecast", &[&test, "keep=best"]));
     let best = carry_out(&mut trainer, None).unwrap();
@@ -207,7 +207,7 @@ fn what_is_left_to_the_amount_of_data_is_a_number_once_training_begins() {
 #[test]
 fn probabilities_are_as_sure_as_what_was_held_out_allows() {
     let scratch = Scratch::with_tables();
-    // What tells the classes apart is wrong for every fourth sequence.
+    // What distinguishes the classes is wrong for every fourth sequence.
     let row = |id: usize, t: usize| {
         let sign = [1.0, -1.0][id % 2];
         format!("s{id},{},{}\n", ["a", "b"][(id + usize::from(id % 8 < 2)) % 2], sign + 0.01 * t as f64)
@@ -241,7 +241,7 @@ fn probabilities_are_as_sure_as_what_was_held_out_allows() {
 #[test]
 fn intervals_are_as_wide_as_what_was_held_out_asks_for() {
     let scratch = Scratch::with_tables();
-    // What comes last, and is held out, varies more than anything before it.
+    // The end, which is held out, varies more than anything before it.
     let noise = |id: usize, t: usize| ((id * 7919 + t * 104_729) % 1009) as f64 / 1009.0 - 0.5;
     let row = |id: usize, t: usize| format!("s{id},{}\n", 20.0 + if t < 36 { 1.0 } else { 5.0 } * noise(id, t));
     let table = |ids: std::ops::Range<usize>, steps: std::ops::Range<usize>| {
@@ -260,7 +260,7 @@ fn intervals_are_as_wide_as_what_was_held_out_asks_for() {
     let after = weights(&report.checkpoint);
     for (name, after) in &after {
         let before = &before[name];
-        // Of each of two steps the three levels; of the matrix, a row each.
+        // The three levels of each of two steps; in the matrix, a row each.
         let rows = after.len() / 6;
         let expected = |at: usize| {
             let (row, column) = (at / rows, at % rows);
@@ -274,7 +274,7 @@ fn intervals_are_as_wide_as_what_was_held_out_asks_for() {
             assert!((f64::from(after) - expected).abs() < 1e-3 * (1.0 + expected.abs()), "{name} {at}: {after}, expected {expected}");
         }
     }
-    // What was surprising to the model that is scored is less so to the one with the wider intervals.
+    // What surprised the scored model is less surprising to the one with the wider intervals.
     let [scored, used] = [&report.scored, &report.checkpoint].map(|path| {
         let surprise: serde_json::Value = serde_json::from_slice(&std::fs::read(path.join("surprise.json")).unwrap()).unwrap();
         surprise.to_string()
@@ -285,7 +285,7 @@ fn intervals_are_as_wide_as_what_was_held_out_asks_for() {
     let test = format!("test={}", scratch.path("test.csv").display());
     let with_test = [&settings[..], &["max_iterations=4", &test]].concat();
     assert_eq!(carry_out(&mut scratch.trainer("test", scratch.experiment("forecast", &with_test)), None).unwrap().spreads, None);
-    // One that chooses the checkpoint does.
+    // A validation part does.
     let best = [&with_test[..], &["keep=best"]].concat();
     assert!(carry_out(&mut scratch.trainer("best", scratch.experiment("forecast", &best)), None).unwrap().spreads.is_some());
     std::fs::write(scratch.path("own.csv"), table(0..3, 0..40)).unwrap();
@@ -297,7 +297,7 @@ fn intervals_are_as_wide_as_what_was_held_out_asks_for() {
 fn a_run_keeps_the_season_that_its_model_was_given() {
     let scratch = Scratch::with_tables();
     carry_out(&mut scratch.trainer("run", scratch.experiment("forecast", &["refit=false"])), None).unwrap();
-    // Nothing in the table tells times, and so a season.
+    // The table has no times, so no season can be inferred.
     let found = Data::open(&scratch.experiment("forecast", &["season=0"]), &scratch.path("run")).unwrap();
     assert_eq!(found.description().unwrap()["season"], 4);
 }

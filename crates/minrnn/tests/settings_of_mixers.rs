@@ -1,4 +1,4 @@
-//! What the specification of a mixer says that it reads is what its layer reads.
+//! A mixer's layer reads exactly the settings that its specification lists.
 
 mod common;
 
@@ -43,7 +43,7 @@ fn changed(config: &ModelConfig, setting: Setting) -> ModelConfig {
     config
 }
 
-/// What a model of `config` and one seed says of one text.
+/// The outputs of a model of `config`, with a fixed seed, for a fixed text.
 fn outputs(config: &ModelConfig) -> Vec<f32> {
     let device = Device::flex();
     let model: SequenceModel = SequenceModel::new(config, 7, &device).unwrap();

@@ -1,4 +1,4 @@
-//! A training that starts from the weights of another.
+//! A training that starts from the weights of another one.
 
 #[path = "common/scratch.rs"]
 mod scratch;
@@ -26,11 +26,11 @@ const TINY: &str = r#"
     keep = "last"
     threads = 1
 "#;
-/// So slow that nothing is learned.
+/// A learning rate so small that nothing is learned.
 const STANDS_STILL: [&str; 2] = ["lr=1e-12", "min_lr=0"];
 
 impl Scratch {
-    /// A table with as many sequences of each class, and numbers around `level`.
+    /// A table with equally many sequences of each class, and numbers around `level`.
     fn table(&self, name: &str, classes: &[&str], column: &str, level: f64) -> String {
         let mut text = format!("id,class,{column}\n");
         for id in 0..4 * classes.len() {
@@ -94,7 +94,7 @@ fn a_training_starts_where_the_other_ended_and_sees_numbers_as_it_did() {
     }
     let task = |checkpoint: &Path| CheckpointFiles::open(checkpoint).unwrap().text("task.json", 1 << 20).unwrap();
     assert_eq!(task(&first), task(&second));
-    // Without it both are others.
+    // Without it both differ.
     scratch.train("alone", &classify(&[&far, STANDS_STILL[0], STANDS_STILL[1], "seed=1"])).unwrap();
     let alone = scratch.last("alone");
     assert_ne!(task(&first), task(&alone));
@@ -128,7 +128,7 @@ fn a_run_keeps_what_it_started_from_and_needs_the_other_no_more() {
     std::fs::remove_dir_all(scratch.path("first")).unwrap();
     drop(scratch.train("whole", &settings).unwrap());
     assert_eq!(weights(&scratch.last("whole")), whole);
-    // The round that learns anew starts from it too.
+    // The second round starts from it too.
     std::fs::remove_dir_all(scratch.path("whole/checkpoints")).unwrap();
     scratch.train("whole", &settings).unwrap();
     assert_eq!(weights(&scratch.last("whole")), whole);

@@ -1,8 +1,8 @@
-//! Drawn models: the runtime against the model they were trained as, and against itself on other threads, in other batches and with
-//! prompts cut elsewhere.
+//! Randomly drawn models: the runtime against the training model, and against itself with other threads, other batches and prompts cut
+//! elsewhere.
 //!
-//! Widths, ranks, heads, states, parts of a block and formats of weights are drawn so that products are cut over threads at every place
-//! between the things that their outputs are. A case is a function of its number, which a failure names.
+//! Widths, ranks, heads, states, parts of a block and formats of weights are drawn so that matmuls are split over threads at every kind of
+//! boundary between their outputs. A case is a function of its number, which is named by a failure.
 
 mod common;
 
@@ -20,14 +20,14 @@ use minrnn_model::{
 use minrnn_stream::{Model, PackedModel, Workspace};
 use rand::Rng;
 
-/// Cases of the test that always runs.
+/// Number of cases of the test that always runs.
 const CASES: u64 = 3 * MixerKind::ALL.len() as u64 * 6;
-/// Cases of the long one.
+/// Number of cases of the long test.
 const MANY_CASES: u64 = 3000;
 
-/// Largest |error| of the logits by max(1, largest logit), between the runtime and the training model with the numbers that the stored
-/// weights stand for. Products with integers round their inputs to 16 bits; those with bf16 to bf16 where the processor multiplies these.
-/// The delta rule divides keys by their lengths, which magnifies the rounding of short ones. At least twice the largest error of 3342 cases.
+/// Largest |error| of the logits / max(1, largest logit), between the runtime and the training model with the dequantised stored weights.
+/// Integer matmuls round their inputs to 16 bits; bf16 matmuls to bf16 if the CPU multiplies it. The delta rule divides keys by their
+/// lengths, which magnifies the rounding of short ones. At least twice the largest error of 3342 cases.
 fn tolerance(format: WeightFormat, mixer: MixerKind) -> f32 {
     match format {
         WeightFormat::F32 => 2e-5,
@@ -78,13 +78,13 @@ impl Draw {
         let mixers: Vec<_> = MixerKind::ALL.to_vec();
         let mixer = mixers[(case % mixers.len() as u64) as usize];
         let wiring = WiringKind::ALL[(case / mixers.len() as u64 % 3) as usize];
-        // Most are wide enough to be cut over threads, some so wide as models in use, some as narrow as can be.
+        // Most are wide enough to be split over threads, some as wide as models in use, some as narrow as possible.
         let d_model = match self.number(0, 9) {
             0 => self.number(1, 16),
             1 => 16 * self.number(24, 50),
             _ => self.number(40, 220),
         };
-        // RetNet turns pairs of channels.
+        // RetNet rotates pairs of channels.
         let d_model = if mixer == MixerKind::RetNet { d_model.next_multiple_of(2) } else { d_model };
         let widths = [d_model, d_model, 2 * d_model, d_model + d_model / 2, 3 * d_model];
         let d_inner = if d_model > 220 { d_model } else { self.of(&widths) };
@@ -100,7 +100,7 @@ impl Draw {
             n_heads: 1,
             ..Default::default()
         };
-        // What this mixer cannot have is left as it was.
+        // Settings that this mixer cannot have are left unchanged.
         let mut set = |change: &mut dyn FnMut(&mut ModelConfig)| {
             let mut changed = config.clone();
             change(&mut changed);
@@ -109,7 +109,7 @@ impl Draw {
             }
         };
         set(&mut |c| c.wiring = wiring);
-        // Heads of the widths that this mixer divides.
+        // Head counts that divide the widths of this mixer.
         for _ in 0..4 {
             let heads = self.divisor(d_model * 12, 24);
             set(&mut |c| c.n_heads = heads);
@@ -137,7 +137,7 @@ impl Draw {
     }
 }
 
-/// A drawn model with its weights in a file, none of them at its first value.
+/// A drawn model with its weights in a file, none of them at its initial value.
 struct Case {
     config: ModelConfig,
     format: WeightFormat,
@@ -151,7 +151,7 @@ impl Case {
         let fresh = SequenceModel::new(&config, number, &Device::flex()).unwrap();
         save_weights(&fresh, weights.path()).unwrap();
         rewrite(weights.path(), |_, shape, values| {
-            // Noise that leaves sums over many inputs of the size they had.
+            // Noise that preserves the size of sums over many inputs.
             let size = 0.2 * (32.0 / *shape.last().unwrap_or(&1) as f32).sqrt().min(1.0);
             values.iter_mut().for_each(|value| *value += size * draw.unit());
         });
@@ -162,7 +162,7 @@ impl Case {
         Weights::read(self.weights.path()).unwrap()
     }
 
-    /// The runtime's model, and the training model with the numbers that its stored weights stand for.
+    /// The runtime's model, and the training model with the dequantised stored weights.
     fn models(&self) -> (Model, SequenceModel) {
         let packed = tempfile::NamedTempFile::new().unwrap();
         let entries = PackedModel::write(packed.path(), &self.config, &mut self.read(), self.format, &[]).unwrap();
@@ -256,7 +256,7 @@ impl Text {
     }
 }
 
-/// Runs `work` on a pool of its own, made once for each number of threads.
+/// Runs `work` on its own pool, made once for each number of threads.
 fn on<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> R {
     use std::sync::OnceLock;
     static POOLS: [OnceLock<rayon::ThreadPool>; 5] = [const { OnceLock::new() }; 5];

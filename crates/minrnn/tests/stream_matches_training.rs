@@ -1,4 +1,4 @@
-//! The runtime against the model it was trained as: the same logits from the same weights, for prompts and for steps.
+//! The runtime against the training model: the same logits from the same weights, for prompts and for steps.
 
 mod common;
 
@@ -31,7 +31,7 @@ fn deployed<M: Module>(trained: &M, config: &ModelConfig) -> Model {
     Model::new(config, &mut Weights::read(file.path()).unwrap(), WeightFormat::F32).unwrap()
 }
 
-/// A model for training and the same for the runtime, no parameter or running statistic being at its first value.
+/// A model for training and the same for the runtime, with no parameter or running statistic at its initial value.
 fn both(config: &ModelConfig) -> (SequenceModel, Model) {
     let trained = perturbed(SequenceModel::new(config, 7, &Device::flex()).unwrap());
     let model = deployed(&trained, config);
@@ -88,7 +88,7 @@ impl Sequence {
         }
     }
 
-    /// Reads the steps `steps` and writes what is predicted after each.
+    /// Reads `steps` and writes the prediction after each.
     fn forward(&self, model: &Model, steps: std::ops::Range<usize>, state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) {
         match self {
             Self::Tokens(tokens) => model.forward(&tokens[steps], state, outputs, workspace).unwrap(),
@@ -99,7 +99,7 @@ impl Sequence {
     }
 }
 
-/// What is predicted after every step of a sequence that is read in pieces cut at `cuts` and begins anew before `reset`.
+/// The predictions after every step of a sequence that is read in pieces cut at `cuts` and reset before `reset`.
 fn in_pieces(model: &Model, sequence: &Sequence, len: usize, reset: usize, cuts: &[usize]) -> Vec<f32> {
     let (mut state, mut workspace, width) = (model.init_state(1).unwrap(), Workspace::new(), model.outputs());
     let mut outputs = vec![f32::NAN; len * width];
@@ -115,11 +115,11 @@ fn in_pieces(model: &Model, sequence: &Sequence, len: usize, reset: usize, cuts:
     outputs
 }
 
-/// Long enough to go beyond every window, filter and learned place of the configurations.
+/// Long enough to exceed every window, filter and learned position of the configurations.
 const LEN: usize = 170;
 const RESET: usize = 9;
 
-/// Every step of a sequence, from a state that is carried on, with a new beginning on the way: as in training, whatever the cuts.
+/// Compares every step of a sequence with a carried state and a reset on the way: equal to training, whatever the cuts.
 fn compare_every_step(config: &ModelConfig) {
     let (trained, model) = both(config);
     let what = configs::label(config);
@@ -151,7 +151,7 @@ fn every_setting_of_every_mixer() {
 
 macro_rules! ends_of_mixers {
     ($($kind:ident)+) => {
-        /// Values in; classes, values and numbers out; means, pairs and places.
+        /// Values in; classes, values and numbers out; means, pairs and positions.
         #[allow(non_snake_case, reason = "mixers have the names of their variants")]
         mod every_end {
             use super::*;
@@ -208,7 +208,7 @@ fn whole_models() {
     configs::sequence_models().iter().for_each(compare_every_step);
 }
 
-/// What one has read the other goes on from, there and back, whatever the mixer and the block.
+/// Each continues from what the other has read, there and back, whatever the mixer and the block.
 #[test]
 fn a_session_goes_on_in_the_other_form_of_the_model() {
     let whole = configs::language_models().into_iter().chain(configs::wirings()).chain(configs::blocks());
@@ -236,7 +236,7 @@ fn a_session_goes_on_in_the_other_form_of_the_model() {
     }
 }
 
-/// Wide enough for every product to be cut over threads.
+/// Wide enough for every matmul to be split over threads.
 #[test]
 fn wide_models() {
     for &mixer in MixerKind::ALL {
@@ -248,7 +248,7 @@ fn wide_models() {
     }
 }
 
-/// Rows of a policy, `[return | 4 numbers | 2 numbers of the action before | time]`, of one episode.
+/// Rows of a policy, `[return | 4 numbers | 2 numbers of the previous action | time]`, of one episode.
 fn steps_of_an_episode(len: usize) -> Vec<f32> {
     let row = |step: usize| {
         let mut row = random(8, 90 + step as u64);
@@ -276,7 +276,7 @@ fn a_policy_acts_as_the_one_it_was_trained_as() {
         for cuts in [vec![1], vec![2, 3, 30], (0..STEPS).collect()] {
             assert!(bits(&in_pieces(&model, &sequence, STEPS, 0, &cuts)) == bits(&whole), "{mixer} cut at {cuts:?}");
         }
-        // Half of the episode again after a new beginning, which forgets the other.
+        // Half of the episode again after a reset, which forgets the first half.
         let again = in_pieces(&model, &sequence, STEPS, STEPS / 2, &[]);
         let Sequence::Values { values: rows, .. } = &sequence else { unreachable!() };
         let second = Sequence::Values { values: rows[STEPS / 2 * 8..].to_vec(), width: 8 };
@@ -284,7 +284,7 @@ fn a_policy_acts_as_the_one_it_was_trained_as() {
     }
 }
 
-/// As everywhere else, where a model that cannot tell two tokens apart knows neither.
+/// As everywhere else, where a model that cannot distinguish two tokens knows neither.
 #[test]
 fn of_equal_logits_none_is_right_in_the_score_of_a_text() {
     let config = ModelConfig { tie_embeddings: false, ..configs::small(MixerKind::MinGru) };
@@ -340,7 +340,7 @@ fn a_packed_policy_keeps_how_its_steps_become_numbers() {
     assert!(write(&[]).unwrap_err().to_string().contains("without a section 'policy'"));
 }
 
-/// A table of sequences with a class, a number at each of so many steps, and its file.
+/// A table of sequences of these lengths, with a class and a number at each step, and its file.
 fn table_of(lengths: &[usize]) -> (TableTask, Vec<Series>, tempfile::NamedTempFile) {
     let task = TableTask::Classify(Classifier {
         columns: vec!["x".into()],
@@ -363,17 +363,17 @@ fn table_of(lengths: &[usize]) -> (TableTask, Vec<Series>, tempfile::NamedTempFi
     (task, series, file)
 }
 
-/// What `compute` gives in a pool of so many threads.
+/// The result of `compute` in a pool of this many threads.
 fn on<R: Send>(threads: usize, compute: impl FnOnce() -> R + Send) -> R {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(compute)
 }
 
 #[test]
 fn predictions_are_those_of_each_sequence_alone_on_any_number_of_threads() {
-    // More than one bunch of long ones, then short ones, then a long one among them.
+    // More than one bunch of long sequences, then short ones, then a long one among them.
     let lengths: Vec<usize> = (0..20).map(|at| 90 + 37 * at).chain((0..50).map(|at| 1 + at % 5)).chain([1500, 2]).collect();
     let (task, series, _file) = table_of(&lengths);
-    // Scored are sequences of two steps and more.
+    // Only sequences of two or more steps are scored.
     let (_, scorable, file) = table_of(&lengths.iter().map(|&length| length.max(2)).collect::<Vec<_>>());
     let table = Data::unseen_table(file.path(), &task).unwrap();
     let Data::Task(table) = table else { panic!("a table is a task") };
@@ -408,7 +408,7 @@ fn of_several_sequences_without_a_prediction_the_first_is_named_on_any_number_of
     let file = tempfile::NamedTempFile::new().unwrap();
     save_weights(&trained, file.path()).unwrap();
     let stop = AtomicBool::new(false);
-    // With a head so large that what is predicted overflows for some of them.
+    // With a head so large that predictions overflow for some of them.
     let model = |largest: f32| {
         let mut weights = Weights::read(file.path()).unwrap();
         let names: Vec<String> = weights.names().map(str::to_owned).collect();

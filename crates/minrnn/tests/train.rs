@@ -1,4 +1,4 @@
-//! The training loop of the library: exact resume, the mean of micro-batches, the clip, the groups of decay, and how a run ends.
+//! The library's training loop: exact resume, the mean of micro-batches, clipping, weight decay groups, and how a run ends.
 
 #[path = "common/scratch.rs"]
 mod scratch;
@@ -49,7 +49,7 @@ impl Scratch {
     }
 }
 
-/// What a run tells: its updates without their speed, and its evaluations.
+/// What a run reports: its updates without their speed, and its evaluations.
 fn told(event: &Event) -> Option<String> {
     match event {
         Event::Updated(update) => Some(format!("{:?}", Update { tokens_per_s: 0.0, ..*update })),
@@ -121,7 +121,7 @@ fn a_checkpoint_evaluates_as_the_model_it_was_made_of() {
     let scratch = Scratch::with_text();
     let settings = ["norm=batch", "eval_every=5"];
     let mut trainer = scratch.start("run", &settings);
-    // Stopped without an evaluation, which would bring the running statistics up to date.
+    // Stopped without an evaluation, which would update the running statistics.
     run(&mut trainer, Some(4), &mut Vec::new()).unwrap();
     let last = trainer.run_dir().checkpoint(Pointer::Last).unwrap().unwrap();
     let read = minrnn::checkpoint::load_model(last, &Device::flex()).unwrap().model;
@@ -195,7 +195,7 @@ fn the_clip_is_one_factor_for_all_gradients_together() {
     };
     let (free, free_norm) = update(0.0);
     assert!((norm(&free) / 0.1 - free_norm).abs() < 1e-5 * free_norm);
-    // One that is not reached changes nothing.
+    // A limit that is not reached changes nothing.
     assert!(update(2.0 * free_norm).0 == free);
     let (clipped, reported) = update(0.01);
     assert_eq!(reported, free_norm);
@@ -215,7 +215,7 @@ fn decay_pulls_the_parameters_of_its_group_and_no_other() {
     let trainer = scratch.start("run", &["conv=true", "norm=layer", "initial_state=learned"]);
     let batch = trainer.data().training(trainer.experiment()).unwrap().batch(0, 0).unwrap();
     let gradients = GradientMap::new(trainer.model().sequence().unwrap(), &loss(trainer.model().sequence().unwrap(), &batch).backward());
-    // Two updates by the same gradient: what begins at 0 has something to decay in the second.
+    // Two updates with the same gradient: parameters that begin at 0 have something to decay in the second.
     let updated = |groups: &str, weight_decay| {
         let experiment = scratch.experiment(&[&format!("decay_groups={groups}")]);
         let mut optimizer = Optimizer::new(&TrainConfig { weight_decay, ..experiment.train });
@@ -246,7 +246,7 @@ fn decay_pulls_the_parameters_of_its_group_and_no_other() {
     assert_eq!(decayed("official"), named(&|name, _| !name.contains("mixer.in_proj")));
     assert!(decayed("official").len() + 4 == decayed("all").len());
 
-    // Decoupled: it takes lr · λ of the weight, whatever the gradient.
+    // Decoupled: it subtracts lr · λ of the weight, whatever the gradient.
     let before = &weights_of(trainer.model().sequence().unwrap())["head.weight"];
     let after = |decay| {
         let mut optimizer = Optimizer::new(&TrainConfig { weight_decay: decay, ..TrainConfig::default() });
@@ -301,7 +301,7 @@ fn patience_ends_a_run_that_gains_nothing() {
     assert_eq!(run(&mut trainer, None, &mut Vec::new()).unwrap(), Ending::EarlyStopped);
     assert_eq!((trainer.progress().iteration, trainer.progress().without_gain), (6, 2));
     drop(trainer);
-    // Resumed, it still has none.
+    // When resumed, it still has none.
     let (mut again, mut tale) = (scratch.resume("run", &settings), Vec::new());
     assert_eq!(run(&mut again, None, &mut tale).unwrap(), Ending::EarlyStopped);
     assert!(tale.is_empty());
@@ -310,7 +310,7 @@ fn patience_ends_a_run_that_gains_nothing() {
 #[test]
 fn scores_that_tie_choose_the_same_checkpoints_after_any_number_of_resumes() {
     let scratch = Scratch::with_text();
-    // 105 answers, few of them learned: the same share of right ones again and again, most of them no fraction of a power of two.
+    // 105 answers, few of them learned: the same shares of right ones occur repeatedly, most of them not exact binary fractions.
     let task = ["task=selective-copying", "copy_length=12", "copy_tokens=3", "batch_size=5", "eval_iterations=7", "eval_every=1"];
     let settings = [&task[..], &["max_iterations=12", "lr=0.0003", "patience=9"]].concat();
     let (mut whole, mut tale) = (scratch.start("whole", &settings), Vec::new());
@@ -333,7 +333,7 @@ fn scores_that_tie_choose_the_same_checkpoints_after_any_number_of_resumes() {
 #[test]
 fn a_solved_task_ends_the_run_and_stays_solved() {
     let scratch = Scratch::with_text();
-    // A goal that guessing reaches.
+    // A goal that is reached by guessing.
     let task = ["task=selective-copying", "copy_length=12", "copy_tokens=2", "eval_every=2", "eval_iterations=20", "max_iterations=8"];
     let with = |goal: &'static str| task.iter().copied().chain([goal]).collect::<Vec<_>>();
     let mut trainer = scratch.start("run", &with("solved_at=0.001"));
@@ -356,7 +356,7 @@ fn a_stop_before_the_first_update_still_leaves_a_checkpoint() {
         Ok(())
     });
     assert_eq!(ending.unwrap(), Ending::Stopped);
-    // The evaluation that was due has not happened and is made up for.
+    // The evaluation that was due has not happened and is made up for later.
     assert!(tale.is_empty() && trainer.progress().evaluated_at.is_none());
     drop(trainer);
     let mut again = scratch.resume("run", &[]);

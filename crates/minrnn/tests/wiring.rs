@@ -1,4 +1,4 @@
-//! Wirings around inner layers against the blocks they are taken from, and their gradients against finite differences.
+//! Wirings around inner layers against the blocks they come from, and their gradients against finite differences.
 
 mod common;
 
@@ -27,7 +27,8 @@ fn outputs(block: &Block<AnyMixer>, x: &[f32]) -> Tensor<3> {
     Subject::forward(block, x, block.init_state(BATCH_SIZE), &StepCodes::dense()).0
 }
 
-/// `wired` with the parameters of `whole`, whose mixer holds those of the wiring, `of_wiring`, and those of the inner layer.
+/// Asserts that `wired` equals `whole` with the same parameters; the mixer of `whole` holds those of the wiring, `of_wiring`, and those of
+/// the inner layer.
 fn assert_equal_blocks(whole: &ModelConfig, wired: &ModelConfig, of_wiring: &[&str]) {
     let whole = block(whole);
     let weights = saved(&whole);
@@ -60,7 +61,7 @@ fn gradients_are_those_of_finite_differences() {
     const STEP: f32 = 5e-3;
     for wiring in [WiringKind::H3, WiringKind::Mamba] {
         for mixer in [MixerKind::MinGru, MixerKind::S6, MixerKind::S4, MixerKind::HyenaFilter] {
-            // The positive candidate has a kink, at which differences are no derivative.
+            // The positive candidate has a kink, where finite differences do not give the derivative.
             let block = block(&ModelConfig { wiring, max_seq_len: 7, candidate: Candidate::Tanh, ..plain(mixer) });
             let x = random(BATCH_SIZE * SEQ_LEN * D_MODEL, 1);
             let weigh = |y: Tensor<3>| {

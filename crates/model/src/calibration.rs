@@ -35,7 +35,7 @@ impl Threshold {
     /// What is said of a model that does not know how surprising held-out rows were.
     pub const NONE: &'static str = "the model does not say how surprising held-out rows were, so none is marked by its surprise";
 
-    /// What is marked by it, as a sentence; `share` is the one that was asked for.
+    /// What it marks, as a sentence; `share` is the one that was asked for.
     pub fn describe(&self, share: f64) -> String {
         let Self { surprise, rows, is_largest } = self;
         let of_rows = match is_largest {
@@ -128,7 +128,7 @@ mod tests {
         let calibration = Calibration::of((0..5000).map(|at| f64::from((at * 7919) % 5000)));
         for share in [0.8, 0.9, 0.99, 0.999] {
             let Threshold { surprise, is_largest, rows } = calibration.threshold(share).unwrap();
-            // So many of 0 … 4999 are not above it.
+            // This many of 0 … 4999 are not above it.
             assert_eq!((surprise + 1.0, is_largest, rows), (libm::ceil(share * 5001.0), false, 5000));
         }
         assert_eq!(calibration.threshold(0.9999).unwrap(), Threshold { surprise: 4999.0, rows: 5000, is_largest: true });

@@ -11,9 +11,9 @@ use crate::{CONFIG_FILE, CheckpointFiles, Error, ModelConfig, POLICY_TENSOR, Res
 /// The format version that this library reads and writes.
 pub const FORMAT_VERSION: u64 = 1;
 
-/// A model with so many weights is made whatever its file holds, so that what the file lacks can be named;
+/// A model with at most this many weights is made whatever its file holds, so that what the file lacks can be named.
 const SMALL_MODEL: u128 = 1 << 20;
-/// and a larger one where the file holds at least this share of its weights.
+/// A larger model may have at most this many times as many weights as its file holds.
 const LEAST_SHARE: u128 = 16;
 
 /// The content of `config.json`.
@@ -101,7 +101,7 @@ impl CheckpointFiles {
 pub fn read_checkpoint(directory: impl AsRef<Path>) -> Result<(CheckpointConfig, Weights)> {
     let files = CheckpointFiles::open(directory)?;
     let (mut config, weights) = (files.config()?, files.weights(WEIGHTS_FILE)?);
-    // Older policies say it by their tensors alone.
+    // Older policies are recognised only by their tensors.
     config.model.decision |= weights.names().any(|name| name == POLICY_TENSOR);
     let (needed, found) = (config.model.cost()?.parameters, weights.value_count());
     if needed > SMALL_MODEL.max(LEAST_SHARE * found as u128) {

@@ -26,7 +26,7 @@ pub const TASK_FILE: &str = "task.json";
 pub const SURPRISE_FILE: &str = "surprise.json";
 /// Name of the digests in a checkpoint directory.
 pub const DIGESTS_FILE: &str = "SHA256SUMS";
-/// Files that [`CheckpointFiles::add`] brings into a complete checkpoint: for a moment, or for good where it was killed then, they are not listed.
+/// Files that [`CheckpointFiles::add`] adds to a complete checkpoint: for a moment, or for good if it was killed then, they are not listed.
 const ADDED_LATER: [&str; 1] = [SURPRISE_FILE];
 const MAX_DIGESTS_BYTES: u64 = 1 << 16;
 const BLOCK: usize = 1 << 16;
@@ -36,7 +36,7 @@ const BLOCK: usize = 1 << 16;
 #[derive(Debug, Clone)]
 pub struct CheckpointFiles {
     directory: PathBuf,
-    /// Digest by name, where the directory has any.
+    /// Digest by name, if the directory has any.
     digests: Option<BTreeMap<String, String>>,
 }
 
@@ -56,7 +56,7 @@ impl CheckpointFiles {
         let files = Self { directory, digests };
         for name in files.digests.iter().flatten().map(|(name, _)| name) {
             let path = files.path(name);
-            // What cannot be looked at may be there, and is not called missing.
+            // A file that cannot be looked at may be there, and is not called missing.
             if !path.try_exists().map_err(|source| Error::io("read", &path, source))? {
                 let problem = format!("{DIGESTS_FILE} beside it lists this file, but it is missing; {}", files.remedy());
                 return Err(Error::malformed(path, problem));
@@ -100,7 +100,7 @@ impl CheckpointFiles {
             let text: String = digests.iter().map(|(name, digest)| format!("{digest}  {name}\n")).collect();
             write_atomic(files.directory.join(DIGESTS_FILE), text.as_bytes())
         };
-        // Its digest is neither that of before nor yet the new one.
+        // While the file is replaced, neither the old digest nor the new one is certain.
         if digests.remove(name).is_some() {
             listed(&digests)?;
         }
@@ -196,7 +196,7 @@ impl CheckpointFiles {
         let others = std::fs::read_dir(own.parent()?).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
         let name = others.filter(|path| *path != own && path.join(DIGESTS_FILE).is_file()).filter(|path| number(path).is_some());
         let latest = name.max_by_key(|path| number(path))?;
-        // As the checkpoint itself was named.
+        // With the parent directory as the checkpoint's own path names it.
         Some(self.directory.parent()?.join(latest.file_name()?))
     }
 }
@@ -405,7 +405,7 @@ mod tests {
         let whole = std::fs::read_to_string(&path).unwrap();
         for len in 0..whole.len() {
             std::fs::write(&path, &whole[..len]).unwrap();
-            // Cut at the end of a line, or within a name that is then another one, it is still what it says.
+            // If they are cut at the end of a line, or within a name, which is then another one, the configuration is still as listed.
             if let Ok(files) = CheckpointFiles::open(&directory) {
                 files.text(CONFIG_FILE, 10).unwrap();
             }

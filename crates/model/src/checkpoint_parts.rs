@@ -1,4 +1,4 @@
-//! The parts of a checkpoint beside configuration and weights: the vocabulary, the task on tables, the surprises of held-out rows.
+//! The parts of a checkpoint besides configuration and weights: the vocabulary, the task on tables, the surprises of held-out rows.
 
 use std::format;
 use std::string::{String, ToString};

@@ -12,7 +12,7 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     portable(bytes)
 }
 
-/// The same by a table of 256 entries, for where the instructions cannot be asked for.
+/// The same by a table of 256 entries, for targets where the instructions cannot be detected.
 #[cfg(any(not(feature = "std"), test))]
 fn portable(bytes: &[u8]) -> u32 {
     const TABLE: [u32; 256] = {

@@ -10,7 +10,7 @@ choices! {
         /// Nothing.
         #[default]
         None = "none",
-        /// H3's: the mixer reads the products of shifted keys and values, and queries multiply what it says.
+        /// H3's: the mixer reads the products of shifted keys and values, and queries multiply its output.
         H3 = "h3",
         /// Mamba's: a convolution with SiLU before the mixer, a gate beside it.
         Mamba = "mamba",
@@ -121,7 +121,7 @@ choices! {
 }
 
 choices! {
-    /// What the frequencies of S4D's states begin with.
+    /// Initial frequencies of S4D's states.
     S4Init, "s4_init" {
         /// Those of the HiPPO-LegS matrix.
         #[default]
@@ -152,7 +152,7 @@ choices! {
         None = "none",
         /// By a learned vector for each of `max_seq_len` positions, added to the embedding.
         Learned = "learned",
-        /// By queries and keys that turn with the position.
+        /// By rotating queries and keys by the position.
         Rotary = "rotary",
     }
 }

@@ -8,7 +8,7 @@ use tempfile::NamedTempFile;
 
 use crate::{Error, Result};
 
-/// Links that are followed from one name to the next before they are taken for a circle.
+/// Links that are followed from one name to the next before they are taken for a cycle.
 const MOST_LINKS: usize = 40;
 /// The prefix of the names of files and directories that are renamed once they are complete.
 pub const WRITING: &str = ".writing-";
@@ -189,7 +189,7 @@ mod tests {
         let inside = directory.path().join("missing").join("file");
         let refused = write_atomic(&inside, b"x").unwrap_err().to_string();
         assert_eq!(refused, format!("could not write '{}': No such file or directory (os error 2)", inside.display()));
-        // A directory in the way: the rename fails and the temporary file goes.
+        // A directory in the way: the rename fails and the temporary file is deleted.
         let taken = directory.path().join("taken");
         std::fs::create_dir(&taken).unwrap();
         assert!(write_atomic(&taken, b"x").is_err());

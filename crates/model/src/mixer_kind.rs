@@ -34,7 +34,7 @@ macro_rules! mixers {
                 MLstm = "m-lstm" => m_lstm::Spec,
                 /// Causal softmax attention, whose state is a cache of keys and values.
                 Attention = "attention" => attention::Spec,
-                /// S4: a state space whose matrix is a diagonal less a rank-one part.
+                /// S4: a state space whose matrix is a diagonal minus a rank-one part.
                 S4 = "s4" => s4::Spec { name: "s4", rank_one: true },
                 /// S4D: a diagonal state space.
                 S4d = "s4d" => s4::Spec { name: "s4d", rank_one: false },
@@ -46,7 +46,7 @@ macro_rules! mixers {
                 HyenaFilter = "hyena-filter" => hyena_filter::Spec,
                 /// Beyond the paper: a minGRU whose coefficients may be negative.
                 SignedMinGru = "signed-min-gru" => signed_min_gru::Spec,
-                /// Beyond the paper: a minGRU that also forgets with the time that passes.
+                /// Beyond the paper: a minGRU that also forgets as time passes.
                 DecayMinGru = "decay-min-gru" => decay_min_gru::Spec,
                 /// Beyond the paper: associative memories that are corrected by the delta rule.
                 Delta = "delta" => delta::Spec,

@@ -250,7 +250,7 @@ impl<'a> PackedFile<'a> {
         let tensor = |(entry, bytes): &'_ (TensorEntry, Vec<u8>)| assert_eq!(entry.bytes, bytes.len(), "tensor '{}'", entry.name);
         tensors.iter().for_each(tensor);
         let parts = || sections.iter().map(|section| section.bytes).chain(tensors.iter().map(|(_, bytes)| bytes.as_slice()));
-        // Room for all of it at once: a list that grows would be there twice, and beside the parts.
+        // Room for all of it at once: a growing list would be held twice, in addition to the parts.
         let room = parts().fold(FRAME + header.len(), |end, part| end.next_multiple_of(ALIGNMENT) + part.len()) + CHECKSUM;
         let mut bytes = Vec::with_capacity(room);
         bytes.resize(FRAME, 0);
@@ -273,12 +273,12 @@ fn damaged<T>(problem: String) -> Result<T> {
     Err(Error::Packed(problem))
 }
 
-/// The whole number that is written as `bytes`.
+/// The integer whose little-endian bytes are `bytes`.
 fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte))
 }
 
-/// The version and the end of the header of a file of `length` bytes, which begins so.
+/// The version and the end of the header of a file of `length` bytes, given its `beginning`.
 fn frame(beginning: &[u8], length: u64) -> Result<(u64, u64)> {
     let Some((frame, _)) = beginning.split_first_chunk::<FRAME>() else {
         return damaged(format!("has {length} bytes, fewer than its first {FRAME}"));
@@ -300,7 +300,7 @@ fn frame(beginning: &[u8], length: u64) -> Result<(u64, u64)> {
     Ok((version, end))
 }
 
-/// The header and where it ends, once everything holds that must hold for the file as a whole.
+/// The header and where it ends, after all checks of the file as a whole.
 fn header(bytes: &[u8]) -> Result<(Header, usize)> {
     let (version, end) = frame(bytes, bytes.len() as u64)?;
     let (body, checksum) = bytes.split_at(bytes.len() - CHECKSUM);
@@ -316,7 +316,7 @@ fn header(bytes: &[u8]) -> Result<(Header, usize)> {
     }
 }
 
-/// The parts behind the header, one after the other.
+/// The parts after the header, one after the other.
 struct Parts<'a> {
     /// All but the checksum.
     bytes: &'a [u8],

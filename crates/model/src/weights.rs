@@ -87,7 +87,7 @@ impl Weights {
         Self::read_checked_by(path.as_ref(), |_| Ok(()))
     }
 
-    /// The same, once `check` has had a look at the whole file.
+    /// The same, after `check` has accepted the whole file.
     pub(crate) fn read_checked_by(path: &Path, check: impl FnOnce(&[u8]) -> Result<()>) -> Result<Self> {
         let bytes = read_checked(path)?;
         check(&bytes)?;
@@ -266,7 +266,7 @@ pub(crate) fn read_checked(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The names of a header, and those beside each of them: none is given twice, of which the library that parses headers takes the last in silence.
+/// The names of a header, and those inside each of them: none may occur twice, since the library that parses headers would silently take the last.
 type UniqueNames = Unique<Option<Unique<IgnoredAny>>>;
 
 /// An object of JSON whose names are all different.
@@ -418,7 +418,7 @@ mod tests {
         let zeros = r#""dtype":"F32","shape":[1],"data_offsets":[0,4]"#;
         let twice = [
             (format!(r#"{{"w":{{{zeros}}},"w":{{{zeros}}}}}"#), "w"),
-            // The same name in other signs.
+            // The same name, written with an escape.
             (format!(r#"{{"w":{{{zeros}}},"\u0077":{{{zeros}}}}}"#), "w"),
             (format!(r#"{{"__metadata__":{{"format":"pt","format":"np"}},"w":{{{zeros}}}}}"#), "format"),
         ];

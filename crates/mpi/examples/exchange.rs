@@ -1,6 +1,6 @@
 //! How long the ranks of a job take to add numbers: `mpiexec -n 2 exchange [BYTES [REPEATS]]`, or what a panic does: `mpiexec -n 4 exchange panic RANK`.
 //!
-//! Of each size the least and the median time are printed, and with no BYTES the line through them: a time α for each exchange, and β for each byte
+//! Prints the minimum and the median time for each size, and without BYTES a line fitted to them: a time α for each exchange, and β for each byte
 //! that a rank sends. An exchange of n bytes by W ranks sends 2·n·(W − 1)/W from each.
 
 use std::time::Instant;
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for bytes in sizes {
         let mut values = vec![1.0; bytes / 4];
         let mut times: Vec<f64> = Vec::new();
-        // The first sets connections up.
+        // The first exchange sets up connections.
         for _ in 0..=repeats {
             let _ = group.agree_all(Ok(()))?;
             let started = Instant::now();

@@ -19,7 +19,7 @@ pub fn own() -> Vec<IpAddr> {
         if interface.ifa_addr.is_null() || !is_up {
             continue;
         }
-        // SAFETY: the address is there, and its first field says of which family it is, and so of which type.
+        // SAFETY: the address is not null, and its first field gives the family, which determines its type.
         unsafe {
             match i32::from((*interface.ifa_addr).sa_family) {
                 libc::AF_INET => {
@@ -36,13 +36,13 @@ pub fn own() -> Vec<IpAddr> {
     }
     // SAFETY: the list was made by `getifaddrs`, and nothing refers to it any more.
     unsafe { libc::freeifaddrs(first) };
-    // Those of a link alone say nothing without the name of the link.
+    // Link-local addresses are of no use without the name of the link.
     found.retain(|address| !matches!(address, IpAddr::V6(address) if address.is_unicast_link_local()));
     found.sort_by_key(|address| (address.is_loopback(), address.is_ipv6()));
     found
 }
 
-/// Only reachable from this machine.
+/// An address that is only reachable from this machine.
 #[cfg(not(unix))]
 pub fn own() -> Vec<IpAddr> {
     vec![IpAddr::from([127, 0, 0, 1])]

@@ -1,16 +1,16 @@
 //! The cores this process may run on.
 
-/// As many words of 64 cores as the largest machine needs.
+/// Words of 64 cores, enough for the largest machine.
 #[cfg(target_os = "linux")]
 const WORDS: usize = 128;
-/// Where nobody is bound to cores.
+/// Processes are not bound to cores here.
 #[cfg(not(target_os = "linux"))]
 const WORDS: usize = 1;
 
 /// One bit per core, set for the cores this thread is bound to.
 pub type Cores = [u64; WORDS];
 
-/// The cores of the calling thread; no bit is set if the system does not tell.
+/// The cores of the calling thread; no bit is set if the system does not say.
 pub fn own() -> Cores {
     #[cfg_attr(not(target_os = "linux"), expect(unused_mut, reason = "nothing is told"))]
     let mut cores: Cores = [0; WORDS];
@@ -29,7 +29,7 @@ mod tests {
     #[test]
     fn the_cores_are_told_and_there_are_as_many_as_threads_can_run_on() {
         let bound: u32 = own().iter().map(|word| word.count_ones()).sum();
-        // A group of processes may be held to less time than these have.
+        // A control group may be limited to less time than these cores have.
         assert!(bound as usize >= std::thread::available_parallelism().unwrap().get(), "{bound}");
     }
 }

@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::addresses;
 
-/// How long one address is tried.
+/// How long to try one address.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How long whoever comes may take to say who it is: others wait behind it.
+/// How long a new connection may take to identify itself while others wait for it.
 const GREETING: Duration = Duration::from_secs(1);
 /// I am alive.
 const ALIVE: u8 = b'.';
@@ -64,7 +64,7 @@ impl Listener {
         use std::hash::{BuildHasher, Hasher};
         let listener = TcpListener::bind("[::]:0").or_else(|_| TcpListener::bind("0.0.0.0:0"))?;
         let port = listener.local_addr()?.port();
-        // Keyed by the system's randomness.
+        // The hasher is keyed with the system's randomness.
         let token = std::collections::hash_map::RandomState::new().build_hasher().finish();
         Ok(Self { listener, invitation: Invitation { addresses: addresses::own(), port, token } })
     }
@@ -84,16 +84,16 @@ impl Listener {
         let began = Instant::now();
         while received.len() < count && began.elapsed() < 10 * PATIENCE {
             match self.listener.accept() {
-                // Of one that comes again the connection before is of no use.
+                // If a process connects again, its earlier connection is of no use.
                 Ok((stream, _)) => received.extend(self.greet(stream, count).ok()),
-                // Nobody is there; or none can be taken, and whoever waits for an answer gives up and is not heard.
+                // No connection is waiting; or none can be accepted, and the process that waits for an answer gives up and is not monitored.
                 Err(_) => thread::sleep(Duration::from_millis(5)),
             }
         }
         Ok(received.into_iter().collect())
     }
 
-    /// The rank of whoever comes with the right token.
+    /// The rank of a process that connects with the right token.
     fn greet(&self, mut stream: TcpStream, count: usize) -> io::Result<(usize, TcpStream)> {
         stream.set_nonblocking(false)?;
         stream.set_read_timeout(Some(GREETING))?;
@@ -105,7 +105,7 @@ impl Listener {
             return Err(ErrorKind::PermissionDenied.into());
         }
         stream.write_all(&[ALIVE])?;
-        // Whoever has given up meanwhile, and tries another address, has closed its end.
+        // A process that has given up meanwhile, and tries another address, has closed its end.
         stream.set_read_timeout(Some(PATIENCE))?;
         match stream.read_exact(&mut [0]) {
             Err(error) if !is_late(&error) => Err(error),
@@ -117,7 +117,7 @@ impl Listener {
 /// Connects the process `rank` to the first one, trying the addresses of the invitation in turn.
 ///
 /// # Errors
-/// When none of them leads there.
+/// When none of them reaches it.
 pub fn join(invitation: &Invitation, rank: usize) -> io::Result<TcpStream> {
     let mut last = ErrorKind::AddrNotAvailable.into();
     for &address in &invitation.addresses {
@@ -209,7 +209,7 @@ impl Drop for Heartbeat {
     }
 }
 
-/// Says `sign` to all; that one does not hear it is noticed by what it does not say.
+/// Sends `sign` to all. Failures are ignored: a process that cannot be reached is noticed by its own silence.
 fn say(streams: &Mutex<Vec<TcpStream>>, sign: u8) {
     for stream in streams.lock().unwrap_or_else(PoisonError::into_inner).iter_mut() {
         let _ = stream.write_all(&[sign]);
@@ -221,14 +221,14 @@ fn is_late(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
-/// Hears signs of life until a goodbye, or until this side has `ended`; else says how the other was lost.
+/// Receives signs of life until a goodbye, or until this side has `ended`; otherwise returns how the other was lost.
 fn listen(mut stream: TcpStream, pace: Pace, ended: &AtomicBool) -> Option<String> {
     let (mut missed, mut signs) = (0, [0; 64]);
     while !ended.load(Ordering::Relaxed) {
         match stream.read(&mut signs) {
             Ok(n) if n > 0 && signs[..n].contains(&GOODBYE) => return None,
             Ok(n) if n > 0 => missed = 0,
-            // Times are counted, not measured: a process that was suspended has not waited meanwhile.
+            // Timeouts are counted, not measured: time that this process was suspended does not count.
             Err(error) if is_late(&error) => missed += 1,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Ok(_) | Err(_) => return (!ended.load(Ordering::Relaxed)).then(|| "has ended without a word".to_owned()),
@@ -249,7 +249,7 @@ mod tests {
     const QUICK: Pace = Pace { beat: Duration::from_millis(20), missed: 50 };
     const LONG: Duration = Duration::from_secs(60);
 
-    /// The first process's heartbeat with what it loses, and the other ends of its connections.
+    /// The first process's heartbeat, the losses it reports, and the other ends of its connections.
     fn connected(n: usize, pace: Pace) -> (Heartbeat, Receiver<(usize, String)>, Vec<TcpStream>) {
         let listener = Listener::new().unwrap();
         let invitation = listener.invitation().clone();
@@ -335,7 +335,7 @@ mod tests {
         let connections = listener.receive(1).unwrap();
         let (told, losses) = channel();
         let _other = watching(vec![(0, other.join().unwrap())], QUICK, move |_, how| drop(told.send(how.to_owned())));
-        // No time at all is none that the system waits for.
+        // The system refuses a timeout of zero.
         let (_heartbeat, unheard) = Heartbeat::new(connections, Pace { beat: Duration::ZERO, ..QUICK }, |_, _| {});
         assert_eq!(unheard.iter().map(|(rank, _)| *rank).collect::<Vec<_>>(), [1]);
         assert!(losses.recv_timeout(LONG).is_err(), "it was not lost");

@@ -18,9 +18,9 @@ use crate::world::World;
 
 /// The exit code after a panic, as Rust has it.
 const PANICKED: u8 = 101;
-/// The exit code where another process is lost.
+/// The exit code when another process is lost.
 const LOST: i32 = 1;
-/// How often it is looked whether all have come.
+/// How often to check whether all have arrived.
 const GLANCE: Duration = Duration::from_millis(5);
 
 /// Why a process cannot join the job.
@@ -51,7 +51,7 @@ pub struct Job {
     n_sharing: usize,
     // In this order: a goodbye is said before MPI ends.
     _heartbeat: Option<Heartbeat>,
-    /// All processes once more: whoever waits in it meets nobody who waits for something else.
+    /// A second communicator of all processes, so that waiting in it cannot match an operation of another kind.
     end: SimpleCommunicator,
     _universe: Universe,
 }
@@ -70,7 +70,7 @@ impl Job {
     /// When this MPI cannot be used.
     pub fn new(pace: Pace, late: impl FnOnce(Duration) + Send + 'static) -> Result<Self, Problem> {
         let come = unless_dropped(pace.beat * pace.missed * 2, late);
-        // One thread at a time calls MPI: whichever of the pool computes.
+        // One thread at a time calls MPI: whichever thread of the pool computes.
         let (universe, threading) = initialize_with_threading(Threading::Serialized).ok_or(Problem::Initialized)?;
         drop(come);
         let world = Arc::new(World::new());
@@ -100,7 +100,7 @@ impl Job {
                 Ok(_) => return true,
                 Err(request) if began.elapsed() < patience => waiting = request,
                 Err(request) => {
-                    // It would panic if it were dropped.
+                    // Dropping it would panic.
                     std::mem::forget(request);
                     return false;
                 }
@@ -116,12 +116,12 @@ impl Drop for Job {
         if thread::panicking() {
             self.world.abort(PANICKED);
         }
-        // Nobody says goodbye while others still listen to whether it is alive.
+        // No process says goodbye while others still monitor whether it is alive.
         SimpleCommunicator::world().barrier();
     }
 }
 
-/// Calls `late` with `patience` once that is over, unless what it gives is dropped before.
+/// Calls `late` with `patience` after that time, unless the returned sender is dropped before.
 fn unless_dropped(patience: Duration, late: impl FnOnce(Duration) + Send + 'static) -> Sender<()> {
     let (kept, dropped) = channel();
     let wait = move || {
@@ -129,12 +129,12 @@ fn unless_dropped(patience: Duration, late: impl FnOnce(Duration) + Send + 'stat
             late(patience);
         }
     };
-    // Without the thread nothing but a sentence is missing.
+    // Without the thread only a message is missing.
     let _ = thread::Builder::new().name("late".to_owned()).spawn(wait);
     kept
 }
 
-/// How many processes of this machine are bound as this one is.
+/// How many processes on this machine are bound to the same cores as this one.
 fn n_sharing() -> usize {
     let (own, here) = (cores::own(), SimpleCommunicator::world().split_shared(0));
     let mut all = vec![0u64; here.size() as usize * own.len()];
@@ -142,7 +142,7 @@ fn n_sharing() -> usize {
     all.chunks_exact(own.len()).filter(|cores| **cores == own).count().max(1)
 }
 
-/// Between the first process and each of the others; where one cannot be reached, that is said, and nobody listens to it.
+/// The heartbeat between the first process and each of the others. A process that cannot be reached is reported, and not monitored.
 fn heartbeat(world: &World, pace: Pace) -> Option<Heartbeat> {
     let (rank, size) = (world.rank(), world.size());
     if size == 1 {
@@ -183,7 +183,7 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// At once: what a library does at an orderly exit might wait for the one that is lost.
+/// Ends the process at once: what a library does at an orderly exit might wait for the lost process.
 fn end() -> ! {
     // SAFETY: it ends the process.
     #[cfg(unix)]

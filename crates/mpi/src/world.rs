@@ -5,7 +5,7 @@ use mpi::datatype::PartitionMut;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Root};
 
-/// Bytes of every rank that are gathered at once; more follow in a second gathering.
+/// Bytes of each rank that are gathered at once; longer messages need a second gather.
 const SHORT: usize = 512;
 
 /// All processes of the job. Errors inside MPI end the job (its default, `MPI_ERRORS_ARE_FATAL`).
@@ -67,7 +67,7 @@ impl Ranks for World {
         if blocks.iter().all(|(len, _)| *len <= SHORT) {
             return blocks.into_iter().map(|(len, bytes)| bytes[..len].to_vec()).collect();
         }
-        // Every rank knows these, so that all come here.
+        // Every rank knows all lengths, so either all ranks get here or none.
         let total: usize = blocks.iter().map(|(len, _)| len).sum();
         assert!(total <= i32::MAX as usize, "{total} bytes are more than MPI counts");
         let counts: Vec<i32> = blocks.iter().map(|(len, _)| *len as i32).collect();

@@ -1,4 +1,4 @@
-//! Writes what `tools/check_onnx.py` compares: for every model of the library's laws a step graph, and inputs and outputs of the runtime.
+//! Writes what `tools/check_onnx.py` compares: for every model of the library's laws, a step graph with inputs and outputs of the runtime.
 //!
 //! ```sh
 //! cargo run --release -p minrnn-onnx --example cases -- FOLDER
@@ -22,7 +22,7 @@ use minrnn_stream::{Model, Reads, State, Workspace};
 
 const STEPS: usize = 1000;
 const SESSIONS: usize = 3;
-/// Steps that are timed, after as many for the caches.
+/// Steps that are timed, after as many to warm up.
 const TIMED: usize = 2000;
 
 fn main() {

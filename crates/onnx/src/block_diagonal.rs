@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::graph::{Graph, Value};
 
-/// Widest block that is multiplied element by element: of smaller ones a product each would cost more than it computes.
+/// Widest block that is multiplied element by element: for blocks up to it, one matmul each would cost more than the arithmetic.
 const SMALL: usize = 8;
 
 /// W x of each block of channels of `x` `[B, count · inputs]`: `[B, count · outputs]`.

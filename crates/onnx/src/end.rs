@@ -7,7 +7,7 @@ use crate::formulas::LAST_COUNT;
 use crate::graph::{Graph, Initial, Value};
 use crate::norm::norm;
 
-/// What is predicted `[B, outputs]` of `x` `[B, D]`.
+/// The prediction `[B, outputs]` from `x` `[B, D]`.
 pub(crate) fn predict(g: &mut Graph<'_>, config: &CheckedConfig, x: Value) -> Result<Value> {
     let (d, outputs) = (config.d_model, config.outputs());
     let mut x = norm(g, config, "backbone.final_norm", x)?;
@@ -28,8 +28,8 @@ pub(crate) fn predict(g: &mut Graph<'_>, config: &CheckedConfig, x: Value) -> Re
     g.linear("head", x, [d, outputs], config.n_outputs > 0)
 }
 
-/// The mean of all `x` `[B, D]` so far. What rounding adds to their sums is kept and made up for (Kahan 1965, doi:10.1145/363707.363723); where the
-/// count goes back, the mean stays, of fewer.
+/// The mean of all `x` `[B, D]` so far. What rounding adds to their sums is kept and compensated (Kahan 1965, doi:10.1145/363707.363723); when the
+/// count is reduced, the sums are scaled so that the mean stays.
 fn mean(g: &mut Graph<'_>, d: usize, x: Value) -> Value {
     let [sum, surplus] = ["end.sum", "end.surplus"].map(|name| g.state(name, &[d], Initial::All(0.0)));
     let count = g.state("end.count", &[1], Initial::All(0.0));
@@ -47,7 +47,7 @@ fn mean(g: &mut Graph<'_>, d: usize, x: Value) -> Value {
     g.div(total, next)
 }
 
-/// GELU(W [a, x, a − x, a ⊙ x] + b), a being x at the last step of the sequence before.
+/// GELU(W [a, x, a − x, a ⊙ x] + b), a being x at the last step of the previous sequence.
 fn compared(g: &mut Graph<'_>, d: usize, x: Value) -> Result<Value> {
     let before = g.state("end.before", &[d], Initial::All(0.0));
     g.state("end.last", &[d], Initial::All(0.0));

@@ -5,7 +5,7 @@ use minrnn_kernels::Candidate;
 use crate::graph::{Graph, Value};
 use crate::{Result, join};
 
-/// The last count of steps that a state holds: an f32 does not tell larger ones apart.
+/// The largest count of steps that a state holds: an f32 cannot represent every larger one.
 pub(crate) const LAST_COUNT: f32 = 16_777_216.0;
 
 impl Graph<'_> {
@@ -27,7 +27,7 @@ impl Graph<'_> {
         self.add(x, number)
     }
 
-    /// The count of one step more. From the last one that an f32 tells apart it goes back half of its way.
+    /// The count after one more step. From the largest count it goes back to half of it.
     pub(crate) fn next_count(&mut self, count: Value) -> Value {
         let (last, half, next) = (self.number(LAST_COUNT), self.number(LAST_COUNT / 2.0), self.plus(count, 1.0));
         let has_next = self.less(count, last);

@@ -7,7 +7,7 @@ use crate::norm;
 use crate::proto::DataType;
 use crate::{Result, TOKEN, VALUES};
 
-/// A row of the residual stream `[B, D]` of the step that is read.
+/// The row of the residual stream `[B, D]` for the step being read.
 pub(crate) fn row(g: &mut Graph<'_>, config: &CheckedConfig) -> Result<Value> {
     let d = config.d_model;
     let x = match config.input_width {
@@ -26,7 +26,7 @@ pub(crate) fn row(g: &mut Graph<'_>, config: &CheckedConfig) -> Result<Value> {
     }
     let count = g.state("places.count", &[1], Initial::All(0.0));
     let table = g.parameter("positions.weight", &[config.max_seq_len, d])?;
-    // Beyond the last of its places a model has learned nothing; it stays there.
+    // A model has learned nothing beyond its last position; later steps stay there.
     let last = g.number((config.max_seq_len - 1) as f32);
     let place = g.min(count, last);
     let place = look_up(g, table, place);
@@ -35,8 +35,8 @@ pub(crate) fn row(g: &mut Graph<'_>, config: &CheckedConfig) -> Result<Value> {
     Ok(g.add(x, place))
 }
 
-/// The rows of a policy's step, each `[B, D]`: the action of the step before, the return, and the observation. With them, whether the session
-/// has begun `[B, 1]`: where it has not, there is no action, and its row does not count.
+/// The rows of a policy's step, each `[B, D]`: the previous action, the return, and the observation; and whether each session has begun, `[B, 1]`: if
+/// it has not, there is no previous action, and that row does not count.
 pub(crate) fn policy_rows(g: &mut Graph<'_>, config: &CheckedConfig) -> Result<([Value; POLICY_PLACES], Value)> {
     let (d, observed, acts) = (config.d_model, config.observation_width(), config.n_outputs);
     let values = g.input(VALUES, DataType::Float, &[config.input_width]);
@@ -63,7 +63,7 @@ pub(crate) fn policy_rows(g: &mut Graph<'_>, config: &CheckedConfig) -> Result<(
     Ok((rows, has_begun))
 }
 
-/// Rows of `table` at `places` `[B, 1]` of whole numbers: `[B, D]`.
+/// Rows of `table` at `places` `[B, 1]`, which are whole numbers: `[B, D]`.
 fn look_up(g: &mut Graph<'_>, table: Value, places: Value) -> Value {
     let places = g.cast(places, DataType::Int64);
     let places = g.flatten(places);

@@ -18,7 +18,7 @@ pub(crate) struct Value(usize);
 /// What is kept before the first step.
 #[derive(Debug, Clone)]
 pub(crate) enum Initial {
-    /// Everywhere the same.
+    /// The same number everywhere.
     All(f32),
     /// One number for each place.
     Each(Vec<f32>),
@@ -30,13 +30,13 @@ struct Carried {
     name: String,
     shape: Vec<usize>,
     initial: Initial,
-    /// The part whose last value is taken when a sequence ends and another begins, in place of `initial`.
+    /// The part whose last value replaces `initial` when a sequence ends and another begins.
     on_reset: Option<String>,
     input: Value,
     current: Value,
 }
 
-/// What the parts of a state are at some place of the graph.
+/// The values of all parts of a state at some place in the graph.
 pub(crate) struct Snapshot(Vec<Value>);
 
 /// An operator whose inputs and outputs have no names yet.
@@ -50,7 +50,7 @@ struct Operation {
 /// The graph of a model whose tensors are `weights`.
 pub(crate) struct Graph<'a> {
     weights: &'a mut Weights,
-    /// Tensors that were asked for, as a part of a model may be gone through more than once.
+    /// Tensors that were asked for, since a part of a model may be built more than once.
     taken: BTreeMap<String, Vec<f32>>,
     names: Vec<String>,
     operations: Vec<Operation>,
@@ -75,7 +75,7 @@ impl<'a> Graph<'a> {
         Ok(data)
     }
 
-    /// A tensor of the model as it is.
+    /// A tensor of the model, unchanged.
     pub(crate) fn parameter(&mut self, name: &str, shape: &[usize]) -> Result<Value> {
         if let Some((value, _)) = self.constants.get(name) {
             return Ok(*value);
@@ -84,7 +84,7 @@ impl<'a> Graph<'a> {
         Ok(self.constant(name, shape, &data))
     }
 
-    /// A constant of this name; what is made again is the one that is there.
+    /// A constant with this name; made again, it is the existing one.
     pub(crate) fn constant(&mut self, name: &str, shape: &[usize], data: &[f32]) -> Value {
         debug_assert_eq!(shape.iter().product::<usize>(), data.len(), "{name}");
         self.raw(name, shape, DataType::Float, || data.iter().flat_map(|x| x.to_le_bytes()).collect())
@@ -139,7 +139,7 @@ impl<'a> Graph<'a> {
         outputs
     }
 
-    /// What the session keeps under this name, the name of a part of the model and of what it is; `[batch, shape]`.
+    /// What the session keeps under this name, which is that of a part of the model and what is kept; `[batch, shape]`.
     pub(crate) fn state(&mut self, name: &str, shape: &[usize], initial: Initial) -> Value {
         let name = name.strip_prefix("backbone.").unwrap_or(name);
         if let Some(carried) = self.states.iter().find(|carried| carried.name == name) {
@@ -150,12 +150,12 @@ impl<'a> Graph<'a> {
         input
     }
 
-    /// What is kept under this name from here on.
+    /// Keeps `value` under this name from here on.
     pub(crate) fn keep(&mut self, name: &str, value: Value) {
         self.carried(name).current = value;
     }
 
-    /// Where a sequence ends and another begins, `name` becomes what `from` is then.
+    /// When a sequence ends and another begins, `name` becomes what `from` is at that time.
     pub(crate) fn take_on_reset(&mut self, name: &str, from: &str) {
         self.carried(name).on_reset = Some(from.to_owned());
     }
@@ -165,16 +165,16 @@ impl<'a> Graph<'a> {
         self.states.iter_mut().find(|carried| carried.name == name).unwrap_or_else(|| panic!("nothing is kept under the name {name}"))
     }
 
-    /// What is kept here.
+    /// The state at this point.
     pub(crate) fn snapshot(&self) -> Snapshot {
         Snapshot(self.states.iter().map(|carried| carried.current).collect())
     }
 
-    /// Where `condition` `[batch, 1]` does not hold, what is kept becomes again what it was.
+    /// Where `condition` `[batch, 1]` does not hold, the state goes back to `before`.
     pub(crate) fn only_where(&mut self, condition: Value, before: &Snapshot) {
         for at in 0..self.states.len() {
             let Carried { current, input, ref shape, .. } = self.states[at];
-            // What came later had its first value.
+            // Parts added after the snapshot had their input values.
             let old = before.0.get(at).copied().unwrap_or(input);
             if current != old {
                 let ones = vec![1; shape.len()];
@@ -184,7 +184,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// The finished graph, whose output is `outputs` `[batch, width]`, and what it carries: names, shapes and first values.
+    /// The finished graph, whose output is `outputs` `[batch, width]`, and its state: names, shapes and initial values.
     ///
     /// # Errors
     /// When a tensor is left over.
@@ -228,13 +228,13 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// Whether the name is one that callers know.
+/// Whether the name is part of the interface for callers.
 fn is_outer(name: &str) -> bool {
     name.starts_with("next.") || name == crate::OUTPUTS
 }
 
 impl Carried {
-    /// For the metadata.
+    /// The part's entry in the metadata.
     fn description(&self) -> Json {
         let Self { name, shape, on_reset, .. } = self;
         let initial = match &self.initial {
@@ -256,17 +256,17 @@ fn info(name: String, data_type: DataType, shape: &[usize]) -> ValueInfo {
     ValueInfo { name, r#type: Some(Type { tensor_type }) }
 }
 
-/// A whole number as a setting of an operator.
+/// A whole number as an attribute of an operator.
 pub(crate) fn int(name: &str, i: i64) -> Attribute {
     Attribute { name: name.to_owned(), i: Some(i), r#type: AttributeType::Int as i32, ..Default::default() }
 }
 
-/// Whole numbers as a setting.
+/// Whole numbers as an attribute.
 pub(crate) fn ints(name: &str, ints: &[i64]) -> Attribute {
     Attribute { name: name.to_owned(), ints: ints.to_vec(), r#type: AttributeType::Ints as i32, ..Default::default() }
 }
 
-/// A number as a setting.
+/// A number as an attribute.
 pub(crate) fn float(name: &str, f: f32) -> Attribute {
     Attribute { name: name.to_owned(), f: Some(f), r#type: AttributeType::Float as i32, ..Default::default() }
 }

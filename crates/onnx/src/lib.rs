@@ -47,7 +47,7 @@ pub use minrnn_model::{Error, Result};
 
 /// The version of the standard operators that the graphs use.
 pub const OPSET: i64 = 17;
-/// The version of the messages: that of the first ONNX with these operators.
+/// The version of the messages: that of the first ONNX release with these operators.
 pub const IR_VERSION: i64 = 8;
 /// The input of a model that reads tokens.
 pub const TOKEN: &str = "token";
@@ -55,7 +55,7 @@ pub const TOKEN: &str = "token";
 pub const VALUES: &str = "values";
 /// The model's predictions.
 pub const OUTPUTS: &str = "outputs";
-/// Who the graphs are by.
+/// The name of the graphs' producer.
 const PRODUCER: &str = "minrnn";
 /// Most bytes of a protobuf message.
 const MAX_BYTES: usize = i32::MAX as usize;
@@ -90,12 +90,12 @@ pub fn step_graph(config: &ModelConfig, weights: &mut Weights, attached: Attache
 
 /// Whether a file that begins with `start` holds a graph made by [`step_graph`], of any version.
 pub fn begins_as_graph(start: &[u8]) -> bool {
-    // The version of the messages, then who made it, each behind the number of its field.
+    // The version of the messages, then the producer, each after the tag of its field.
     let [8, _, 18, len, rest @ ..] = start else { return false };
     usize::from(*len) == PRODUCER.len() && rest.starts_with(PRODUCER.as_bytes())
 }
 
-/// What is predicted after one step.
+/// The prediction after one step.
 fn step(g: &mut graph::Graph<'_>, config: &CheckedConfig) -> Result<graph::Value> {
     let blocks = |g: &mut graph::Graph<'_>, x| (0..config.n_layers).try_fold(x, |x, layer| block::block(g, config, layer, x));
     if !config.decision {

@@ -52,7 +52,7 @@ pub(crate) fn entries(config: &CheckedConfig, attached: Attached<'_>, state: Jso
     if let Some(policy) = attached.policy {
         entries.push(("policy", policy.clone()));
     }
-    // Texts stand as they are, everything else as JSON.
+    // Texts are written as they are, everything else as JSON.
     let text = |value: Json| if let Json::String(text) = value { text } else { value.to_string() };
     Ok(entries.into_iter().map(|(key, value)| Entry { key: format!("minrnn.{key}"), value: text(value) }).collect())
 }

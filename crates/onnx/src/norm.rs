@@ -14,7 +14,7 @@ pub(crate) fn norm(g: &mut Graph<'_>, config: &CheckedConfig, name: &str, x: Val
     match config.norm {
         NormKind::Layer => layer(g, name, d, config.bias, x),
         NormKind::Rms => {
-            // (1 + γ) √D, or without the root where the mean is taken and not the sum.
+            // (1 + γ) √D, or without the root where the norm uses the mean of squares and not their sum.
             let root = if config.rms_eps > 0.0 { 1.0 } else { sqrt(d as f32) };
             let gain: Vec<f32> = g.tensor(&join(name, "gamma"), &[d])?.iter().map(|gamma| (1.0 + gamma) * root).collect();
             let gain = g.constant(&join(name, "gain"), &[d], &gain);
@@ -50,7 +50,7 @@ pub(crate) fn layer(g: &mut Graph<'_>, name: &str, width: usize, has_bias: bool,
     Ok(g.layer_norm(x, gain, shift, EPS))
 }
 
-/// LayerNorm of each of `heads` heads of `x` `[B, heads, width]` apart, with gains 1 + w; `[B, heads · width]`.
+/// LayerNorm of each of `heads` heads of `x` `[B, heads, width]` separately, with gains 1 + w; `[B, heads · width]`.
 pub(crate) fn heads(g: &mut Graph<'_>, name: &str, [heads, width]: [usize; 2], x: Value) -> Result<Value> {
     let gain: Vec<f32> = g.tensor(name, &[heads * width])?.iter().map(|weight| 1.0 + weight).collect();
     let gain = g.constant(&join(name, "gain"), &[heads * width], &gain);

@@ -3,7 +3,7 @@
 use crate::graph::{Graph, Value, float, int, ints};
 use crate::proto::DataType;
 
-/// Operators of one or two inputs without settings.
+/// Operators without attributes.
 macro_rules! plain {
     ($($(#[$doc:meta])* $name:ident($($input:ident),+) = $op:literal;)+) => {
         impl Graph<'_> {
@@ -44,9 +44,9 @@ plain! {
     cos(x) = "Cos";
     /// sin x.
     sin(x) = "Sin";
-    /// The whole number below.
+    /// The largest whole number ≤ x.
     floor(x) = "Floor";
-    /// The nearest whole number, the even one of two.
+    /// The nearest whole number; ties go to the even one.
     round(x) = "Round";
     /// tanh x.
     tanh(x) = "Tanh";
@@ -100,7 +100,7 @@ impl Graph<'_> {
         self.operation("Slice", &[x, inputs[0], inputs[1], inputs[2]], 1, Vec::new())[0]
     }
 
-    /// One behind the other along `axis`.
+    /// Concatenates `parts` along `axis`.
     pub(crate) fn concat(&mut self, parts: &[Value], axis: i64) -> Value {
         self.operation("Concat", parts, 1, vec![int("axis", axis)])[0]
     }

@@ -5,8 +5,8 @@ use minrnn_kernels::state_space::{A, B, C, Continuous, F, G};
 use crate::graph::{Graph, Initial, Value};
 use crate::{Result, join};
 
-/// The state spaces `name` of `channels`, each the parameters of `copies` neighbours, N/2 complex states each, of `u` `[B, channels · copies]`;
-/// y in that shape.
+/// The state spaces `name` applied to `u` `[B, channels · copies]`: one of N/2 complex states for each of `channels`, shared by `copies` neighbours;
+/// returns y in that shape.
 pub(crate) fn state_space(g: &mut Graph<'_>, name: &str, [channels, copies, half]: [usize; 3], rank_one: bool, u: Value) -> Result<Value> {
     let width = channels * copies;
     let mut tensor = |part: &str, shape: &[usize]| g.tensor(&join(name, part), shape);

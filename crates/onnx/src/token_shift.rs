@@ -3,7 +3,7 @@
 use crate::graph::{Graph, Initial, Value};
 use crate::{Result, join};
 
-/// A mixture of `x` `[B, D]` and the input before it for each of `parts`, the names of their μ.
+/// For each of `parts`, the names of the μ, a mixture of `x` `[B, D]` and the previous input.
 pub(crate) fn mixtures<const N: usize>(g: &mut Graph<'_>, name: &str, parts: [&str; N], d: usize, x: Value) -> Result<[Value; N]> {
     let state = join(name, "previous");
     let previous = g.state(&state, &[d], Initial::All(0.0));

@@ -1,5 +1,5 @@
-//! Every model of the library's laws as a graph: well-formed, of standard operators, with all that the runtime keeps. What no graph holds is
-//! refused. Whether the numbers are right, `.ci/onnx` says.
+//! Every model of the library's laws as a graph: well-formed, of standard operators, with all that the runtime keeps. A model that no graph can hold
+//! is refused. Whether the numbers are right is checked by `.ci/onnx`.
 
 mod common;
 
@@ -12,7 +12,7 @@ use minrnn_onnx::proto::{self, Model, Size, ValueInfo};
 use minrnn_onnx::{Attached, IR_VERSION, OPSET, begins_as_graph, step_graph};
 use prost::Message;
 
-/// The operators of the standard's version 17 that are used.
+/// The operators used, all of which are in version 17 of the standard.
 const STANDARD: [&str; 37] = [
     "Abs",
     "Add",

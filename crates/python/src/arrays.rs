@@ -1,4 +1,4 @@
-//! Numbers of Python in and out: NumPy's arrays of any layout, lists, and whatever else becomes an array.
+//! Numbers from and to Python: NumPy arrays of any layout, lists, and whatever else converts to an array.
 
 use minrnn_stream::Error;
 use numpy::{Element, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -8,7 +8,7 @@ use pyo3::types::{IntoPyDict, PyBool, PyFloat, PyInt, PyList, PyTuple};
 
 use crate::failure::{Failure, Mistake, Result};
 
-/// Numbers that were copied out of Python, row-major: nobody else changes them while they are read.
+/// Numbers copied out of Python, row-major, so that nobody else changes them while they are read.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Array<T> {
     pub shape: Vec<usize>,
@@ -17,25 +17,25 @@ pub(crate) struct Array<T> {
 
 /// Numbers that a model reads.
 pub(crate) trait Number: Copy + Sized {
-    /// One number of Python, which is `what` in sentences.
+    /// A single Python number, called `what` in errors.
     fn scalar(any: &Bound<'_, PyAny>, what: &str) -> Result<Option<Self>>;
 
-    /// An array that needs no other type first.
+    /// An array that needs no conversion to another type first.
     fn array(any: &Bound<'_, PyAny>) -> Result<Option<Array<Self>>>;
 
-    /// The name of the type that others are made into, and the kinds of those (`numpy.dtype.kind`).
+    /// The name of the type that other arrays are converted to, and the kinds accepted (`numpy.dtype.kind`).
     const BY: (&'static str, &'static [u8]);
-    /// What is expected.
+    /// What is expected, for errors.
     const EXPECTED: &'static str;
-    /// What stands for a number that is missing, where some may be.
+    /// What stands for a missing number, if numbers may be missing.
     const MISSING: Option<f64> = None;
 }
 
-/// The array `any`, where it has elements of this type row by row, without gaps between them.
+/// The array `any`, if it is C-contiguous with elements of this type.
 fn whole<T: Element + Copy>(any: &Bound<'_, PyAny>) -> Option<Array<T>> {
-    // A slice is there of one that lies column by column, too.
+    // `as_slice` accepts Fortran order, too.
     let array = any.cast::<PyArrayDyn<T>>().ok().filter(|array| array.is_c_contiguous())?;
-    // SAFETY: they are copied before anything of Python's can run.
+    // SAFETY: the elements are copied before any Python code can run.
     let values = unsafe { array.as_slice() }.ok()?.to_vec();
     Some(Array { shape: array.shape().to_vec(), values })
 }
@@ -106,7 +106,7 @@ fn numpy<'py>(py: Python<'py>, name: &str) -> Result<Bound<'py, PyAny>> {
     Ok(module.bind(py).getattr(name)?)
 }
 
-/// Whether `any` is an array with a mask, which NumPy's own class does not have.
+/// Whether `any` is a masked array; plain `ndarray`s have no mask.
 fn has_mask(any: &Bound<'_, PyAny>) -> Result<bool> {
     if any.is_exact_instance_of::<PyUntypedArray>() || any.cast::<PyUntypedArray>().is_err() {
         return Ok(false);
@@ -114,10 +114,10 @@ fn has_mask(any: &Bound<'_, PyAny>) -> Result<bool> {
     Ok(any.is_instance(&numpy(any.py(), "ma")?.getattr("MaskedArray")?)?)
 }
 
-/// The array `any` without its mask, over which NumPy passes without a word.
+/// The array `any` without its mask, which NumPy would silently ignore.
 fn unmasked<'py, T: Number>(any: &Bound<'py, PyAny>, what: &str) -> Result<Bound<'py, PyAny>> {
     let is_masked = numpy(any.py(), "ma")?.call_method1("is_masked", (any,))?.is_truthy()?;
-    // One of another kind is refused for that.
+    // An array of another kind is refused for its kind.
     let is_read = any.cast::<PyUntypedArray>().is_ok_and(|array| T::BY.1.contains(&array.dtype().kind()));
     match T::MISSING {
         _ if !is_masked || !is_read => Ok(any.getattr("data")?),
@@ -126,7 +126,7 @@ fn unmasked<'py, T: Number>(any: &Bound<'py, PyAny>, what: &str) -> Result<Bound
     }
 }
 
-/// The numbers of `any`, which are `what` in sentences.
+/// The numbers of `any`, called `what` in errors.
 pub(crate) fn read<T: Number>(any: &Bound<'_, PyAny>, what: &str) -> Result<Array<T>> {
     if let Some(value) = T::scalar(any, what)? {
         return Ok(Array { shape: Vec::new(), values: vec![value] });
@@ -139,11 +139,11 @@ pub(crate) fn read<T: Number>(any: &Bound<'_, PyAny>, what: &str) -> Result<Arra
     }
     let py = any.py();
     let refused = |found: &str| Failure::new(Mistake::Kind, format!("{what}: expected {}, found {found}", T::EXPECTED));
-    // A list of arrays with masks is one with a mask.
+    // A list with masked arrays becomes a masked array.
     let parts = list(any).unwrap_or_default();
     let is_masked = parts.iter().map(has_mask).collect::<Result<Vec<_>>>()?.contains(&true);
     let array = if is_masked { numpy(py, "ma")?.call_method1("array", (any,)) } else { numpy(py, "asarray")?.call1((any,)) };
-    // Rows of different lengths, or something that does not want to be an array.
+    // It fails for rows of different lengths, or for something that cannot become an array.
     let array = array.map_err(|error| Failure::input(format!("{what}: they are no array ({})", error.value(py))))?;
     if is_masked {
         return read(&array, what);
@@ -175,13 +175,13 @@ pub(crate) fn last(any: &Bound<'_, PyAny>, n: usize) -> Option<Vec<f32>> {
     Some(numbers[numbers.len().checked_sub(n)?..].to_vec())
 }
 
-/// Whether `any` is a list or a tuple.
+/// The items of `any`, if it is a list or a tuple.
 pub(crate) fn list<'py>(any: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
     let of_list = any.cast::<PyList>().ok().map(|list| list.iter().collect());
     of_list.or_else(|| any.cast::<PyTuple>().ok().map(|tuple| tuple.iter().collect()))
 }
 
-/// The numbers of rows `rows`, or of all `n`; and whether one was given as a number alone.
+/// The indices in `rows`, or of all `n` rows; and whether a single integer was given.
 pub(crate) fn rows(rows: Option<&Bound<'_, PyAny>>, n: usize) -> Result<(Vec<usize>, bool)> {
     let Some(rows) = rows else { return Ok(((0..n).collect(), false)) };
     let Array { shape, values } = read::<u32>(rows, "rows").map_err(|failure| match failure {
@@ -202,7 +202,7 @@ pub(crate) fn filled<'py, T: Element + Copy>(
 ) -> Result<Bound<'py, PyArrayDyn<T>>> {
     crate::failure::expect_room::<T>(shape.iter().try_fold(1usize, |len, &size| len.checked_mul(size)))?;
     let array = PyArrayDyn::<T>::zeros(py, shape, false);
-    // SAFETY: it has just been made, without gaps, and nobody else has it.
+    // SAFETY: the array has just been made, is contiguous, and nobody else has it.
     work(unsafe { array.as_slice_mut() }.map_err(|error| Error::Input(error.to_string()))?)?;
     Ok(array)
 }

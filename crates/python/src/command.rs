@@ -1,4 +1,4 @@
-//! The command line, for a process that an interpreter started for it.
+//! The command line, in an interpreter that was started for it.
 
 use std::ffi::OsString;
 
@@ -6,9 +6,10 @@ use pyo3::prelude::*;
 
 use crate::allocator;
 
-/// Runs the command with `arguments`, of which the first is its name; gives the exit code that the process should end with. `program` starts it anew.
+/// Runs the ``minrnn`` command with ``arguments``, the first of which is its name, and returns its exit code. ``program`` is the command line that starts
+/// it again.
 ///
-/// Signals are the command's: whoever calls has taken Python's own handler away.
+/// The command handles signals itself: callers must have removed Python's own handler.
 #[pyfunction]
 pub(crate) fn run_command(py: Python<'_>, program: Vec<OsString>, arguments: Vec<OsString>) -> u8 {
     allocator::retain();

@@ -1,4 +1,4 @@
-//! Whole numbers of Python that count something, read by the name of the argument that they are given as.
+//! Python integers that count something; each is read by a function with the name of its argument.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use pyo3::types::PyInt;
 
 use crate::failure::{Failure, Mistake};
 
-/// What reads a count for each argument of that name.
+/// Makes the function that reads a count for each argument name.
 macro_rules! counts {
     ($($name:ident),*) => {
         $(
@@ -25,7 +25,7 @@ fn count<'py, T: FromPyObjectOwned<'py>>(any: &Bound<'py, PyAny>, name: &str) ->
         let error: PyErr = error.into();
         let expected = format!("{name}: expected a whole number from 0 to {}, found", u64::MAX);
         if error.is_instance_of::<PyOverflowError>(any.py()) {
-            // One of many thousand digits does not become text.
+            // An integer of many thousand digits cannot be converted to text.
             let shown = any.cast::<PyInt>().ok().and_then(|number| number.str().ok());
             let found = shown.map_or_else(|| "another".to_owned(), |number| number.to_string());
             return Failure::input(format!("{expected} {found}")).into();

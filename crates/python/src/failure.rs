@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 /// Shorthand for results of this crate.
 pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// What kind of mistake it was: the names of the classes in `minrnn.errors`.
+/// The kind of mistake: the names of the classes in `minrnn.errors`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Mistake {
     File,
@@ -42,9 +42,9 @@ impl Mistake {
 /// A refusal.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// One of our own.
+    /// Raised here.
     Said(Mistake, String),
-    /// One that Python raised.
+    /// Raised by Python.
     Raised(PyErr),
 }
 
@@ -53,7 +53,7 @@ impl Failure {
         Self::Said(mistake, sentence.into())
     }
 
-    /// Something that was handed over does not fit.
+    /// An argument is not valid.
     pub fn input(sentence: impl Into<String>) -> Self {
         Self::new(Mistake::Input, sentence)
     }
@@ -84,7 +84,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// What went wrong in the runtime; a prediction that is no number is what it is of a whole table.
+/// The kind of an error of the runtime; a prediction that is not finite is a mistake in training, as it is for a whole table.
 fn mistake_of(error: &Error) -> Mistake {
     if let Error::Prediction { .. } = error { Mistake::Training } else { error.kind().into() }
 }
@@ -112,7 +112,7 @@ impl From<minrnn::Error> for Failure {
     }
 }
 
-/// What helps, by the names that Python has for it.
+/// What to do about the error, in Python's terms.
 fn hint(error: &minrnn::Error) -> String {
     use minrnn::{Error, Needed, RunProblem};
     match error {
@@ -158,9 +158,9 @@ pub(crate) fn computed<T: Send>(py: Python<'_>, work: impl FnOnce() -> minrnn_st
     Ok(apart(py, work)??)
 }
 
-/// The same of work with errors of its own.
+/// The same for work with errors of its own.
 pub(crate) fn apart<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> Result<T> {
-    // What a panic may leave half done lies behind a lock, which is then poisoned.
+    // What a panic may leave half done is behind a lock, which is then poisoned.
     py.detach(|| catch_unwind(AssertUnwindSafe(work))).map_err(|panic| panicked(&*panic))
 }
 
@@ -170,9 +170,9 @@ pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Failure {
     Failure::new(Mistake::Internal, format!("the library failed inside ({words}); please report this, and go on with a new session"))
 }
 
-/// Refuses to make room for `len` elements of `T` where memory cannot hold them, before anybody relies on it.
+/// Checks that memory can hold `len` elements of `T`, before anything relies on it.
 pub(crate) fn expect_room<T>(len: Option<usize>) -> Result<usize> {
-    // What is small need not be asked for twice.
+    // Small allocations need not be tried first.
     const SMALL: usize = 1 << 16;
     match len {
         Some(len) if len <= SMALL || Vec::<T>::new().try_reserve_exact(len).is_ok() => Ok(len),

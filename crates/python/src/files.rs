@@ -1,4 +1,4 @@
-//! What is done to files of models: the functions of the commands of these names.
+//! Functions on model files, named as the commands that do the same.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::failure::{Failure, Result, apart};
 
-/// Packs the model of a run or a checkpoint into one file, or rounds a packed one further. Gives what was done as JSON.
+/// Packs the model of a run or a checkpoint into one file, or rounds a packed one further. Returns a summary as JSON.
 #[pyfunction]
 pub(crate) fn pack(py: Python<'_>, run: PathBuf, path: PathBuf, weights: &str) -> Result<String> {
     let format: WeightFormat = weights.parse().map_err(|error| Failure::input(format!("{error}")))?;
@@ -29,7 +29,7 @@ pub(crate) fn pack(py: Python<'_>, run: PathBuf, path: PathBuf, weights: &str) -
     Ok(told.to_string())
 }
 
-/// Compares our cells with tensors computed elsewhere, a verify case. Gives every comparison as JSON.
+/// Compares the library's cells with tensors computed elsewhere, a verify case. Returns every comparison as JSON.
 #[pyfunction]
 pub(crate) fn verify(py: Python<'_>, path: PathBuf, rtol: f64, atol: f64) -> Result<String> {
     let checked = apart(py, || -> minrnn::Result<_> {
@@ -47,13 +47,13 @@ pub(crate) fn verify(py: Python<'_>, path: PathBuf, rtol: f64, atol: f64) -> Res
     Ok(comparisons.iter().map(object).collect::<serde_json::Value>().to_string())
 }
 
-/// The size and memory of the model that a path or the name of an experiment stands for, as JSON.
+/// Returns the size and memory of the model at a path, or of a named experiment, as JSON.
 #[pyfunction]
 pub(crate) fn inspect(py: Python<'_>, path: PathBuf, settings: Vec<String>) -> Result<String> {
     Ok(apart(py, || Subject::of(&path).to_json(&path, &settings))??.to_string())
 }
 
-/// Makes a checkpoint of weights under the names of another library. Gives what was done as JSON.
+/// Makes a checkpoint from weights in the format of another library. Returns a summary as JSON.
 #[pyfunction]
 pub(crate) fn import_weights(
     py: Python<'_>,
@@ -75,7 +75,7 @@ pub(crate) fn import_weights(
     Ok(told.to_string())
 }
 
-/// Writes a trained model in the form of another library. Gives what was done as JSON.
+/// Writes a trained model in the format of another library. Returns a summary as JSON.
 #[pyfunction]
 pub(crate) fn export_weights(py: Python<'_>, run: PathBuf, output: PathBuf, format: &str) -> Result<String> {
     if format == ONNX {

@@ -1,4 +1,4 @@
-//! Generated text: an iterator that chooses a token, lets the session read it, and hands on the text that it completes.
+//! Generated text: an iterator that chooses a token, lets the session read it, and yields the text that it completes.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -16,13 +16,13 @@ use crate::threads::{Reading, within};
 pub(crate) struct Settings {
     pub max_tokens: usize,
     pub sampling: Sampling,
-    /// Whether tokens are handed on, and no text.
+    /// Whether tokens are yielded instead of text.
     pub tokens: bool,
     /// The text ends before the first of these.
     pub stop: Vec<String>,
 }
 
-/// A text on its way.
+/// A text being generated: an iterator over pieces of text, or over tokens.
 #[pyclass(frozen, module = "minrnn")]
 pub(crate) struct Generation {
     session: Py<Session>,
@@ -31,10 +31,10 @@ pub(crate) struct Generation {
 
 struct Going {
     continuation: Continuation,
-    /// How often the session had read when the latest token was.
+    /// The session's count of readings after it read the latest token.
     readings: u64,
     left: usize,
-    /// Whether text is handed on, and has not ended.
+    /// Whether text is yielded and has not ended.
     text: bool,
 }
 
@@ -47,7 +47,7 @@ impl Generation {
             return Err(Failure::new(Mistake::Kind, "the model reads values, expected one that reads tokens to generate them"));
         }
         let Settings { max_tokens, sampling, tokens, stop } = settings;
-        // As the command line has it of its only row.
+        // The same sampler as the command line uses for a single row.
         let (sampler, stops) = (Sampler::of_row(&sampling, 0)?, StopStrings::new(&stop)?);
         let has_text = !tokens && loaded.tokenizer.is_some();
         if !has_text && !stop.is_empty() {
@@ -135,7 +135,7 @@ impl Generation {
             }
             py.check_signals()?;
         }
-        // What was held back, as no more is coming.
+        // No more is coming, so what was held back is yielded.
         let rest = if std::mem::take(&mut going.text) { going.continuation.finish() } else { String::new() };
         Ok((!rest.is_empty()).then(|| PyString::new(py, &rest).into_any()))
     }

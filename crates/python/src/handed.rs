@@ -1,4 +1,4 @@
-//! Tables that Python hands over: streams of the Arrow C interface, without a copy, or columns.
+//! Tables from Python: streams of the Arrow C interface, without a copy, or columns.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::failure::{Failure, Mistake, Result};
 /// The name of a capsule that holds a stream.
 const STREAM: &std::ffi::CStr = c"arrow_array_stream";
 
-/// Digits of the widest whole numbers (`WIDEST` in `handed.py`).
+/// Most digits of a whole number (`WIDEST` in `handed.py`).
 const DIGITS: u8 = 38;
 
-/// A table on its way.
+/// A table in memory, read as a stream of batches.
 pub(crate) type Handed = Box<dyn RecordBatchReader + Send>;
 
-/// A table that is read: one on its way, or a file.
+/// A table to read: in memory, or a file.
 pub(crate) enum Read {
     Handed(Handed),
     File(PathBuf),
@@ -45,7 +45,7 @@ pub(crate) fn table(any: &Bound<'_, PyAny>) -> Result<Handed> {
 fn of_capsule(capsule: &Bound<'_, PyCapsule>) -> Result<Handed> {
     let stream = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
     // SAFETY: a capsule of that name holds such a stream (the Arrow PyCapsule interface). It is moved out, and what is left behind is marked as released,
-    // so that the capsule's end does nothing to it.
+    // so that the capsule's destructor does not release it.
     let reader = unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) };
     let reader = reader.map_err(|error| Failure::input(format!("the table cannot be read: {error}")))?;
     Ok(Box::new(reader))
@@ -57,20 +57,20 @@ fn of_columns(columns: Vec<(String, String, Bound<'_, PyAny>)>) -> Result<Handed
         Ok((name, column, true))
     });
     let made = made.collect::<Result<Vec<(String, ArrayRef, bool)>>>()?;
-    // They are some, and of the same length: `handed.py` has seen to it.
+    // `handed.py` has checked that there are columns and that they have the same length.
     let batch = RecordBatch::try_from_iter_with_nullable(made).map_err(|error| Failure::input(format!("the table: {error}")))?;
     let schema = batch.schema();
     Ok(Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
 }
 
-/// The values of a column of that kind: numbers, whole numbers, truths, microseconds since 1970, texts, or none in so many rows.
+/// The values of a column of kind `kind`: numbers, whole numbers, booleans, microseconds since 1970, texts, or a number of rows without values.
 fn column(kind: &str, values: &Bound<'_, PyAny>) -> Result<ArrayRef> {
     Ok(match kind {
         "f" => Arc::new(Float64Array::from(numbers::<f64>(values)?)),
         "i" => Arc::new(Int64Array::from(numbers::<i64>(values)?)),
         "u" => Arc::new(UInt64Array::from(numbers::<u64>(values)?)),
         "n" => Arc::new(Int64Array::from(values.extract::<Vec<Option<i64>>>()?)),
-        // Whole numbers that 64 bits do not hold are names, all of whose digits count.
+        // Whole numbers that do not fit into 64 bits are names, all of whose digits count.
         "w" => {
             let digits = Decimal128Array::from(values.extract::<Vec<Option<i128>>>()?);
             Arc::new(digits.with_precision_and_scale(DIGITS, 0).map_err(|error| Failure::input(error.to_string()))?)
@@ -79,7 +79,7 @@ fn column(kind: &str, values: &Bound<'_, PyAny>) -> Result<ArrayRef> {
         "b" => Arc::new(BooleanArray::from(numbers::<bool>(values)?)),
         "t" => {
             let times = numbers::<i64>(values)?;
-            // What NumPy has for a time that is none.
+            // NumPy's NaT.
             Arc::new(times.into_iter().map(|time| Some(time).filter(|&time| time != i64::MIN)).collect::<TimestampMicrosecondArray>())
         }
         "s" => Arc::new(StringArray::from(values.extract::<Vec<Option<String>>>()?)),

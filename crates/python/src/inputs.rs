@@ -1,4 +1,4 @@
-//! What a session is given to read: how many sequences, of which steps.
+//! The inputs of a session: how many sequences, and the steps of each.
 
 use minrnn_stream::{Model, Reads};
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use crate::loaded::Loaded;
 use crate::rows::{is_table, of_table};
 use crate::texts::text;
 
-/// What stands at a step.
+/// What a step consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Width {
     /// A token.
@@ -30,7 +30,7 @@ impl Width {
         }
     }
 
-    /// Dimensions of a step: that of its numbers, or none.
+    /// The shape of a step: its number of numbers, or empty for a token.
     fn step(self) -> Vec<usize> {
         match self {
             Self::Token => Vec::new(),
@@ -49,11 +49,11 @@ impl Width {
     }
 }
 
-/// One step for each of `n` rows; whether there was no dimension of rows, as there is one alone.
+/// One step for each of `n` rows; and whether a single row was given without the dimension of rows.
 pub(crate) fn steps<T: Number>(any: &Bound<'_, PyAny>, width: Width, n: usize, is_one: bool) -> Result<(Vec<T>, bool)> {
     let Array { shape, values } = arrays::read::<T>(any, "inputs")?;
     let step = width.step();
-    // As of several sequences, a step of one number needs no dimension of its own in a list of arrays.
+    // In a list of arrays a step of one number needs no dimension of its own, as with several sequences.
     let is_list_of_one = n == 1 && width.is_single() && shape.len() == 2 && shape[0] == 1 && is_list_of_a_vector(any);
     let is_alone = n == 1 && !is_list_of_one && (shape == step || width.is_single() && shape.is_empty());
     let is_batch = !is_one && shape.len() == step.len() + 1 && shape[0] == n && shape[1..] == step;
@@ -82,7 +82,7 @@ pub(crate) enum Steps {
     Table(Vec<Vec<f64>>),
 }
 
-/// How they were given, and so how answers are given back.
+/// The form of the inputs, which the outputs follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// One sequence alone.
@@ -94,7 +94,7 @@ pub(crate) enum Form {
 }
 
 impl Sequences {
-    /// Those for `n` rows of a session that reads `width` at each step.
+    /// Reads sequences for `n` rows of a session that reads `width` at each step.
     pub fn read(loaded: &Loaded, width: Width, any: &Bound<'_, PyAny>, n: usize, is_one: bool) -> Result<Self> {
         let (steps, form) = match width {
             Width::Token => match texts(loaded, any)? {
@@ -127,7 +127,7 @@ impl Sequences {
     }
 }
 
-/// The tokens of texts, where texts were given.
+/// The tokens of texts, if texts were given.
 fn texts(loaded: &Loaded, any: &Bound<'_, PyAny>) -> Result<Option<(Vec<Vec<u32>>, Form)>> {
     let tokens = |any: &Bound<'_, PyAny>| loaded.encode(any.py(), &text(any, "inputs")?);
     if any.is_instance_of::<PyString>() {
@@ -141,7 +141,7 @@ fn texts(loaded: &Loaded, any: &Bound<'_, PyAny>) -> Result<Option<(Vec<Vec<u32>
     }
 }
 
-/// The rows of tables, each a sequence, where those were given.
+/// The rows of tables, each a sequence, if tables were given.
 fn tables(loaded: &Loaded, any: &Bound<'_, PyAny>) -> Result<Option<(Vec<Vec<f64>>, Form)>> {
     let Some(task) = &loaded.table else { return Ok(None) };
     let columns = &loaded.columns_of(task);
@@ -172,7 +172,7 @@ fn of<T: Number>(any: &Bound<'_, PyAny>, width: Width, n: usize, is_one: bool) -
         return Ok((sequences.iter().map(one).collect::<Result<_>>()?, Form::List));
     }
     let Array { shape, values } = arrays::read::<T>(any, "inputs")?;
-    // As of several sequences, a step of one number needs no dimension of its own in a list of arrays.
+    // In a list of arrays a step of one number needs no dimension of its own, as with several sequences.
     let is_list_of_one = n == 1 && width.is_single() && shape.len() == 2 && shape[0] == 1 && is_list_of_a_vector(any);
     let is_alone =
         n == 1 && !is_list_of_one && (shape.len() == 1 + step.len() && shape[1..] == step || width.is_single() && shape.len() == 1);
@@ -186,17 +186,17 @@ fn of<T: Number>(any: &Bound<'_, PyAny>, width: Width, n: usize, is_one: bool) -
     }
     let or_one = if n == 1 { format!(" or {}", shown(&[], &step)) } else { String::new() };
     let sentence = format!("inputs: expected the shape {}{or_one}, a sequence for each row, found {shape:?}", shown(&[n], &step));
-    // A text of a model without a vocabulary never comes here.
+    // A text for a model without a vocabulary is refused before this.
     Err(Failure::new(if shape.is_empty() { Mistake::Kind } else { Mistake::Input }, sentence))
 }
 
-/// Whether `any` is a list of one array of one dimension, however many steps that has.
+/// Whether `any` is a list of a single one-dimensional array, however many steps it has.
 fn is_list_of_a_vector(any: &Bound<'_, PyAny>) -> bool {
     let is_vector = |part: &Bound<'_, PyAny>| part.getattr("ndim").and_then(|n| n.extract::<usize>()).is_ok_and(|n| n == 1);
     arrays::list(any).is_some_and(|parts| matches!(&parts[..], [part] if is_vector(part)))
 }
 
-/// A shape with a dimension of any number of steps.
+/// A shape in which T stands for any number of steps, for errors.
 fn shown(rows: &[usize], step: &[usize]) -> String {
     let sizes = rows.iter().map(usize::to_string).chain(["T".to_owned()]).chain(step.iter().map(usize::to_string));
     format!("[{}]", sizes.collect::<Vec<_>>().join(", "))

@@ -21,6 +21,7 @@ mod session;
 mod signals;
 mod steps;
 mod table;
+mod text_scoring;
 mod texts;
 mod threads;
 mod training;
@@ -28,7 +29,7 @@ mod trajectories;
 
 use pyo3::prelude::*;
 
-/// What `minrnn` in Python is made of.
+/// The compiled part of ``minrnn``.
 #[pymodule]
 mod _minrnn {
     #[pymodule_export]

@@ -17,7 +17,7 @@ use crate::rows::{Columns, names_of};
 /// A model, shared by all of its sessions.
 pub(crate) struct Loaded {
     deployed: Deployed,
-    /// Where it was read from; none where it came as bytes.
+    /// The path that it was read from; none if it came as bytes.
     pub source: Option<PathBuf>,
     identity: OnceLock<ModelIdentity>,
     names: OnceLock<Vec<Option<CategoryNames>>>,
@@ -32,15 +32,15 @@ impl Deref for Loaded {
 }
 
 impl Loaded {
-    /// The model at `path`: a packed file, a checkpoint, or a run, whose best checkpoint it is.
+    /// The model at `path`: a packed file, a checkpoint, or a run, of which the best checkpoint is read.
     pub fn read(path: &Path) -> Result<Self> {
         let deployed = Deployed::load(path)?;
-        // Whoever changes the directory later still finds it.
+        // Still valid after a change of the working directory.
         let source = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         Ok(Self { deployed, source: Some(source), identity: OnceLock::new(), names: OnceLock::new() })
     }
 
-    /// The columns that are read of tables for `task`, which is the model's.
+    /// The columns that are read from tables for `task`, which is the model's.
     pub fn columns_of<'a>(&'a self, task: &'a TableTask) -> Columns<'a> {
         Columns::new(task, self.names.get_or_init(|| names_of(task)))
     }
@@ -50,7 +50,7 @@ impl Loaded {
         Ok(Self { deployed: Deployed::from_bytes(bytes)?, source: None, identity: OnceLock::new(), names: OnceLock::new() })
     }
 
-    /// What a saved session must have been made with: as the command line has it in saved sessions.
+    /// The identity that saved sessions must match, the same as in the command line's.
     pub fn identity(&self) -> Result<&str> {
         if let Some(identity) = self.identity.get() {
             return Ok(identity.as_str());
@@ -59,7 +59,7 @@ impl Loaded {
         Ok(self.identity.get_or_init(|| identity).as_str())
     }
 
-    /// The tokenizer, where the model reads text.
+    /// The tokenizer, if the model reads text.
     pub fn tokenizer(&self) -> Result<&Tokenizer> {
         let none = || Failure::new(Mistake::Kind, "the model has no tokenizer: it does not read text");
         self.tokenizer.as_ref().ok_or_else(none)

@@ -16,12 +16,13 @@ use crate::handed;
 use crate::loaded::Loaded;
 use crate::prediction::{Predicted, labels, predict};
 use crate::remembered::Session;
-use crate::scoring::{Scored, score};
+use crate::scoring::{Scored, score, share};
 use crate::session::saved_bytes;
+use crate::text_scoring::{ScoredText, Text, score_text, unit};
 use crate::texts;
 use crate::threads::Threads;
 
-/// A trained model. What it remembers of sequences is in its sessions.
+/// A trained model. Its sessions hold the state of sequences.
 #[pyclass(frozen, subclass, module = "minrnn", name = "Model")]
 pub(crate) struct PyModel {
     loaded: Arc<Loaded>,
@@ -54,7 +55,8 @@ impl PyModel {
         Ok(Self { loaded: Arc::new(loaded) })
     }
 
-    /// Begins `batch` sequences of which nothing has been read.
+    /// Starts ``batch`` sequences. ``threads`` is the maximum number of threads for a call, 0 for all cores; by default steps use one and whole
+    /// sequences all cores. With ``table=False`` a session reads the model's own inputs instead of rows of its table.
     #[pyo3(signature = (batch = 1, *, threads = None, table = None))]
     fn session(
         &self,
@@ -65,7 +67,7 @@ impl PyModel {
         Session::new(self.loaded.clone(), batch, Threads::asked(threads)?, self.is_table(table)?)
     }
 
-    /// Goes on from sessions that were saved, as bytes or in a file.
+    /// Restores saved sessions, given as bytes or as the path of their file. ``threads`` and ``table`` are as in ``session``.
     #[pyo3(signature = (saved, *, threads = None, table = None))]
     fn load_session(
         &self,
@@ -76,7 +78,7 @@ impl PyModel {
         Session::restored(self.loaded.clone(), &saved_bytes(saved)?, Threads::asked(threads)?, self.is_table(table)?)
     }
 
-    /// The tokens of a text.
+    /// The tokens of a text, uint32.
     fn encode<'py>(&self, py: Python<'py>, text: &Bound<'py, PyAny>) -> Result<Bound<'py, PyArrayDyn<u32>>> {
         let tokens = self.loaded.encode(py, &texts::text(text, "text")?)?;
         arrays::filled(py, &[tokens.len()], |room: &mut [u32]| {
@@ -85,14 +87,14 @@ impl PyModel {
         })
     }
 
-    /// The text of tokens; what does not make up a character is U+FFFD.
+    /// The text of tokens; bytes that do not form a character become U+FFFD.
     fn decode(&self, py: Python<'_>, tokens: &Bound<'_, PyAny>) -> Result<String> {
         let tokenizer = self.loaded.tokenizer()?;
         let tokens = arrays::read::<u32>(tokens, "tokens")?.values;
         Ok(apart(py, || tokenizer.decode(&tokens))??)
     }
 
-    /// What the model says at the end of every sequence of a table, with the names of the sequences, the times that are forecast and notes on the table.
+    /// The names of a table's sequences, the times that are forecast, the predictions at the end of every sequence, and notes on the table.
     fn _predict<'py>(
         &self,
         py: Python<'py>,
@@ -104,7 +106,7 @@ impl PyModel {
         predict(py, &self.loaded, handed::read(table)?, future.map(handed::read).transpose()?, threads)
     }
 
-    /// How surprising each row of a table is to a forecaster, with the threshold above which one is marked and notes on the table.
+    /// How surprising each row of a table is to a forecaster, with the threshold above which a row is marked, and notes on the table.
     fn _score<'py>(
         &self,
         py: Python<'py>,
@@ -113,35 +115,49 @@ impl PyModel {
         threshold: &Bound<'py, PyAny>,
         #[pyo3(from_py_with = counts::threads)] threads: Option<usize>,
     ) -> Result<Scored<'py>> {
-        let no_number = |_| Failure::new(Mistake::Kind, format!("threshold: expected a number, found {}", threshold.get_type()));
-        let (threads, threshold) = (Threads::asked(threads)?, threshold.extract().map_err(no_number)?);
-        score(py, &self.loaded, handed::read(table)?, usual.map(handed::read).transpose()?, threshold, threads)
+        let (threads, share) = (Threads::asked(threads)?, share(threshold)?);
+        score(py, &self.loaded, handed::read(table)?, usual.map(handed::read).transpose()?, share, threads)
     }
 
-    /// The label of each sequence of a table as it stands there, in the order in which `_predict` has them.
+    /// How surprising each line or token of a text is to a text model, with the threshold above which one is marked and notes on the texts.
+    fn _score_text<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'py, PyAny>,
+        usual: Option<&Bound<'py, PyAny>>,
+        by: &Bound<'py, PyAny>,
+        threshold: &Bound<'py, PyAny>,
+        #[pyo3(from_py_with = counts::threads)] threads: Option<usize>,
+    ) -> Result<ScoredText<'py>> {
+        let (threads, unit, share) = (Threads::asked(threads)?, unit(by)?, share(threshold)?);
+        let usual = usual.map(|usual| Text::of(usual, texts::USUAL_TEXT)).transpose()?;
+        score_text(py, &self.loaded, Text::of(text, texts::TEXT)?, usual, unit, share, threads)
+    }
+
+    /// The label of each sequence of a table, as the table has it, in the order of ``_predict``.
     fn _labels(&self, py: Python<'_>, table: &Bound<'_, PyAny>) -> Result<Vec<String>> {
         labels(py, &self.loaded, handed::read(table)?)
     }
 
-    /// What the model is for: `text`, `classifier`, `regressor`, `forecaster`, `policy`, `tokens` or `values`.
+    /// What the model does: ``text``, ``classifier``, ``regressor``, ``forecaster``, ``policy``, ``tokens`` or ``values``.
     #[getter]
     fn kind(&self) -> &'static str {
         self.loaded.kind().name()
     }
 
-    /// Where it was read from; none where it came as bytes.
+    /// The path the model was loaded from; None if it was given as bytes.
     #[getter]
     fn path(&self) -> Option<&PathBuf> {
         self.loaded.source.as_ref()
     }
 
-    /// Number of tokens it knows; 0 of one that reads values.
+    /// The number of tokens the model knows; 0 for a model that reads values.
     #[getter]
     fn vocab_size(&self) -> usize {
         self.loaded.model.vocab_size()
     }
 
-    /// Numbers that it reads at a step; 0 of one that reads tokens.
+    /// The number of inputs at each step; 0 for a model that reads tokens.
     #[getter]
     fn inputs(&self) -> usize {
         match self.loaded.model.reads() {
@@ -150,37 +166,37 @@ impl PyModel {
         }
     }
 
-    /// Numbers that it gives after a step.
+    /// The number of outputs after a step.
     #[getter]
     fn outputs(&self) -> usize {
         self.loaded.model.outputs()
     }
 
-    /// Number of trainable parameters.
+    /// The number of trainable parameters.
     #[getter]
     fn parameters(&self) -> usize {
         self.loaded.model.parameters()
     }
 
-    /// The columns that it reads, of one that was trained on a table.
+    /// The columns that it reads, for a model trained on a table; otherwise empty.
     #[getter]
     fn columns(&self) -> Vec<String> {
         self.loaded.table.as_ref().map_or(Vec::new(), |task| task.columns().to_vec())
     }
 
-    /// Names of the classes, of a classifier.
+    /// The names of a classifier's classes; empty for other models.
     #[getter]
     fn classes(&self) -> Vec<String> {
         self.loaded.table.as_ref().map_or(Vec::new(), |task| task.classes().to_vec())
     }
 
-    /// After how many steps a session has stopped growing; 0 where it never grows.
+    /// The number of steps after which a session stops growing; 0 if it never grows.
     #[getter]
     fn steps_seen(&self) -> usize {
         self.loaded.model.steps_seen()
     }
 
-    /// Bytes of a session of one row that has read `steps`.
+    /// Bytes of a one-row session after ``steps`` steps.
     #[pyo3(signature = (steps = 1))]
     fn session_bytes(&self, #[pyo3(from_py_with = counts::steps)] steps: usize) -> u128 {
         self.loaded.model.session_bytes_of(self.loaded.table.as_ref(), steps)
@@ -192,31 +208,31 @@ impl PyModel {
         json(self.loaded.model.config())
     }
 
-    /// The task on tables as JSON; `null` where there is none.
+    /// The task on tables as JSON; ``null`` if there is none.
     #[getter]
     fn _task(&self) -> Result<String> {
         json(&self.loaded.table)
     }
 
-    /// The same, which refuses a model that has none.
+    /// The same, but fails if there is none.
     fn _table_task(&self) -> Result<String> {
         json(expect_table(self.loaded.table.as_ref())?)
     }
 
-    /// What the numbers that are predicted are called, of forecasts those at one step, with the place of each; none where there is no task on tables.
+    /// The name of each predicted number (for a forecaster, of those at one step) with its index; empty if there is no task on tables.
     #[getter]
     fn _output_names(&self) -> Vec<(String, usize)> {
         self.loaded.table.as_ref().map_or_else(Vec::new, output_names)
     }
 
-    /// How a step of a policy becomes numbers, as JSON; `null` of others.
+    /// How a policy's step becomes numbers, as JSON; ``null`` for other models.
     #[getter]
     fn _encoding(&self) -> Result<String> {
         json(&self.loaded.policy)
     }
 
-    /// The rows `[batch, inputs]` of steps of a policy, from what is to be earned `[batch]`, observations `[batch, S]`, the actions before `[batch, A]` and the numbers of the
-    /// steps `[batch]`.
+    /// The rows ``[batch, inputs]`` of a policy's steps, from the returns to go ``[batch]``, observations ``[batch, S]``, previous actions ``[batch, A]``
+    /// and step numbers ``[batch]``.
     fn _rows<'py>(
         &self,
         py: Python<'py>,
@@ -244,7 +260,7 @@ impl PyModel {
         })
     }
 
-    /// Name, shape and format of each tensor of a packed file.
+    /// The name, shape and format of each tensor of a packed file.
     #[getter]
     fn tensors(&self) -> Vec<(String, Vec<usize>, String)> {
         self.loaded.tensors.iter().map(|entry| (entry.name.clone(), entry.shape.clone(), entry.format.to_string())).collect()

@@ -1,4 +1,4 @@
-//! What a model says of a whole table, read as the command reads one.
+//! A model's predictions for a whole table, which is read as the command reads one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,20 +15,21 @@ use crate::handed::Read;
 use crate::loaded::Loaded;
 use crate::signals::interruptible;
 use crate::table::prediction;
+use crate::texts::{TEXT, USUAL_TEXT};
 use crate::threads::{Reading, Threads, within};
 
-/// What sentences call the tables.
+/// What errors call the table.
 pub(crate) const TABLE: &str = "the table";
-/// The same of rows to come.
+/// What errors call the table of future rows.
 const TO_COME: &str = "the rows to come";
-/// The same of rows that others are compared with.
+/// What errors call the table of rows that others are compared with.
 pub(crate) const USUAL: &str = "the usual rows";
 
-/// Names of sequences, the times to come of each as they would be written where a column tells times, numbers `[N, …]`, and what should be known of the
-/// table, in sentences.
+/// The names of the sequences, the future times of each as they would be written (if a column holds times), numbers `[N, …]`, and notes on the table, a
+/// sentence each.
 pub(crate) type Predicted<'py> = (Vec<String>, Vec<Option<Vec<String>>>, Bound<'py, PyArrayDyn<f64>>, Vec<String>);
 
-/// What is predicted for the sequences of `table`, whose rows to come are `future`.
+/// The predictions for the sequences of `table`, whose future rows are `future`.
 pub(crate) fn predict<'py>(
     py: Python<'py>,
     loaded: &Arc<Loaded>,
@@ -49,7 +50,7 @@ pub(crate) fn predict<'py>(
             Ok::<_, Error>(predictions.map(|predictions| (series, predictions, notes)))
         })
     })?;
-    // Nothing is left out but by a stop, whose exception was raised.
+    // The predictions are only missing after a stop, whose exception has been raised above.
     let (series, predictions, notes) = found.map_err(in_memory)?.unwrap_or_default();
     let shape = [&[series.len()][..], &prediction(task)].concat();
     let numbers = filled(py, &shape, |room: &mut [f64]| {
@@ -63,7 +64,7 @@ pub(crate) fn predict<'py>(
     Ok((series.into_iter().map(|series| series.name).collect(), times, numbers, notes))
 }
 
-/// The label of each sequence of `table` as it stands there, in the order in which [`predict`] has them.
+/// The label of each sequence of `table`, as the table has it, in the order of [`predict`].
 pub(crate) fn labels(py: Python<'_>, loaded: &Arc<Loaded>, table: Read) -> Result<Vec<String>> {
     let task = task(loaded)?;
     let found = interruptible(py, |_| read_labels(task, source(TABLE, table, &mut PathBuf::new())))?;
@@ -75,10 +76,10 @@ pub(crate) fn task(loaded: &Loaded) -> Result<&TableTask> {
     Ok(expect_table(loaded.table.as_ref())?)
 }
 
-/// `error` as a sentence in which a table in memory is no file.
+/// `error` with a message in which a table or a text in memory is not called a file.
 pub(crate) fn in_memory(error: Error) -> Failure {
     match error {
-        Error::Malformed { path, problem, .. } if [TABLE, TO_COME, USUAL].map(Path::new).contains(&path.as_path()) => {
+        Error::Malformed { path, problem, .. } if [TABLE, TO_COME, USUAL, TEXT, USUAL_TEXT].map(Path::new).contains(&path.as_path()) => {
             Failure::input(format!("{}: {problem}", path.display()))
         }
         Error::Malformed { .. } => Failure::input(error.to_string()),
@@ -86,7 +87,7 @@ pub(crate) fn in_memory(error: Error) -> Failure {
     }
 }
 
-/// Where `table` is; `path` keeps the name of a file.
+/// The source of `table`; if it is a file, `path` holds its path.
 pub(crate) fn source<'a>(name: &'static str, table: Read, path: &'a mut PathBuf) -> TableSource<'a> {
     match table {
         Read::Handed(table) => TableSource::Batches(Path::new(name), table),

@@ -1,4 +1,4 @@
-//! Rows of tables whose columns have names: dictionaries, and frames of whatever library.
+//! Rows of tables whose columns have names: dictionaries, and data frames of any library.
 
 use minrnn::data::table::CategoryNames;
 use minrnn_model::TableTask;
@@ -9,23 +9,23 @@ use pyo3::types::{PyDict, PyFloat, PyInt, PyList, PyTuple};
 use crate::arrays;
 use crate::failure::{Failure, Mistake, Result};
 
-/// Where Python looks at tables.
+/// The Python module that reads tables.
 const HANDED: &str = "minrnn.handed";
 
-/// The columns that are read, each with its names where it holds names.
+/// The columns that are read, each with its names if it holds names.
 pub(crate) struct Columns<'a> {
     task: &'a TableTask,
     names: &'a [Option<CategoryNames>],
 }
 
 impl<'a> Columns<'a> {
-    /// Those of `task`, with what [`names_of`] says of it.
+    /// The columns of `task`, with the result of [`names_of`].
     pub fn new(task: &'a TableTask, names: &'a [Option<CategoryNames>]) -> Self {
         Self { task, names }
     }
 }
 
-/// Of each column of `task` its names, where it holds names.
+/// The names of each column of `task` that holds names.
 pub(crate) fn names_of(task: &TableTask) -> Vec<Option<CategoryNames>> {
     let mut names: Vec<Option<CategoryNames>> = task.columns().iter().map(|_| None).collect();
     task.categories().iter().for_each(|category| names[category.column] = Some(CategoryNames::new(&category.values)));
@@ -46,7 +46,7 @@ pub(crate) fn of_row(columns: &Columns<'_>, row: &Bound<'_, PyDict>) -> Result<V
         let missing = || Failure::input(format!("inputs: the column '{column}' is missing"));
         let value = row.get_item(column)?.ok_or_else(missing)?;
         if let Some(names) = names {
-            // A number is a name here, as it is in a file, and no number of a name.
+            // A number here is a name, as it is in a file, and not the code of one.
             let name = row.py().import(HANDED)?.call_method1("name_of", (&value, column))?;
             return Ok(code(task, names, name.extract::<Option<String>>()?.as_deref()));
         }
@@ -63,7 +63,7 @@ pub(crate) fn of_row(columns: &Columns<'_>, row: &Bound<'_, PyDict>) -> Result<V
 
 /// Whether `any` has columns with names.
 pub(crate) fn is_table(any: &Bound<'_, PyAny>) -> Result<bool> {
-    // What is read most often is asked for no attribute.
+    // The commonest types are recognised without asking for an attribute.
     let is_plain = any.is_instance_of::<PyFloat>()
         || any.is_instance_of::<PyInt>()
         || any.is_instance_of::<PyList>()
@@ -83,14 +83,14 @@ pub(crate) fn of_table(columns: &Columns<'_>, table: &Bound<'_, PyAny>) -> Resul
     Ok((0..n).flat_map(|row| columns.iter().map(move |column| column[row])).collect())
 }
 
-/// The numbers of a column, or those of its names.
+/// The numbers of a column, or the codes of its names.
 fn numbers(task: &TableTask, column: &Bound<'_, PyAny>, known: Option<&CategoryNames>) -> Result<Vec<f64>> {
     let Some(known) = known else { return Ok(arrays::read::<f64>(column, "inputs")?.values) };
     let names: Vec<Option<String>> = column.extract()?;
     Ok(names.iter().map(|name| code(task, known, name.as_deref())).collect())
 }
 
-/// What stands for a name of a column, as it does in a file.
+/// The code of a name in a column, as for a file.
 fn code(task: &TableTask, known: &CategoryNames, name: Option<&str>) -> f64 {
     name.map_or(f64::NAN, |name| known.code(name, !task.missing().is_error()))
 }

@@ -1,4 +1,4 @@
-//! The kernels' recurrences, forward and backward, on memory of others: what `minrnn.torch` is made of.
+//! The kernels' recurrences, forward and backward, on the caller's memory, for `minrnn.torch`.
 
 use minrnn_kernels::recurrence::{self, Cell, Gradients, Inputs, Upstream};
 use minrnn_kernels::{Candidate, Gates, Out, Segments, Shape, Start};
@@ -11,7 +11,7 @@ use crate::threads;
 
 type Array<'py, T = f32> = Bound<'py, PyArrayDyn<T>>;
 
-/// The cell of a name: `linear`, `min-gru CANDIDATE`, `min-lstm CANDIDATE`, `min-lstm-unnormalized CANDIDATE`.
+/// The cell with this name: `linear`, `min-gru CANDIDATE`, `min-lstm CANDIDATE`, `min-lstm-unnormalized CANDIDATE`.
 fn cell(name: &str) -> Result<Cell> {
     let (cell, candidate) = name.split_once(' ').unwrap_or((name, ""));
     let known = || candidate.parse::<Candidate>().map_err(|error| Failure::input(error.to_string()));
@@ -24,7 +24,7 @@ fn cell(name: &str) -> Result<Cell> {
     }
 }
 
-/// The sizes that pre-activations `[B, T, parts·E]` have.
+/// The sizes of pre-activations `[B, T, parts·E]`.
 fn shape(cell: Cell, preact: &Array<'_>) -> Result<Shape> {
     match *preact.shape() {
         [batch, seq_len, width] if width % cell.parts() == 0 => Ok(Shape { batch, seq_len, width: width / cell.parts() }),
@@ -32,9 +32,9 @@ fn shape(cell: Cell, preact: &Array<'_>) -> Result<Shape> {
     }
 }
 
-/// The numbers of an array that must have `len` of them without gaps.
+/// The numbers of an array, which must be contiguous and have `len` of them.
 fn numbers<'a, T: Element>(name: &str, array: &'a Array<'_, T>, len: usize) -> Result<&'a [T]> {
-    // SAFETY: as of PyTorch: whoever computes with an array sees to it that nobody writes it meanwhile.
+    // SAFETY: as with PyTorch, callers see to it that nobody writes to an array while it is computed with.
     match unsafe { array.as_slice() } {
         Ok(numbers) if numbers.len() != len => Err(Failure::input(format!("{name} has {} numbers, expected {len}", numbers.len()))),
         Ok(numbers) if array.is_c_contiguous() => Ok(numbers),
@@ -42,21 +42,21 @@ fn numbers<'a, T: Element>(name: &str, array: &'a Array<'_, T>, len: usize) -> R
     }
 }
 
-/// The same of one that may be missing.
+/// The same for an array that may be missing.
 fn optional<'a, T: Element>(name: &str, array: Option<&'a Array<'_, T>>, len: usize) -> Result<Option<&'a [T]>> {
     array.map(|array| numbers(name, array, len)).transpose()
 }
 
 /// Room for `len` numbers.
 fn room<'a>(name: &str, array: &'a Array<'_>, len: usize) -> Result<Out<'a>> {
-    // SAFETY: the caller has just made it for this call.
+    // SAFETY: the caller has just made the array for this call.
     match unsafe { array.as_slice_mut() } {
         Ok(numbers) if numbers.len() == len && array.is_c_contiguous() => Ok(Out::new(numbers)),
         _ => Err(Failure::input(format!("{name} has no room for {len} numbers without gaps"))),
     }
 }
 
-/// The segments of codes; none are dense.
+/// The segments of `codes`; without any, dense.
 fn segments(codes: Option<&[i32]>, seq_len: usize) -> Result<Segments<'_>> {
     let Some(codes) = codes else { return Ok(Segments::DENSE) };
     Segments::try_new(codes, seq_len).map_err(|error| Failure::input(error.to_string()))
@@ -91,7 +91,7 @@ impl<'a> Operands<'a> {
     }
 }
 
-/// Runs a recurrence: every state to `h` `[B, T, E]`, the last ones to `h_last` `[B, E]`.
+/// Runs a recurrence, writing every state to ``h`` ``[B, T, E]`` and the last ones to ``h_last`` ``[B, E]``.
 #[pyfunction]
 #[pyo3(signature = (name, preact, extra, h0, codes, h, h_last, threads))]
 #[expect(clippy::too_many_arguments, reason = "the operands of an operator")]
@@ -115,7 +115,7 @@ pub(crate) fn scan_forward(
     })
 }
 
-/// The gradients of everything that [`scan_forward`] read; `h` are its states.
+/// The gradients of all inputs of ``scan_forward``; ``h`` are its states.
 #[pyfunction]
 #[pyo3(signature = (name, preact, extra, h0, codes, h, d_h, d_h_last, d_preact, d_extra, d_h0, threads))]
 #[expect(clippy::too_many_arguments, reason = "the operands of an operator")]

@@ -1,11 +1,10 @@
-//! How surprising each row of a table is to a forecaster, read as the command reads one.
+//! How surprising each row of a table is to a forecaster; the table is read as the command reads one.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use minrnn::data::table::{ForecastRows, Forecaster, Series, TableTask};
-use minrnn::deployed::{calibrate_rows, score_rows};
-use minrnn_model::Threshold;
+use minrnn::deployed::{Usual, calibrate_rows, score_rows};
 use numpy::PyArrayDyn;
 use pyo3::prelude::*;
 
@@ -17,12 +16,16 @@ use crate::prediction::{TABLE, USUAL, in_memory, source, task};
 use crate::signals::interruptible;
 use crate::threads::{Reading, Threads, within};
 
-/// The name of each sequence, the number of its rows and their times as they would be written, where a column tells times; of all rows the values of the
-/// targets `[N, targets]`, what was forecast of them `[N, targets]` and the surprise `[N]`, NaN where there is none; the threshold; and what should be known of
-/// the tables and the threshold, in sentences.
+/// How rows with nothing unusual are given, in messages.
+pub(crate) const BY: &str = "as calibrate";
+
+/// For each sequence its name, the number of its rows and their times as they would be written (if a column holds times); for all rows the values of the
+/// targets `[N, targets]`, their forecasts `[N, targets]` and the surprise `[N]`, NaN where there is none; the threshold; and notes on the tables and the
+/// threshold, a sentence each.
 pub(crate) type Scored<'py> = (Vec<(String, usize, Option<Vec<String>>)>, [Bound<'py, PyArrayDyn<f64>>; 3], Option<f64>, Vec<String>);
 
-/// How surprising the rows of `table` are, of which those are to be marked that are more surprising than a share of held-out rows, or of those of `usual`.
+/// How surprising the rows of `table` are, and the threshold above which a row is marked: more surprising than a share of the rows held out in training,
+/// or of those of `usual`.
 pub(crate) fn score<'py>(
     py: Python<'py>,
     loaded: &Arc<Loaded>,
@@ -32,9 +35,6 @@ pub(crate) fn score<'py>(
     threads: Threads,
 ) -> Result<Scored<'py>> {
     let forecaster = forecaster(loaded)?;
-    if !(share > 0.0 && share < 1.0) {
-        return Err(Failure::input(format!("threshold: expected a share of rows above 0 and below 1, such as 0.999, found {share:?}")));
-    }
     let pool = threads.pool(py, Reading::Sequences)?;
     let width = forecaster.target.len();
     let [mut values, mut expected, mut surprises] = [const { Vec::new() }; 3];
@@ -62,11 +62,8 @@ pub(crate) fn score<'py>(
         })
     })?;
     let (calibration, rows, mut notes) = found.map_err(in_memory)?;
-    let threshold = calibration.map(|calibration| calibration.threshold(share)).transpose()?;
-    notes.push(match &threshold {
-        Some(threshold) => threshold.describe(share),
-        None => format!("{}; give rows with nothing unusual as calibrate", Threshold::NONE),
-    });
+    let (threshold, told) = Usual::from(calibration).threshold(share, BY)?;
+    notes.push(told);
     let array = |shape: &[usize], numbers: &[f64]| {
         filled(py, shape, |room| {
             room.copy_from_slice(numbers);
@@ -78,10 +75,20 @@ pub(crate) fn score<'py>(
     let times = |series: &Series| series.times.iter().map(|&time| series.clock.write(time)).collect();
     let tells = |series: &&Series| !series.times.is_empty();
     let sequences = rows.series().iter().map(|series| (series.name.clone(), series.len(), Some(series).filter(tells).map(times)));
-    Ok((sequences.collect(), numbers, threshold.map(|threshold| threshold.surprise), notes))
+    Ok((sequences.collect(), numbers, threshold, notes))
 }
 
-/// The forecaster whose forecasts tell how likely a value is.
+/// The share of usual rows that is not marked.
+pub(crate) fn share(threshold: &Bound<'_, PyAny>) -> Result<f64> {
+    let no_number = |_| Failure::new(Mistake::Kind, format!("threshold: expected a number, found {}", threshold.get_type()));
+    let share: f64 = threshold.extract().map_err(no_number)?;
+    if share > 0.0 && share < 1.0 {
+        return Ok(share);
+    }
+    Err(Failure::input(format!("threshold: expected a share of rows above 0 and below 1, such as 0.999, found {share:?}")))
+}
+
+/// The model's task as a forecaster whose forecasts tell how likely a value is.
 fn forecaster(loaded: &Loaded) -> Result<&Forecaster> {
     let refused = |sentence: &str| Err(Failure::new(Mistake::Kind, sentence));
     match task(loaded)? {

@@ -1,4 +1,4 @@
-//! Sessions as Python calls them: what a model remembers of one or many sequences, each a row.
+//! Sessions as Python sees them: a model's state for one or many sequences, each a row.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,13 +26,13 @@ impl Session {
         Ok(self.remembered()?.sessions.rows())
     }
 
-    /// Bytes that all rows take.
+    /// Bytes used by all rows.
     #[getter]
     fn nbytes(&self) -> Result<usize> {
         Ok(self.remembered()?.sessions.bytes())
     }
 
-    /// Reads one step of every row, or of `rows`, and returns what is predicted after it.
+    /// Reads one step of every row, or of ``rows``: ``[batch]`` tokens or ``[batch, inputs]`` numbers. Returns the prediction after it.
     #[pyo3(signature = (inputs, rows = None))]
     fn step<'py>(&self, inputs: &Bound<'py, PyAny>, rows: Option<&Bound<'py, PyAny>>) -> Result<Bound<'py, PyAny>> {
         let mut remembered = self.remembered()?;
@@ -45,7 +45,8 @@ impl Session {
         Ok(outputs)
     }
 
-    /// Reads a whole sequence of every row, or of `rows`, and returns what is predicted after its last step.
+    /// Reads a whole sequence for every row, or for ``rows``: ``[batch, T]`` or ``[batch, T, inputs]``, or a list of sequences of any lengths.
+    /// Returns the prediction after the last step of each.
     #[pyo3(signature = (inputs, rows = None))]
     fn prefill<'py>(&self, inputs: &Bound<'py, PyAny>, rows: Option<&Bound<'py, PyAny>>) -> Result<Bound<'py, PyAny>> {
         let mut remembered = self.remembered()?;
@@ -59,7 +60,7 @@ impl Session {
         Ok(outputs)
     }
 
-    /// Reads a whole sequence of every row, or of `rows`, and returns what is predicted after every step.
+    /// Reads like ``prefill``. Returns the predictions after every step: ``[batch, T, …]``, or a list of arrays.
     #[pyo3(signature = (inputs, rows = None))]
     fn forward<'py>(&self, inputs: &Bound<'py, PyAny>, rows: Option<&Bound<'py, PyAny>>) -> Result<Bound<'py, PyAny>> {
         let mut remembered = self.remembered()?;
@@ -73,8 +74,7 @@ impl Session {
         Ok(outputs)
     }
 
-    /// Reads a whole sequence of every row, or of `rows`, and returns what the model has inside after every step: what the head reads, or what
-    /// block `layer` (the first being 0) hands on.
+    /// Reads like ``prefill``. Returns the head's input after every step, ``[batch, T, d_model]``, or the output of block ``layer`` (from 0).
     #[pyo3(signature = (inputs, rows = None, *, layer = None))]
     fn embed<'py>(
         &self,
@@ -96,7 +96,7 @@ impl Session {
         Ok(inside)
     }
 
-    /// Begins every row, or `rows`, anew.
+    /// Resets every row, or ``rows``.
     #[pyo3(signature = (rows = None))]
     fn reset(&self, rows: Option<&Bound<'_, PyAny>>) -> Result<()> {
         let mut remembered = self.remembered()?;
@@ -111,7 +111,7 @@ impl Session {
         Ok(())
     }
 
-    /// A session with copies of all rows, or of `rows`, in that order.
+    /// A new session with copies of all rows, or of ``rows`` in that order; a row may be copied several times.
     #[pyo3(signature = (rows = None))]
     fn fork(&self, rows: Option<&Bound<'_, PyAny>>) -> Result<Self> {
         let remembered = self.remembered()?;
@@ -123,7 +123,7 @@ impl Session {
         Ok(forked)
     }
 
-    /// Replaces row `row` by row `source_row` of the session `source`.
+    /// Replaces row ``row`` by row ``source_row`` of ``source``, a session of the same model.
     fn copy_row(
         &self,
         #[pyo3(from_py_with = counts::row)] row: usize,
@@ -145,7 +145,8 @@ impl Session {
         Ok(())
     }
 
-    /// All that is remembered as bytes, or in the file `path`, which may be that of an older session, but not of the model or of what it learned from.
+    /// Saves the whole state: returns it as bytes, or writes it to the file ``path``. That may be an older saved session, but not the model or the data
+    /// it was trained on.
     #[pyo3(signature = (path = None))]
     fn save<'py>(&self, py: Python<'py>, path: Option<PathBuf>) -> Result<Option<Bound<'py, PyBytes>>> {
         let identity = self.loaded.identity()?;
@@ -163,7 +164,7 @@ impl Session {
         }
     }
 
-    /// Goes on from what was saved, as bytes or in a file; the session then has as many rows as that.
+    /// Restores a saved state of the same model, given as bytes or as the path of its file; the session then has as many rows as were saved.
     fn load(&self, saved: &Bound<'_, PyAny>) -> Result<()> {
         let bytes = saved_bytes(saved)?;
         let restored = Self::restored(self.loaded.clone(), &bytes, self.threads, self.is_table)?;
@@ -173,7 +174,7 @@ impl Session {
         Ok(())
     }
 
-    /// The numbers that are remembered, `[batch, n]`; past steps that attention or long filters look back on are not among them.
+    /// The state as numbers, ``[batch, n]``, without the past steps that attention or long filters look back on.
     fn state<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyArrayDyn<f32>>> {
         let remembered = self.remembered()?;
         let (rows, values) = (remembered.sessions.rows(), remembered.sessions.state().values());
@@ -183,7 +184,11 @@ impl Session {
         })
     }
 
-    /// Continues a text, token by token.
+    /// Continues a text, yielding pieces of text, or tokens with ``tokens=True``, as they are generated. Without a prompt it continues from what the
+    /// session has read, or starts a new text if it has read nothing; a session that was restored, forked from several rows, or used with ``embed``
+    /// does not hold the next token's logits and needs a prompt. ``temperature=0`` takes the most likely token. The text ends before the first
+    /// occurrence of ``stop``, one string or several. The session has read everything that was yielded, and also a stop string that was met, although
+    /// that is not yielded.
     #[pyo3(signature = (prompt = None, max_tokens = 256, *, temperature = 1.0, top_k = 0, top_p = 1.0, min_p = 0.0, repetition_penalty = 1.0, seed = 0, stop = Vec::new(), tokens = false))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn generate(
@@ -219,7 +224,7 @@ fn stop_strings(any: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     Ok(texts(any, "stop")?)
 }
 
-/// What was saved: the bytes, or those of the file that is named.
+/// The bytes of a saved session, given as they are or by the path of their file.
 pub(crate) fn saved_bytes(saved: &Bound<'_, PyAny>) -> Result<Vec<u8>> {
     if let Ok(bytes) = saved.cast::<PyBytes>() {
         return Ok(bytes.as_bytes().to_vec());

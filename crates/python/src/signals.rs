@@ -1,4 +1,4 @@
-//! Work in a thread of its own, while the caller's looks for Ctrl-C.
+//! Runs work on a thread of its own while the calling thread watches for Ctrl-C.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -8,16 +8,17 @@ use pyo3::prelude::*;
 
 use crate::failure::{Failure, Result, panicked};
 
-/// How often signals are looked for while nothing happens.
+/// How often to check for signals while nothing happens.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// What `work` gives, which ends soon once its flag is raised; an exception that a signal raises meanwhile raises the flag, and is what comes of it.
+/// Runs `work`, which must end soon after its flag is set, and returns its result. An exception raised by a signal meanwhile sets the flag, and is returned
+/// instead.
 pub(crate) fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBool) -> T + Send) -> Result<T> {
     let stop = AtomicBool::new(false);
     let (ends, ended) = channel::<()>();
     let (outcome, raised) = std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
-            // Dropped at the end, whatever that is.
+            // Dropped when the work ends, even by a panic.
             let _ends = ends;
             work(&stop)
         });
@@ -27,7 +28,7 @@ pub(crate) fn interruptible<T: Send>(py: Python<'_>, work: impl FnOnce(&AtomicBo
     raised.map_or_else(|| outcome.map_err(|panic| panicked(&*panic)), |raised| Err(Failure::Raised(raised)))
 }
 
-/// Hands what is `told` to `hear` until nobody can tell anything more; gives the first exception, of a signal or of `hear`, which raises `stop`.
+/// Passes every message of `told` to `hear` until all senders are gone. Returns the first exception, from a signal or from `hear`, which sets `stop`.
 pub(crate) fn listen<T: Send>(
     py: Python<'_>,
     stop: &AtomicBool,

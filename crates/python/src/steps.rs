@@ -14,9 +14,9 @@ use crate::inputs::{self, Form, Sequences, Steps, Width};
 use crate::remembered::Session;
 use crate::threads::{Reading, within};
 
-/// Multiply-adds between two looks at whether the user wants to stop: some tens of milliseconds.
+/// Multiply-adds between two checks for signals: some tens of milliseconds.
 const BETWEEN_SIGNALS: usize = 1 << 31;
-/// Most steps between two looks, whose outputs may be kept.
+/// Most steps between two checks, as their outputs may be kept.
 const MOST_STEPS: usize = 1 << 16;
 
 /// One step of each of `rows`.
@@ -48,13 +48,13 @@ pub(crate) fn step<'py>(
     }
 }
 
-/// Steps after which it is looked whether the user wants to stop, whole passes of the runtime.
+/// Steps between two checks for signals, in whole passes of the runtime.
 fn chunk(model: &Model, rows: usize) -> usize {
     let steps = BETWEEN_SIGNALS / model.step_macs().saturating_mul(rows).max(1);
     steps.next_multiple_of(PASS_STEPS).clamp(PASS_STEPS, MOST_STEPS)
 }
 
-/// Of each sequence the steps that `range` says of their number.
+/// The steps of each sequence in the range that `range` gives for its length.
 fn parts<T>(sequences: &[Vec<T>], width: usize, range: impl Fn(usize) -> Range<usize>) -> Vec<&[T]> {
     let part = |sequence| {
         let sequence: &Vec<T> = sequence;
@@ -65,7 +65,7 @@ fn parts<T>(sequences: &[Vec<T>], width: usize, range: impl Fn(usize) -> Range<u
 }
 
 impl Sequences {
-    /// Reads a part of each sequence into `rows`, for the state alone.
+    /// Reads a part of each sequence into `rows`, only updating the state.
     fn advance(
         &self,
         model: &Model,
@@ -99,7 +99,7 @@ impl Sequences {
     }
 }
 
-/// Reads a sequence into each of `rows`: the outputs after its last step.
+/// Reads a sequence into each of `rows`; returns the outputs after its last step.
 pub(crate) fn prefill<'py>(
     py: Python<'py>,
     session: &Session,
@@ -118,7 +118,7 @@ pub(crate) fn prefill<'py>(
         if longest <= chunk {
             return computed(py, || within(pool, || sequences.predict(model, |len| 0..len, rows, state, room, workspace)));
         }
-        // Who stops it on the way finds the rows as they were.
+        // A copy is read into, so that the rows are unchanged if the user stops it midway.
         let mut picked = state.select(rows)?;
         let all: Vec<usize> = (0..rows.len()).collect();
         for from in (0..longest).step_by(chunk) {
@@ -141,13 +141,13 @@ fn put_back(state: &mut State, rows: &[usize], picked: &State) -> Result<()> {
 pub(crate) enum Wanted {
     /// What the model predicts.
     Outputs,
-    /// What its head reads.
+    /// The input of the head.
     Features,
-    /// What a block hands on.
+    /// The output of a block.
     Hidden(usize),
 }
 
-/// Reads a sequence into each of `rows`: what is wanted after every step.
+/// Reads a sequence into each of `rows`; returns what is wanted after every step.
 pub(crate) fn forward<'py>(
     py: Python<'py>,
     session: &Session,
@@ -160,7 +160,7 @@ pub(crate) fn forward<'py>(
     forward_by(py, session, sessions.parts_mut(), sequences, rows, wanted)
 }
 
-/// The same of rows of a state, with the memory of a step.
+/// The same for rows of a state, with the scratch memory of a step.
 pub(crate) fn forward_by<'py>(
     py: Python<'py>,
     session: &Session,

@@ -1,4 +1,4 @@
-//! Rows of a table in its units in, predictions in its units out.
+//! Rows of a table in, predictions out, both in the table's units.
 
 use minrnn_model::TableTask;
 use minrnn_stream::{Model, Sessions, TableSessions, expect_numbers, expect_table};
@@ -14,7 +14,7 @@ use crate::rows::{Columns, is_table, of_row, of_table};
 use crate::steps::{self, Wanted};
 use crate::threads::{Reading, within};
 
-/// Steps of a sequence between two looks at whether the user wants to stop.
+/// Steps of a sequence between two checks for signals.
 const BETWEEN_SIGNALS: usize = 1024;
 
 /// The sessions and what they need to read a row.
@@ -32,7 +32,7 @@ impl<'a> Table<'a> {
         Ok(Self { model: &session.loaded.model, task, columns: session.loaded.columns_of(task), sessions })
     }
 
-    /// Reads a row of each of the sessions `rows`, and writes what is predicted.
+    /// Reads a row for each of the sessions `rows`, and writes the predictions.
     fn step(&mut self, rows: &[usize], values: &[f64], predictions: &mut [f64]) -> minrnn_stream::Result<()> {
         let numbers = self.sessions.step(self.model, self.task, rows, values)?;
         expect_numbers(rows, numbers)?;
@@ -81,7 +81,7 @@ pub(crate) fn step<'py>(
     filled(py, &shape, |room| computed(py, || within(pool.as_deref(), || table.step(rows, &values, room))))
 }
 
-/// Reads rows of a table into each of `rows` of the sessions, step by step; `keep(row, step)` tells where what is predicted after a step goes.
+/// Reads rows of a table into each of `rows` of the sessions, step by step; `keep(row, step)` says where the prediction after a step goes.
 fn read(
     py: Python<'_>,
     session: &Session,
@@ -95,7 +95,7 @@ fn read(
     let longest = lens.iter().copied().max().unwrap_or(0);
     let pool = session.threads.pool(py, Reading::Step)?;
     sessions.set_threads(session.threads.most(Reading::Step));
-    // Who stops it on the way, or gave a row that cannot be read, finds the sessions as they were.
+    // A copy is read into, so that the sessions are unchanged if the user stops it midway, or a row cannot be read.
     let mut picked = sessions.select(rows)?;
     let mut table = Table::new(session, &mut picked)?;
     let n_outputs = table.model.outputs();
@@ -120,7 +120,7 @@ fn read(
     Ok(rows.iter().enumerate().try_for_each(|(at, &row)| sessions.copy_row(row, &picked, at))?)
 }
 
-/// Reads rows of a table into each of `rows`: what the model has inside after every one.
+/// Reads rows of a table into each of `rows`; returns the model's internal activations after every one.
 pub(crate) fn embed<'py>(
     py: Python<'py>,
     session: &Session,
@@ -142,7 +142,7 @@ pub(crate) fn embed<'py>(
     Ok(answer)
 }
 
-/// Reads rows of a table into each of `rows`: what is predicted after the last.
+/// Reads rows of a table into each of `rows`; returns the prediction after the last.
 pub(crate) fn prefill<'py>(
     py: Python<'py>,
     session: &Session,
@@ -166,7 +166,7 @@ pub(crate) fn prefill<'py>(
     })
 }
 
-/// Reads rows of a table into each of `rows`: what is predicted after every one.
+/// Reads rows of a table into each of `rows`; returns the predictions after every one.
 pub(crate) fn forward<'py>(
     py: Python<'py>,
     session: &Session,

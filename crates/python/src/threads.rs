@@ -17,15 +17,15 @@ struct Pools {
 
 static POOLS: Mutex<Pools> = Mutex::new(Pools { process: 0, by_threads: BTreeMap::new() });
 
-/// The pool of this process with so many threads; 0: with one for each core (or as many as `RAYON_NUM_THREADS` says).
+/// The pool of this process with `threads` threads; 0: with one for each core (or as many as `RAYON_NUM_THREADS` says).
 ///
-/// Whoever calls is attached to the interpreter, as is whoever forks: no child finds the lock taken.
+/// The caller is attached to the interpreter, and so is any thread that forks, so no child finds the lock taken.
 pub(crate) fn pool(_: Python<'_>, threads: usize) -> Result<Arc<ThreadPool>> {
     let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
     expect_few(threads)?;
     let process = std::process::id();
     if pools.process != process {
-        // Those of the parent are not there to be ended.
+        // The parent's threads do not exist in the child, so its pools must not be dropped.
         std::mem::forget(std::mem::replace(&mut *pools, Pools { process, by_threads: BTreeMap::new() }));
     }
     if let Some(pool) = pools.by_threads.get(&threads) {
@@ -36,7 +36,7 @@ pub(crate) fn pool(_: Python<'_>, threads: usize) -> Result<Arc<ThreadPool>> {
     Ok(made)
 }
 
-/// A pool of the caller's own, for work that waits in it: what waits takes no thread from others who call.
+/// A pool of the caller's own, for work that waits in it: waiting then takes no thread from other callers.
 pub(crate) fn new_pool(threads: usize) -> Result<ThreadPool> {
     expect_few(threads)?;
     let made = ThreadPoolBuilder::new().num_threads(threads).thread_name(|index| format!("minrnn-{index}")).build();
@@ -63,14 +63,14 @@ pub(crate) enum Reading {
 /// How many threads the calls of a session take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Threads {
-    /// Steps one, whole sequences all.
+    /// One for steps, all for whole sequences.
     Auto,
     /// At most so many; 0: all.
     AtMost(usize),
 }
 
 impl Threads {
-    /// As it is asked for.
+    /// As asked for by the caller.
     pub fn asked(threads: Option<usize>) -> Result<Self> {
         threads.map_or(Ok(Self::Auto), |threads| expect_few(threads).map(|()| Self::AtMost(threads)))
     }
@@ -84,7 +84,7 @@ impl Threads {
         }
     }
 
-    /// The pool that such a call takes, where it takes one.
+    /// The pool that such a call uses, if it needs one.
     pub fn pool(self, py: Python<'_>, reading: Reading) -> Result<Option<Arc<ThreadPool>>> {
         if self.most(reading) == 1 { Ok(None) } else { pool(py, 0).map(Some) }
     }

@@ -1,4 +1,4 @@
-//! Training in the process: the trainer works in a thread of its own, while the caller's looks for signals and tells what happens.
+//! Training in the process: the trainer runs on a thread of its own, while the calling thread watches for signals and reports events.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ use crate::handed::{Handed, table};
 use crate::signals::listen;
 use crate::threads::new_pool;
 
-/// What is asked for.
+/// The training that is asked for.
 #[derive(Deserialize)]
 struct Wish {
     experiment: Option<String>,
@@ -37,11 +37,11 @@ struct Wish {
     settings: Map<String, Value>,
 }
 
-/// The tables that come from memory, each with what it is: `data`, `validation` or `test`.
+/// Tables in memory, each with its role: `data`, `validation` or `test`.
 type Tables = Vec<(String, Handed)>;
 
-/// Trains what `wish`, an object of JSON, asks for, with `tables` in place of files. Gives what came of it as JSON, or nothing where the training was
-/// stopped; `watch` is told of every event, as JSON, and an exception of it stops the training and is raised.
+/// Trains as ``wish``, a JSON object, says, with ``tables`` in place of files. Returns the report as JSON, None if training was stopped. ``watch`` is called
+/// with every event, as JSON; an exception that it raises stops the training and is raised again.
 #[pyfunction]
 #[pyo3(signature = (wish, tables, watch))]
 pub(crate) fn train(
@@ -58,7 +58,7 @@ pub(crate) fn train(
         let paths = [&data.path, &data.table.validation, &data.table.test].into_iter().flatten().cloned();
         paths.partition(|path| path.starts_with(run.path().canonicalize().as_deref().unwrap_or(run.path())))
     };
-    // The trainer waits in it for whoever watches, who may call the library.
+    // A pool of its own, as the trainer waits in it for `watch`, which may call the library.
     let (pool, stop) = (new_pool(experiment.train.threads)?, AtomicBool::new(false));
     let (tell, told) = sync_channel(0);
     let (answer, answered) = sync_channel(0);
@@ -69,7 +69,7 @@ pub(crate) fn train(
         let worker = scope.spawn(move || {
             pool.install(move || {
                 let mut tell = |event: Value| {
-                    // Nobody listens any more only where the other thread failed.
+                    // Sending fails only if the other thread has failed.
                     if is_watched && tell.send(event).is_ok() && answered.recv() == Ok(false) {
                         stop.store(true, Ordering::Relaxed);
                     }
@@ -82,7 +82,7 @@ pub(crate) fn train(
                 Some(watch) if !stop.load(Ordering::Relaxed) => watch.call1(py, (event.to_string(),)).map(|_| ()),
                 _ => Ok(()),
             };
-            // The trainer goes on once the answer is there, so that a stop comes with the next update.
+            // The trainer waits for this answer, so that a stop takes effect at the next update.
             let _ = answer.send(heard.is_ok());
             heard
         });
@@ -90,7 +90,7 @@ pub(crate) fn train(
     });
     allocator::release();
     let outcome = outcome.map_err(|panic| panicked(&*panic))?.map_err(|error| match error {
-        // A table in memory is no file that anybody knows.
+        // Users do not know the file that a table in memory was written to.
         Error::Malformed { path, problem, .. } if kept.contains(&path) => Failure::input(format!("the table: {problem}")),
         Error::Malformed { path, problem, .. } if given.contains(&path) => Failure::input(format!("'{}': {problem}", path.display())),
         error => error.into(),
@@ -112,7 +112,7 @@ impl Wish {
         Ok(Request { experiment: asked, default_experiment: None, data, from, validates: self.validates, settings, memory_limit: None })
     }
 
-    /// Puts the paths of further tables into the data.
+    /// Adds the paths of further tables to the data.
     fn add_to(&self, data: &mut DataConfig) -> minrnn::Result<()> {
         for (given, path) in [(&self.test, &mut data.table.test), (&self.validation, &mut data.table.validation)] {
             if let Some(given) = given {
@@ -122,7 +122,7 @@ impl Wish {
         Ok(())
     }
 
-    /// Refuses tables, in memory or further ones in files, where none are read.
+    /// Refuses tables, in memory or further ones in files, for a task that reads none.
     fn expect_read(&self, tables: &[(String, Handed)], experiment: &Experiment, request: &Request) -> minrnn::Result<()> {
         let task = experiment.data.task;
         if task.reads_table() || tables.is_empty() && self.test.is_none() && self.validation.is_none() {
@@ -170,7 +170,7 @@ fn open(wish: &Wish, tables: Tables) -> minrnn::Result<(Experiment, RunDir)> {
     Ok((experiment, run))
 }
 
-/// Trains to the end, or until `stop` is raised; gives the report.
+/// Trains to the end, or until `stop` is set; returns the report.
 fn learn(experiment: Experiment, run: RunDir, stop: &AtomicBool, tell: &mut impl FnMut(Value)) -> minrnn::Result<Option<Value>> {
     let mut trainer = Trainer::new(experiment, run)?;
     tell(start(&trainer));

@@ -10,8 +10,8 @@ use serde_json::json;
 use crate::arrays::{self, Array};
 use crate::failure::{Failure, Result, apart};
 
-/// Writes episodes that stand one after the other, a row for every step, into a file that `task = policy` learns from. A row whose terminal or timeout is not 0
-/// is the last one of its episode; rows behind the last such row are left out. Gives what was written as JSON.
+/// Writes episodes to a file that ``task = policy`` learns from. They are given one after the other, a row for every step; a row whose terminal or timeout is
+/// not 0 is the last of its episode, and rows after the last such row are left out. Returns a summary as JSON.
 #[pyfunction]
 pub(crate) fn write_trajectories(
     py: Python<'_>,

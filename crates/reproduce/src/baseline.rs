@@ -15,9 +15,9 @@ use crate::plan::slug;
 use crate::training::{self, Options};
 use crate::{Cell, Error, Host, Job, Metric, Result, Target};
 
-/// Strings of each length that answers are chosen on.
+/// Strings of each length from which answers are chosen.
 const STRINGS: u64 = 256;
-/// Strings of one length that a rule is scored on: it costs so little that its curve need not scatter as those of models do.
+/// Strings of each length that a rule is scored on: more than for models, since a rule costs little and its curve then scatters less.
 const SCORED: u64 = 1024;
 
 /// A baseline without a model.
@@ -37,10 +37,10 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// The accuracy of guessing, by which its own was scaled; none of one that is always right.
+    /// The accuracy of guessing, by which its own was scaled; none for a rule that is always right.
     pub(crate) fn chance(&self) -> Option<f64> {
         let (accuracy, scaled) = (self.accuracy?, self.scaled?);
-        // An accuracy comes of chance and scaled accuracy alike, whichever of them is which.
+        // Chance and scaled accuracy play the same part in the formula, so that it gives either from the other.
         (scaled < 1.0).then(|| scaled_accuracy(accuracy, scaled))
     }
 
@@ -68,7 +68,7 @@ struct Kept {
 pub enum MissingText {
     /// Fetch it.
     Fetched,
-    /// Leave what depends on it open.
+    /// Skip the baselines that depend on it.
     LeftOut,
 }
 
@@ -94,14 +94,14 @@ pub fn baselines(
         let path = folder.baselines(target.runs.as_deref().unwrap_or(&target.name), &name);
         let mut of = description(&training::scored(training, options))?;
         if training.experiment.data.task == Task::FormalLanguage {
-            // What was kept before lengths were looked at is computed again.
+            // Baselines stored before lengths were examined are computed again.
             of["strings_of_a_length"] = SCORED.into();
         }
         if let Some(sha256) = options.other_text(training) {
             of["text"] = sha256.into();
         }
         let kept = match folder::read::<Kept>(&path) {
-            // What is damaged is computed again.
+            // A damaged file is computed again.
             Err(error) if error.is_wrong_input() => None,
             kept => kept?,
         };
@@ -117,7 +117,7 @@ pub fn baselines(
                 folder::write(&path, &Kept { of, baselines: baselines.clone() })?;
                 Ok(baselines)
             }
-            // What is missing is told of the runs themselves.
+            // The runs themselves report what is missing.
             Err(error) if error.is_wrong_input() => Ok(Vec::new()),
             Err(error) => Err(error),
         }
@@ -125,7 +125,7 @@ pub fn baselines(
     target.columns.iter().enumerate().map(of_column).collect()
 }
 
-/// All that the test batches depend on.
+/// Everything that the test batches depend on.
 fn description(experiment: &Experiment) -> Result<serde_json::Value> {
     let train = &experiment.train;
     let mut data = serde_json::to_value(&experiment.data).map_err(|error| Error::from(minrnn::Error::Config(error.to_string())))?;
@@ -142,7 +142,7 @@ struct Step<'a> {
     row: &'a [u32],
     /// The step of the row.
     at: usize,
-    /// The same counted among those of the row that are scored.
+    /// Its index among the row's scored steps.
     place: usize,
     /// The right answer.
     target: u32,
@@ -150,9 +150,9 @@ struct Step<'a> {
 
 /// How an answer is found.
 enum Rule {
-    /// The commonest among the steps of equal key.
+    /// The commonest answer among the steps with the same key.
     Commonest(fn(&Step) -> u64),
-    /// One for the whole row.
+    /// One answer for the whole row.
     OfRow(fn(&[u32]) -> u32),
 }
 
@@ -174,7 +174,7 @@ fn compute(experiment: &Experiment) -> minrnn::Result<Vec<Baseline>> {
         Task::FormalLanguage => vec![same, ("the length alone", Rule::Commonest(length_and_place))],
         Task::ListOps => vec![same, ("the root operator alone", Rule::Commonest(|step| u64::from(step.row[0])))],
         Task::SelectiveCopying => vec![same, ("the sequence's commonest token", Rule::OfRow(commonest_data_token))],
-        // Keys and values come in turn.
+        // Keys and values alternate.
         Task::Mqar => vec![same, ("one of the example's values", Rule::OfRow(|row| row[1]))],
         Task::Text => vec![same, ("the character before alone", Rule::Commonest(|step| u64::from(step.row[step.at])))],
         _ => vec![same],
@@ -200,7 +200,7 @@ fn length_and_place(step: &Step) -> u64 {
     ((step.row.len() as u64) << 32) | step.place as u64
 }
 
-/// Accuracy of what the length tells alone, at the lengths that models are looked at.
+/// Accuracy of the rule that knows only the length and the place, at the lengths at which models are examined.
 fn by_length(experiment: &Experiment, n: usize) -> minrnn::Result<Vec<AtLength>> {
     let (task, lengths) = lengths::looked_at(experiment)?;
     let seed = experiment.train.scoring_seed();
@@ -279,7 +279,7 @@ fn each_step(set: &mut dyn EvaluationSet, mut see: impl FnMut(&Step)) -> minrnn:
     Ok(())
 }
 
-/// Accuracy and cross-entropy, on `test`, of the commonest of `n` answers of each key in `others`. Chances are counts, each one more than it is.
+/// Accuracy and cross-entropy, on `test`, of the commonest of `n` answers for each key in `others`. Probabilities are counts plus one, normalised.
 fn commonest(
     key: fn(&Step) -> u64,
     n: usize,
@@ -292,7 +292,7 @@ fn commonest(
         *counts.entry(key(step)).or_default().entry(step.target).or_default() += 1;
         *all.entry(step.target).or_default() += 1;
     })?;
-    /// The commonest answer, how often each occurs, and all together. Of equals the smallest wins.
+    /// The commonest answer (of equals the smallest), how often each occurs, and their total.
     type Known<'a> = (u32, &'a BTreeMap<u32, u64>, u64);
     fn known(counts: &BTreeMap<u32, u64>) -> Known<'_> {
         let most = counts.iter().max_by_key(|&(&answer, &count)| (count, std::cmp::Reverse(answer)));
@@ -315,7 +315,7 @@ fn commonest(
 /// Accuracy of one answer for each row.
 fn of_row(answer: fn(&[u32]) -> u32, test: &mut dyn EvaluationSet) -> minrnn::Result<f64> {
     let (mut right, mut scored) = (0u64, 0u64);
-    // A row's steps come one after the other.
+    // A row's steps are consecutive.
     let mut known: Option<u32> = None;
     each_step(test, |step| {
         if step.place == 0 {
@@ -338,7 +338,7 @@ fn commonest_data_token(row: &[u32]) -> u32 {
     data.max_by_key(|&(&id, &count)| (count, std::cmp::Reverse(id))).map_or(0, |(&id, _)| id)
 }
 
-/// Mean squared errors of the mean of all that is to be predicted, and of what else there is.
+/// Mean squared errors of always predicting the mean and, for nearest-neighbour search, of the mean of the values so far.
 fn of_values(task: Task, others: &mut dyn EvaluationSet, test: &mut dyn EvaluationSet) -> minrnn::Result<Vec<Baseline>> {
     let (mut sum, mut n) = (0.0, 0u64);
     each_value(others, |_, _, _, target| {
@@ -351,7 +351,7 @@ fn of_values(task: Task, others: &mut dyn EvaluationSet, test: &mut dyn Evaluati
     each_value(test, |row, width, at, target| {
         constant += (f64::from(target) - mean).powi(2);
         if task == Task::NearestNeighbour {
-            // The value is the last number of a step; that of the first, the key, is no candidate.
+            // A step's last number is its value; that of the first step, the key, is no candidate.
             let value = |at: usize| f64::from(row[at * width + width - 1]);
             running = if at == 1 { value(1) } else { running + value(at) };
             so_far += (f64::from(target) - running / at as f64).powi(2);
@@ -416,7 +416,7 @@ mod tests {
         let of = |language: &str| accuracies("formal-language-paper", &[&[language][..], &lengths].concat());
         near(&of("language=cycle-navigation"), &[0.2, 0.2]);
         near(&of("language=even-pairs"), &[0.5, 0.5]);
-        // Sorted digits change every tenth of the string, give or take its root.
+        // Sorted digits change about every tenth of the string, give or take the square root of its length.
         let sorted = of("language=bucket-sort");
         assert!((sorted[0] - 0.1).abs() < 0.02 && sorted[1] > 0.5, "{sorted:?}");
         // The commonest count depends on little but the length.
@@ -458,7 +458,7 @@ mod tests {
     fn numbers_are_answered_by_their_mean() {
         let found = of("nearest-neighbour", &["batch_size=64", "max_iterations=50"]);
         let losses: Vec<f64> = found.iter().map(|baseline| baseline.loss.unwrap()).collect();
-        // The variance of what is uniform between 0 and 1 is a twelfth; the first of candidates is known for certain.
+        // The variance of a uniform number between 0 and 1 is a twelfth; with a single candidate the answer is certain.
         assert!((losses[0] - 1.0 / 12.0).abs() < 0.003 && losses[1] < losses[0] - 0.005, "{losses:?}");
         assert!(found.iter().all(|baseline| baseline.accuracy.is_none()));
     }

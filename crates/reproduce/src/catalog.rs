@@ -130,13 +130,13 @@ pub struct Line {
     /// Scales at which it is not run, and why.
     #[serde(default)]
     pub left_out: HashMap<Scale, String>,
-    /// Trainings of each kind at a scale, where they are not as many as of the others; a row's number counts more than a column's.
+    /// Number of trainings of each kind at a scale, if different from the others; a row's number overrides a column's.
     #[serde(default)]
     seeds: HashMap<Scale, u64>,
-    /// Rows: the columns that it is run in at a scale, where not in all.
+    /// Rows: the columns that it is run in at a scale, if not in all.
     #[serde(default)]
     only: HashMap<Scale, Vec<String>>,
-    /// Its turn: lower numbers are done first, and a row's counts more than a column's.
+    /// Its turn: lower numbers are done first, and a row's turn takes precedence over a column's.
     #[serde(default)]
     pub turn: u64,
     /// Rows: name of the runs, if it is not that of row and column.
@@ -156,7 +156,7 @@ pub struct Line {
     /// Rows: the published values of a metric, one for each column; empty if there is none.
     #[serde(default)]
     pub published: BTreeMap<Metric, Vec<String>>,
-    /// Rows: our numbers that this command only shows, since they were not made by it.
+    /// Rows: our numbers that were not made by this command, which only shows them.
     #[serde(default)]
     pub recorded: BTreeMap<Metric, Vec<String>>,
 }
@@ -170,7 +170,7 @@ impl Line {
     /// Why a row is not run in the column of that label at `scale`, although it is in others.
     pub fn reason_beside(&self, scale: Scale, column: &str) -> Option<String> {
         let only = self.only.get(&scale)?;
-        (!only.iter().any(|label| label == column)).then(|| format!("run in {} alone", only.join(", ")))
+        (!only.iter().any(|label| label == column)).then(|| format!("run only in {}", only.join(", ")))
     }
 
     /// Columns that a row is run in at `scale`, if not in all.
@@ -322,7 +322,7 @@ mod tests {
                 for cell in plan(&target, scale).unwrap_or_else(|error| panic!("{} at {}: {error:#}", target.name, scale.name())) {
                     match cell.job {
                         Job::Train(training) => {
-                            // Each table has its own words for a run of several.
+                            // Tables that share a run describe it differently.
                             let settings = Experiment { description: String::new(), ..training.experiment };
                             let first = runs.entry(training.id.clone()).or_insert_with(|| settings.clone());
                             assert_eq!(*first, settings, "{}: two experiments at {}", training.id, scale.name());

@@ -5,7 +5,7 @@ use minrnn::checkpoint::parameter_shapes;
 use minrnn::nn::{AnyMixer, Initializer};
 use minrnn::train::Experiment;
 
-/// Number of weights in a mixer's products with its input and its previous state; without biases and the projection back to the model's
+/// Number of weights in a mixer's products with its input and its previous state, without biases and the projection back to the model's
 /// width.
 ///
 /// # Errors

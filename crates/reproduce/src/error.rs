@@ -51,7 +51,7 @@ pub enum FolderProblem {
         own: u32,
     },
     /// It has another scale.
-    #[error("the folder holds results of scale {found}, asked for is scale {wanted}")]
+    #[error("the folder holds results of scale {found}, but scale {wanted} was requested")]
     OtherScale {
         /// The folder's scale.
         found: String,
@@ -62,7 +62,7 @@ pub enum FolderProblem {
     #[error("expected results or an empty folder, found '{0}'")]
     OtherFiles(String),
     /// A run in it has other settings.
-    #[error("it holds a run of other settings ({found}; asked for is {wanted}); remove it")]
+    #[error("it holds a run with other settings ({found}; requested: {wanted}); remove it")]
     OtherSettings {
         /// The settings that differ.
         found: String,
@@ -70,12 +70,12 @@ pub enum FolderProblem {
         wanted: String,
     },
     /// A result in it has no settings beside it.
-    #[error("its settings are not there (experiment.toml is missing), so they may be others than those asked for; remove it")]
+    #[error("its settings are unknown (experiment.toml is missing) and may differ from those requested; remove it")]
     NoSettings,
-    /// The settings beside a result in it, or of an unfinished run, cannot be read: they are damaged, too long, no text, or from another version.
+    /// The settings beside a result in it, or of an unfinished run, cannot be read: they are damaged, too long, not text, or from another version.
     #[error("its settings cannot be read (experiment.toml: {0}); remove it")]
     UnreadableSettings(String),
-    /// An older version counted a model without training among the best.
+    /// Its best checkpoint is the untrained model, which only older versions accepted.
     #[error("its best checkpoint is the untrained model, which no longer counts")]
     Untrained,
 }

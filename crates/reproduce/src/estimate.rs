@@ -19,9 +19,9 @@ pub struct Cost {
     pub evaluation: f64,
 }
 
-/// Updates and test batches before the clock starts: the first ones get their memory from the system.
+/// Updates and test batches before timing starts: the first ones allocate their memory.
 const WARM_UP: usize = 3;
-/// Seconds that updates are measured for, and test batches again.
+/// Seconds for which updates are measured, and then test batches as well.
 const MEASURED: f64 = 0.5;
 
 impl Cost {
@@ -53,7 +53,7 @@ impl Cost {
     }
 }
 
-/// Seconds of `work`, the mean of several times.
+/// Mean seconds of `work` over several runs.
 fn seconds_of_one(mut work: impl FnMut() -> minrnn::Result<()>) -> minrnn::Result<f64> {
     let begun = Instant::now();
     let mut last = 0.0;
@@ -61,7 +61,7 @@ fn seconds_of_one(mut work: impl FnMut() -> minrnn::Result<()>) -> minrnn::Resul
         let started = Instant::now();
         work()?;
         last = started.elapsed().as_secs_f64();
-        // Beside work of seconds, what the first time costs more is little.
+        // For work that takes seconds, the extra cost of the first run is negligible.
         if begun.elapsed().as_secs_f64() > 10.0 * MEASURED {
             return Ok(last);
         }

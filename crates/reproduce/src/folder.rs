@@ -58,7 +58,7 @@ impl Folder {
         } else {
             let entries = fs::read_dir(path).map_err(|source| minrnn::Error::io("list", path, source))?;
             let mut names = entries.flatten().map(|entry| entry.file_name());
-            // What a start that was killed at once leaves behind is none.
+            // A leftover of a start that was killed at once does not count.
             if let Some(name) = names.find(|name| !name.to_string_lossy().starts_with(WRITING)) {
                 return Err(Error::folder(path, FolderProblem::OtherFiles(name.display().to_string())));
             }
@@ -150,7 +150,7 @@ mod tests {
         Folder::open(&path, Scale::Smoke).unwrap();
         Folder::open(&path, Scale::Smoke).unwrap();
         let refusal = |path: &Path, scale| Folder::open(path, scale).unwrap_err();
-        assert!(refusal(&path, Scale::Cpu).to_string().contains("results of scale smoke, asked for is scale cpu"));
+        assert!(refusal(&path, Scale::Cpu).to_string().contains("results of scale smoke, but scale cpu was requested"));
         fs::write(path.join(MARK), r#"{"format": 7, "other": 1}"#).unwrap();
         let other = refusal(&path, Scale::Smoke);
         assert!(other.is_wrong_input() && other.to_string().contains("another version of minrnn (format 7, this one writes 1)"));

@@ -205,7 +205,7 @@ impl<'a> Grid<'a> {
             for (_, run) in runs {
                 let Run::Outdated(outcome, problem) = run else { continue };
                 let why = match problem {
-                    FolderProblem::OtherSettings { found, wanted } => format!("made with {found}; asked for is {wanted}"),
+                    FolderProblem::OtherSettings { found, wanted } => format!("made with {found}; requested: {wanted}"),
                     problem => problem.to_string(),
                 };
                 let value = Self::value_of(metric, outcome).map_or_else(String::new, |value| format!("{value:.*}", metric.decimals(value)));

@@ -56,7 +56,7 @@ pub enum Notice<'a> {
         /// Its row and column, and its seed.
         label: &'a str,
     },
-    /// A training is continued that was started on another CPU, or with another number of threads: from here on its numbers round
+    /// A training that was started on another CPU, or with another number of threads, is continued: from here on its numbers round
     /// differently.
     OtherMachine {
         /// Number of updates before.

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::share::share;
 
-/// Lengths that are looked at, evenly spaced.
+/// Number of lengths examined, evenly spaced.
 const N_LENGTHS: usize = 32;
-/// Strings of each.
+/// Strings of each length.
 const STRINGS: u64 = 32;
 
 /// The share of correct answers at one string length.

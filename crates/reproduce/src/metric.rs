@@ -29,7 +29,7 @@ pub enum Metric {
     SpeedUp,
     /// 100 (1 − own time / time of the counterpart).
     TimeSavedPercent,
-    /// D4RL's: 0 for a random policy, 100 for an expert.
+    /// D4RL's normalised score: 0 for a random policy, 100 for an expert.
     Score,
     /// 100 × parameters / parameters of the counterpart.
     ParameterPercent,
@@ -65,10 +65,10 @@ impl Metric {
             Self::BestIteration => "Iteration of the best checkpoint",
             Self::IterationsTo90Percent => "Iterations to 90 % accuracy",
             Self::Milliseconds => "Time (ms)",
-            Self::MillisecondsPerStep => "Time of a step (ms)",
+            Self::MillisecondsPerStep => "Time per step (ms)",
             Self::Mebibytes => "Peak memory (MiB)",
             Self::SpeedUp => "Speed-up over the counterpart",
-            Self::TimeSavedPercent => "Less time than the counterpart (%)",
+            Self::TimeSavedPercent => "Time saved against the counterpart (%)",
             Self::Score => "Normalised score",
             Self::ParameterPercent => "Parameters, in % of the counterpart's",
         }
@@ -98,7 +98,7 @@ impl Metric {
             Self::Accuracy | Self::ScaledAccuracy | Self::Loss => 3,
             Self::AccuracyPercent | Self::TimeSavedPercent | Self::Score | Self::ParameterPercent => 1,
             Self::BestIteration | Self::IterationsTo90Percent | Self::Mebibytes => 0,
-            // Three digits.
+            // Three significant digits.
             Self::Milliseconds | Self::MillisecondsPerStep | Self::SpeedUp => {
                 (2.0 - value.abs().max(1e-3).log10().floor()).clamp(0.0, 5.0) as usize
             }

@@ -28,13 +28,13 @@ impl Origin {
         Self { machine: processor(), threads: rayon::current_num_threads(), device, commit }
     }
 
-    /// The same with every bit of the processor that numbers depend on, and without what they do not: the program's commit may change.
+    /// Whether everything that numbers depend on is the same; the program's commit may differ.
     fn is_like(&self, other: &Self) -> bool {
         (&self.machine, self.threads, &self.device) == (&other.machine, other.threads, &other.device)
     }
 }
 
-/// Processor, its family and model, which tell apart those that go by one name, the instructions in use, and cores.
+/// The processor's name, its family and model (which distinguish processors of one name), the instructions in use, and the cores.
 fn processor() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let value = |key: &str| {
@@ -60,8 +60,8 @@ pub struct Stretch {
 }
 
 impl Stretch {
-    /// Adds to `stretches` that the training goes on at `origin` after `iteration` updates; what was made beyond them is lost, and what no stretch has was made at
-    /// `origin`, where the checkpoint of it lies.
+    /// Records in `stretches` that the training continues at `origin` after `iteration` updates. Later updates are dropped as lost; earlier ones that no
+    /// stretch covers were made at `origin`, where their checkpoint is.
     pub(crate) fn go_on(stretches: &mut Vec<Self>, origin: Origin, iteration: u64) {
         stretches.retain(|stretch| stretch.from < iteration || stretch.from == 0 && iteration == 0);
         stretches.iter_mut().for_each(|stretch| stretch.to = stretch.to.min(iteration));
@@ -106,7 +106,7 @@ pub struct Point {
 }
 
 impl Point {
-    /// That of a line of the log of a training of `task`.
+    /// The evaluation in a line of the log of a training of `task`, if it is one.
     pub(crate) fn of(record: &Record, task: Task) -> Option<Self> {
         match *record {
             Record::Eval { iteration, test_loss: loss, test_accuracy, .. } => {
@@ -164,7 +164,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Of a training that ended, with its log; not yet by length.
+    /// The outcome of a training that ended, with its log; accuracies by length are added later.
     pub(crate) fn new(trainer: &Trainer, ending: Ending, report: &FinalReport, log: &[Record], origin: Origin) -> Self {
         let task = trainer.experiment().data.task;
         let progress = trainer.progress();

@@ -92,7 +92,7 @@ fn job(target: &Target, scale: Scale, row: &Line, column: &Line, description: St
         Work::Train => Job::Train(Box::new(Training {
             id,
             base: base.clone(),
-            // What the file of the base says holds for its own sizes.
+            // The description of the base is about its own sizes.
             experiment: Experiment { description, ..experiment()? },
             longer: target.effort(scale).longer.clone(),
         })),
@@ -102,7 +102,7 @@ fn job(target: &Target, scale: Scale, row: &Line, column: &Line, description: St
     })
 }
 
-/// `key=value` apart; of a key given twice the last counts.
+/// Splits each `key=value`; of a key given twice the last counts.
 fn pairs(settings: &[String]) -> Result<Vec<(String, String)>, String> {
     let mut pairs: Vec<(&str, &str)> = Vec::new();
     for setting in settings {
@@ -113,7 +113,7 @@ fn pairs(settings: &[String]) -> Result<Vec<(String, String)>, String> {
     Ok(pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect())
 }
 
-/// `folder/row-column`; without the column where columns share the run of a row.
+/// `folder/row-column`; without the column if there is only one, or if the row names its run.
 fn run_id(target: &Target, row: &Line, column: &Line) -> String {
     let folder = target.runs.as_deref().unwrap_or(&target.name);
     let own = row.run.clone().unwrap_or_else(|| slug(&row.label));
@@ -209,7 +209,7 @@ mod tests {
         let cells = plan(&target, Scale::Cpu).unwrap();
         assert_eq!(cells.iter().map(|cell| cell.seeds).collect::<Vec<_>>(), [3, 2, 1, 1]);
         let Job::Quote(why) = &cells[3].job else { panic!("{cells:?}") };
-        assert_eq!(why, "run in A alone");
+        assert_eq!(why, "run only in A");
         let Job::Train(training) = &cells[0].job else { panic!("{cells:?}") };
         assert_eq!(training.longer, [128]);
         assert!(plan(&target, Scale::Paper).unwrap().iter().all(|cell| matches!(cell.job, Job::Train(_))));

@@ -67,7 +67,7 @@ pub struct Open<'a> {
 
 impl Reproduction {
     /// Does the outstanding part of `work`, targets with their plans, and writes the tables after every run, until `stop` is raised. For
-    /// each target it makes one seed of everything after another, in turns.
+    /// each target it makes every run of one seed before those of the next, in the order of their turns.
     ///
     /// With several [`jobs`](Self::jobs) trainings run concurrently, as many as memory has room for, and measurements of speed come after
     /// them, one at a time. A training that cannot be run, or diverges, does not affect the others; if writing fails or the machine does,
@@ -157,7 +157,7 @@ impl Reproduction {
         1..=self.seeds.unwrap_or(cell.seeds)
     }
 
-    /// The trainings of a target in the order they are made in: by seed, then by the turns of rows and columns. Those in `known` come with
+    /// The trainings of a target in the order they are made in: by seed, then by the turns of rows and columns. Those in `known` belong to
     /// another target.
     fn queue<'w>(&self, at: usize, (target, cells): (&Target, &'w [Cell]), known: &mut BTreeSet<(String, u64)>) -> Vec<Task<'w>> {
         let mut tasks = Vec::new();
@@ -182,7 +182,7 @@ impl Reproduction {
         let run = training::look_up(&self.folder, task.training, task.seed, &self.options, host)?;
         training::tidy(&self.folder, task.training, task.seed, &run)?;
         let is_open = self.is_wanted(&run) && !stop.load(Ordering::Relaxed);
-        // One that is only to be made, or made anew, is what it was until it is begun.
+        // The cell of a run that is to be made or redone stays as it is until the run starts.
         if !matches!(run, Run::Open) {
             task.set(grid, run);
         }
@@ -236,11 +236,11 @@ impl Reproduction {
         Ok(())
     }
 
-    /// Measures and keeps the result; none where `stop` was raised meanwhile.
+    /// Measures and stores the result; none if `stop` was raised meanwhile.
     fn measure(&self, bench: &Bench, host: &mut dyn Host, stop: &AtomicBool) -> Result<Option<Line>> {
         let found = host.measure(bench);
         if stop.load(Ordering::Relaxed) {
-            // Ctrl-C reaches a process of its own too.
+            // Ctrl-C reaches the measuring process too.
             return Ok(None);
         }
         let line = found?;
@@ -265,7 +265,7 @@ impl Reproduction {
 
     /// What is known of a target before anything is done.
     fn look_up<'a>(&self, target: &'a Target, cells: &[Cell], host: &mut dyn Host, missing_text: MissingText) -> Result<Grid<'a>> {
-        // What is to be made anew is there until then.
+        // Results that are to be redone are shown until then.
         let options = Options { replace: false, retry_failed: false, ..self.options.clone() };
         let mut grid = Grid::empty(target, self.scale, host.command(target));
         grid.cells = target.rows.iter().map(|_| Vec::new()).collect();
@@ -289,7 +289,7 @@ impl Reproduction {
                     Filled::Trained(self.seeds(cell).map(run).collect::<Result<_>>()?)
                 }
                 Job::Bench(bench) => match folder::read(&self.folder.measurement(&bench.id)) {
-                    // What is damaged stands for itself, as of a training.
+                    // A damaged measurement affects only its own cell, as with trainings.
                     Err(error) if error.is_wrong_input() => Filled::Untimed(host.sentence(&error)),
                     line => Filled::Timed(line?.map(Box::new)),
                 },
@@ -302,7 +302,7 @@ impl Reproduction {
     }
 }
 
-/// Takes the run of that seed into its cell.
+/// Puts the run of that seed into its cell.
 pub(crate) fn set(grid: &mut Grid, row: usize, column: usize, seed: u64, run: Run) {
     if let Filled::Trained(runs) = &mut grid.cells[row][column]
         && let Some(place) = runs.iter_mut().find(|(known, _)| *known == seed)

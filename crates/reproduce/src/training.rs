@@ -24,8 +24,8 @@ use crate::{Error, FolderProblem, Host, Result, Training};
 
 const RESULT: &str = "result.json";
 const FAILED: &str = "failed.json";
-/// Why a run is left alone that another process trains.
-const ELSEWHERE: &str = "another process is at it";
+/// Why a run that another process is training is left alone.
+const ELSEWHERE: &str = "another process is working on it";
 
 /// Options of every training.
 #[derive(Debug, Clone, Default)]
@@ -50,7 +50,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// The digest of the text that `training` learns, where that is another than it names.
+    /// The digest of the text that `training` learns, if that is not the experiment's own.
     pub(crate) fn other_text(&self, training: &Training) -> Option<&str> {
         let text = self.text.as_ref().filter(|_| training.experiment.data.task == Task::Text)?;
         Some(text.sha256.as_str()).filter(|sha256| *sha256 != shakespeare::SHA256)
@@ -100,7 +100,7 @@ impl Run {
         matches!(self, Self::Open | Self::Begun(_))
     }
 
-    /// Why nothing came of it, where there is a reason.
+    /// Why there is no result, if a reason is known.
     pub(crate) fn not_made(&self) -> Option<&str> {
         match self {
             Self::Failed(sentence) | Self::Refused(sentence) => Some(sentence),
@@ -119,7 +119,7 @@ impl Run {
     }
 }
 
-/// The seed that the batches of all trainings are scored with, whatever their own is.
+/// The seed of the test batches of trainings that set none, whatever their own seed is.
 const EVAL_SEED: u64 = 0;
 
 /// The experiment of `training`, as far as it determines what is scored.
@@ -190,12 +190,12 @@ fn known(folder: &Folder, training: &Training, seed: u64, options: &Options, hos
     })
 }
 
-/// How far a run is that is not over, by its copy or, where there is none or one that goes, by its own checkpoint.
+/// The progress of a run that is not over, from its copy or, if there is none or it is to be replaced, from its own checkpoint.
 fn begun(copy: &Copy, directory: &Path, experiment: &Experiment, options: &Options, host: &dyn Host) -> Result<Run> {
     if let Some(begun) = copy.read()? {
         match misfit(copy.path(), experiment)? {
             None => return Ok(Run::Begun(Box::new(begun))),
-            // It goes before the run is made.
+            // It is removed before the run is made.
             Some(_) if options.replace => {}
             Some(misfit) => return Ok(Run::Refused(host.sentence(&misfit))),
         }
@@ -205,7 +205,7 @@ fn begun(copy: &Copy, directory: &Path, experiment: &Experiment, options: &Optio
         Some(misfit) if checkpoint(directory, Pointer::Last)?.is_some() => return Ok(Run::Refused(host.sentence(&misfit))),
         _ => {}
     }
-    // Another process may put a newer checkpoint in place of the one that is being read.
+    // Tried twice, since another process may replace the checkpoint while it is read.
     let here = Begun::of_run(directory, experiment).or_else(|_| Begun::of_run(directory, experiment))?;
     Ok(here.map_or(Run::Open, |begun| Run::Begun(Box::new(begun))))
 }
@@ -250,19 +250,19 @@ pub fn carry_out(
     }
 }
 
-/// Words in the names of runs on their way out.
+/// Words in the names of runs that are being removed.
 const REMOVED: [&str; 2] = ["failed", "replaced"];
 
 fn aside(directory: &Path, word: &str) -> PathBuf {
     directory.with_extension(format!("{word}.tmp"))
 }
 
-/// Removes the run in `directory` under another name, which has that word in it: a kill must not leave half of it to be gone on with.
+/// Removes the run in `directory` after renaming it to a name with that word in it: a kill must not leave half a run to be continued.
 fn remove(directory: &Path, word: &str) -> Result<()> {
     let aside = aside(directory, word);
     remove_aside(&aside)?;
     if directory.exists() {
-        // Nobody may be at it, and nobody can be at a record that lies alone.
+        // No process may be using it; a record without a run cannot be in use.
         match RunDir::open(directory) {
             Ok(_) | Err(minrnn::Error::Run { problem: RunProblem::NotARun(_), .. }) => {}
             Err(error) => return Err(error.into()),
@@ -281,7 +281,7 @@ fn remove_aside(aside: &Path) -> Result<()> {
     fs::remove_dir_all(aside).map_err(|source| minrnn::Error::io("remove the run", aside, source).into())
 }
 
-/// Removes what a finished training needed to go on, checkpoints and tokens, and leaves `settings` as its experiment.
+/// Removes what a finished training no longer needs, checkpoints and tokens, and leaves `settings` as its experiment.
 fn shed(directory: &Path, settings: &str) -> Result<()> {
     write_atomic(directory.join(EXPERIMENT_FILE), settings.as_bytes())?;
     for name in ["checkpoints", "data"] {
@@ -293,14 +293,14 @@ fn shed(directory: &Path, settings: &str) -> Result<()> {
     Ok(())
 }
 
-/// What is wrong where `directory` holds a run of other settings than `experiment`.
+/// The problem if `directory` holds a run with other settings than those of `experiment`.
 fn misfit(directory: &Path, experiment: &Experiment) -> Result<Option<Error>> {
     Ok(other_settings(directory, experiment)?.map(|problem| Error::folder(directory, problem)))
 }
 
-/// That the run in `directory`, which is over, learned another text than `training` is to learn.
+/// The problem if the run in `directory`, which is over, learned another text than `training` is to learn.
 fn other_text(directory: &Path, training: &Training, options: &Options) -> Result<Option<FolderProblem>> {
-    /// The part of `result.json` and `failed.json` that tells of it.
+    /// The part of `result.json` and `failed.json` that names it.
     #[derive(Deserialize)]
     struct Learned {
         text_sha256: Option<String>,
@@ -315,8 +315,8 @@ fn other_text(directory: &Path, training: &Training, options: &Options) -> Resul
     Ok((learned != wanted).then(|| FolderProblem::OtherSettings { found: named(learned), wanted: named(wanted) }))
 }
 
-/// The settings of the run in `directory` that are not those of `experiment`, and what they would be now; or that they cannot be read, or nobody knows those of
-/// its result.
+/// The settings of the run in `directory` that differ from those of `experiment`, with their current values; or that they cannot be read, or are missing
+/// beside a result.
 fn other_settings(directory: &Path, experiment: &Experiment) -> Result<Option<FolderProblem>> {
     let path = directory.join(EXPERIMENT_FILE);
     if !folder::is_file(&path)? {
@@ -324,7 +324,7 @@ fn other_settings(directory: &Path, experiment: &Experiment) -> Result<Option<Fo
     }
     let stored = match Experiment::load_file(&path, &[]) {
         Ok(stored) => essence(stored),
-        // Without its path, as pages tell of it.
+        // Without its path, since pages show it.
         Err(minrnn::Error::Malformed { problem, .. }) => return Ok(Some(FolderProblem::UnreadableSettings(problem))),
         Err(error) => return Err(error.into()),
     };
@@ -343,13 +343,13 @@ fn settings(experiment: &Experiment) -> Result<BTreeSet<String>> {
     Ok(experiment.to_toml()?.lines().filter(|line| line.contains('=')).map(str::to_owned).collect())
 }
 
-/// The experiment without words, without what changes its numbers by rounding at most, and without what is known only once the data are.
+/// The experiment without its texts, without what changes its numbers only by rounding, and without what is known only once the data are there.
 fn essence(mut experiment: Experiment) -> Experiment {
     experiment.description.clear();
     experiment.expect = None;
     (experiment.model.vocab_size, experiment.model.input_width, experiment.model.n_outputs) = (0, 0, 0);
     experiment.data.path = None;
-    // With other ones the same quantity is estimated; the pages say where they differ.
+    // With another seed the same quantity is estimated; the pages say where it differs.
     experiment.train.eval_seed = None;
     experiment.train.threads = 0;
     experiment.train.memory_limit = None;

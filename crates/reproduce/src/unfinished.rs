@@ -28,9 +28,9 @@ use crate::outcome::{Origin, Point, Stretch};
 
 /// The largest checkpoint that is copied.
 pub const MAX_BYTES: u64 = 5_000_000;
-/// No two copies are made within this time, but when a run stops.
+/// The least time between two copies, except when a run stops.
 const INTERVAL: Duration = Duration::from_secs(60);
-/// Most bytes that are read of a file of another machine's checkpoint.
+/// The most bytes that are read from one file of another machine's checkpoint.
 const MAX_FILE_BYTES: u64 = 2 * MAX_BYTES;
 const STATE: &str = "run.json";
 
@@ -71,8 +71,8 @@ impl Begun {
         })
     }
 
-    /// How far the run of `experiment` in the directory `run` is by its own last checkpoint, which need not be copied yet; none where it has made
-    /// no update that is saved. Where its updates were made is known of a copy alone.
+    /// The progress of the run of `experiment` in the directory `run`, from its own last checkpoint, which need not be copied yet; none if no
+    /// update of it is saved. Only a copy knows where the updates were made.
     ///
     /// # Errors
     /// When the checkpoint or the log is damaged.
@@ -125,7 +125,7 @@ impl Copy {
             let (last, best) = (checkpoint(run, Pointer::Last)?, checkpoint(run, Pointer::Best)?);
             let copied = |pointer: Pointer| copy.checkpoint(pointer);
             if let Some(best) = best.as_ref().filter(|best| Some(*best) != last.as_ref()) {
-                // Of the best one only the weights are of use: nothing goes on from it.
+                // Only the weights of the best one are needed: nothing continues from it.
                 let is_there =
                     copied(Pointer::Best)?.is_some_and(|there| named(&there) == named(best) && !there.join(TRAINING_FILE).exists());
                 if !is_there {
@@ -168,7 +168,7 @@ impl Copy {
                 .map(|line| line + "\n")
                 .map_err(|error| minrnn::Error::malformed(self.path.join(STATE), error.to_string()))
         };
-        // Before the checkpoint that knows of them.
+        // Written before the checkpoint that refers to them.
         let log = begun.curve.iter().map(lines).collect::<minrnn::Result<String>>()?;
         write_atomic(run.file(METRICS_FILE), log.as_bytes())?;
         let experiment = read_text(self.path.join(EXPERIMENT_FILE), MAX_EXPERIMENT_BYTES)?;
@@ -184,7 +184,7 @@ impl Copy {
     pub fn remove(&self) -> Result<()> {
         if self.path.exists() {
             remove(&self.path)?;
-            // Folders that hold no other copy go with it.
+            // Folders that are then empty go with it.
             for parent in self.path.ancestors().skip(1).take(3) {
                 if fs::remove_dir(parent).is_err() {
                     break;
@@ -199,15 +199,15 @@ fn remove(path: &Path) -> Result<()> {
     fs::remove_dir_all(path).map_err(|source| minrnn::Error::io("remove", path, source).into())
 }
 
-/// The iteration that a checkpoint's name says.
+/// The iteration in a checkpoint's name.
 fn named(checkpoint: &Path) -> u64 {
     checkpoint.file_name().and_then(|name| iteration_of(&name.to_string_lossy())).unwrap_or(0)
 }
 
-/// Copies the files of the checkpoint `from` that `wanted` names into the folder `to`, each compared with its digest.
+/// Copies the files of the checkpoint `from` that are `wanted` into the folder `to`, each verified against its digest.
 fn take(from: &Path, to: &Path, wanted: impl Fn(&str) -> bool) -> minrnn::Result<()> {
     let files = CheckpointFiles::open(from)?;
-    // What other programs leave there is not listed.
+    // Files that other programs leave there are not listed.
     for name in names(from)?.iter().filter(|name| *name != DIGESTS_FILE && files.lists(name) && wanted(name)) {
         write_atomic(to.join(name), &files.bytes(name, MAX_FILE_BYTES)?)?;
     }
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(follower.stretches()[1], Stretch { origin: origin("other box"), from: 30, to: 30 });
         // The end need not be copied.
         assert_eq!(follower.all_stretches(100)[1].to, 100);
-        // Whoever is further stays as it is.
+        // A run that is further along stays as it is.
         checkpoint_of(&other, 40, false, &[]);
         let begun = copy.bring_back(&other).unwrap();
         assert_eq!(named(&other.checkpoint(Pointer::Last).unwrap().unwrap()), 40);

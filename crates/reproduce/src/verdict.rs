@@ -29,7 +29,7 @@ impl Verdict {
 
     fn of(metric: Metric, ours: &Summary, published: &Published) -> Option<Self> {
         let ((value, tolerance), widest) = (published.with_tolerance()?, metric.widest()?);
-        // Rounding of binary numbers is no difference.
+        // Rounding of binary numbers does not count.
         let meets = |reach: f64| (ours.mean - value).abs() <= reach + tolerance + 1e-9;
         Some(match ours.reach() {
             Some(reach) if 2.0 * reach <= widest + 1e-9 => {
@@ -44,7 +44,7 @@ impl Verdict {
     }
 }
 
-/// Of this share of tables whose rows are equal in truth, chance alone breaks the order of a pair at the most.
+/// The largest share of tables with truly equal rows in which chance alone breaks the order of a pair.
 const BROKEN_BY_CHANCE: f64 = 0.05;
 
 /// Pairs of rows in the same column whose published values differ, by what ours say about them.
@@ -60,9 +60,9 @@ pub struct Order {
     pub undecided: usize,
 }
 
-/// What ours say of a pair.
+/// What our values say about a pair.
 struct Pair {
-    /// How likely such a difference is where both are equal in truth.
+    /// How likely such a difference is if both are truly equal.
     p_value: f64,
     /// Whether its direction is the published one.
     is_as_published: bool,
@@ -71,7 +71,7 @@ struct Pair {
 }
 
 impl Order {
-    /// Of pairs, each where there are two seeds of both.
+    /// Counts pairs by verdict; one that cannot be judged, such as one without two seeds of both rows, is none.
     fn of(pairs: &[Option<Pair>]) -> Self {
         let known: Vec<&Pair> = pairs.iter().flatten().collect();
         let is_beyond_chance = holm(&known.iter().map(|pair| pair.p_value).collect::<Vec<_>>(), BROKEN_BY_CHANCE);
@@ -104,7 +104,7 @@ impl Grid<'_> {
         }
         let (ours, published) = (self.summary(metric, row, column)?, self.published(metric, row, column));
         match &self.cells[row][column] {
-            // Counted, not drawn: there is nothing to scatter.
+            // Counted, not sampled: there is no scatter.
             Filled::Counted(_) => {
                 let (value, tolerance) = published.with_tolerance()?;
                 let agrees = (ours.mean - value).abs() <= tolerance + 1e-9;
@@ -162,10 +162,10 @@ mod tests {
     fn a_number_agrees_differs_or_is_undecided() {
         assert_eq!(verdict(&[0.93, 0.935, 0.94], "0.94"), Some(Verdict::Agrees));
         assert_eq!(verdict(&[0.23, 0.235, 0.24], "0.94"), Some(Verdict::Differs));
-        // Means that agree and means that are far away, with an interval of 0.1 and more.
+        // A mean that agrees and one that is far away, with intervals of 0.1 or more.
         assert_eq!([verdict(&[0.9, 0.94, 0.98], "0.94"), verdict(&[0.2, 0.24], "0.94")], [Some(Verdict::Undecided); 2]);
         assert_eq!((verdict(&[0.94], "0.94"), verdict(&[0.94, 0.94], "near 1")), (Some(Verdict::Undecided), None));
-        // As well as it is printed: 1.0 may be 0.96, and 37.6 ± 2.0 may be 36.
+        // To the printed precision: 1.0 may be 0.96, and 37.6 ± 2.0 may be 36.
         assert_eq!(verdict(&[0.96, 0.96], "1.0"), Some(Verdict::Agrees));
         let percent = Verdict::of(Metric::AccuracyPercent, &Summary::of(&[35.9, 36.0, 36.1]).unwrap(), &Published::parse("37.6 ± 2.0"));
         assert_eq!(percent, Some(Verdict::Agrees));
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(order([high, low, low]), Order { kept: 2, broken: 0, undecided: 0 });
         assert_eq!(order([low, high, low]), Order { kept: 0, broken: 1, undecided: 1 });
         assert_eq!(order([high, &[0.3], &[]]), Order { kept: 0, broken: 0, undecided: 2 });
-        // Nothing scatters, so that no difference is beyond chance.
+        // Nothing scatters, so no difference counts as beyond chance.
         let (right, wrong): (&[f64], &[f64]) = (&[1.0, 1.0, 1.0], &[0.5, 0.5, 0.5]);
         assert_eq!([order([right, wrong, low]), order([wrong, right, low])].map(|order| (order.kept, order.broken)), [(1, 0); 2]);
         let verdicts = [[high, low, low], [low, high, low], [high, low, &[]]].map(|ours| order(ours).verdict());

@@ -1,13 +1,13 @@
-//! States of texts that were read before, so that what begins like one of them need not read that again.
+//! States of texts that were read before, so that a text with the same beginning need not read it again.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// Bytes that an entry takes beside its state and its tokens, roughly.
+/// Approximate bytes of an entry beside its state and its tokens.
 const ENTRY_BYTES: usize = 512;
 
-/// States by the tokens they were made of; those unused for longest make room for new ones.
+/// States by the tokens that led to them; the least recently used are dropped for new ones.
 ///
-/// A session's numbers are the same bits however its tokens were cut, so a text that goes on from here is the one that would have come without.
+/// A session's numbers are the same bits however its tokens were cut into passes, so a cached state changes no text.
 #[derive(Debug)]
 pub(crate) struct Cache<S> {
     entries: HashMap<u64, Entry<S>>,
@@ -28,7 +28,7 @@ struct Entry<S> {
 
 /// The key of a text with one more token.
 fn extended(key: u64, token: u32) -> u64 {
-    // Two texts of one key are told apart by their tokens.
+    // Texts whose keys collide are told apart by their tokens.
     (key ^ u64::from(token).wrapping_add(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xff51_afd7_ed55_8ccd).rotate_left(29)
 }
 
@@ -37,12 +37,12 @@ fn key_of(tokens: &[u32]) -> u64 {
 }
 
 impl<S> Cache<S> {
-    /// One that holds at most so many bytes.
+    /// A cache that holds at most `most` bytes.
     pub fn new(most: usize) -> Self {
         Self { entries: HashMap::new(), used: BTreeMap::new(), clock: 0, bytes: 0, most }
     }
 
-    /// Bytes that it holds, roughly.
+    /// Approximate bytes that it holds.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -52,7 +52,7 @@ impl<S> Cache<S> {
         self.entries.len()
     }
 
-    /// The state of the longest beginning of `tokens` that is known, and how long that is.
+    /// The length and the state of the longest prefix of `tokens` that is known.
     pub fn longest(&mut self, tokens: &[u32]) -> Option<(usize, &S)> {
         let mut key = 0;
         let mut known = Vec::new();
@@ -67,7 +67,7 @@ impl<S> Cache<S> {
         Some((len, &self.entries[&key].state))
     }
 
-    /// Whether the state of these very tokens is there; it then counts as used.
+    /// Whether the state of exactly these tokens is known; it then counts as used.
     pub fn has(&mut self, tokens: &[u32]) -> bool {
         let key = key_of(tokens);
         let has = self.entries.get(&key).is_some_and(|entry| *entry.tokens == *tokens);
@@ -77,7 +77,7 @@ impl<S> Cache<S> {
         has
     }
 
-    /// Keeps the state of a session that has read `tokens`, `state_bytes` large, if there can be room for it.
+    /// Keeps the state of a session that has read `tokens`, `state_bytes` large, unless it is larger than the whole cache.
     pub fn insert(&mut self, tokens: &[u32], state: S, state_bytes: usize) {
         let bytes = size_of_val(tokens) + state_bytes + ENTRY_BYTES;
         if bytes > self.most {
@@ -136,7 +136,7 @@ mod tests {
             cache.insert(&[token, 0], token, STATE);
         }
         assert_eq!((cache.len(), cache.bytes()), (3, 3 * one));
-        // The first is used again, so the second is the one to go.
+        // The first is used again, so the second is dropped next.
         assert_eq!(cache.longest(&[0, 0]), Some((2, &0)));
         cache.insert(&[3, 0], 3, STATE);
         assert_eq!([0, 1, 2, 3].map(|token| cache.has(&[token, 0])), [true, false, true, true]);

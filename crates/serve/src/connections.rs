@@ -1,4 +1,4 @@
-//! Connections: taken until the server ends, and given up where a client keeps one waiting.
+//! Connections: accepted until the server ends, and dropped if a client keeps one waiting.
 
 use std::future::Future;
 use std::io;
@@ -16,15 +16,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{Sleep, sleep};
 
-/// How long none is taken where the system could not give one, as when too many files are open.
+/// The pause after the system could not accept one, as when too many files are open.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Bytes of an answer that the system holds for a client that takes none.
+/// Bytes of an answer that the system holds for a client that reads none.
 const UNSENT: usize = 1 << 16;
-/// What is as good as for ever, and can be added to a time.
+/// Practically for ever, and still safe to add to a time.
 const FOR_EVER: Duration = Duration::from_secs(1 << 32);
 
-/// Answers whoever connects, until `stopped`; then those who have asked. A connection ends when its client is idle, still has not sent the head of a request, or
-/// takes nothing of an answer for as long as `patience`.
+/// Answers all clients until `stopped`, then only requests already under way. A connection ends when, for as long as `patience`, its client is idle, has not
+/// sent the whole head of a request, or reads nothing of an answer.
 pub(crate) async fn serve(listener: TcpListener, router: Router, patience: Duration, stopped: impl Future<Output = ()>) {
     let patience = patience.min(FOR_EVER);
     let (ending, ends) = watch::channel(false);
@@ -50,17 +50,17 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, patience: Durat
     ending.closed().await;
 }
 
-/// Lets the system hold little of what a client does not take: else a text goes on by some megabytes for one that has stopped reading.
+/// Limits what the system buffers for a client: otherwise a text goes on for some megabytes after its client has stopped reading.
 fn keep_little_unsent(stream: &TcpStream) -> io::Result<()> {
     let socket = SockRef::from(stream);
-    // What is under way may be as much as a long line holds.
+    // Limits only what is unsent, so a long line can still have much in flight.
     #[cfg(target_os = "linux")]
     return socket.set_tcp_notsent_lowat(UNSENT as u32);
     #[cfg(not(target_os = "linux"))]
     socket.set_send_buffer_size(UNSENT)
 }
 
-/// Whether an error ends the connection that was to be taken, and no other.
+/// Whether an error concerns only the connection that was to be accepted.
 fn is_of_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
@@ -81,11 +81,11 @@ where
     let _ = connection.await;
 }
 
-/// A stream that fails when the other side takes nothing for too long.
+/// A stream that fails when the other side reads nothing for too long.
 struct Patient<S> {
     stream: S,
     patience: Duration,
-    /// When it will be too long, while nothing is taken.
+    /// The deadline, while nothing is being read.
     too_long: Option<Pin<Box<Sleep>>>,
 }
 
@@ -94,7 +94,7 @@ impl<S> Patient<S> {
         Self { stream, patience, too_long: None }
     }
 
-    /// What became of a write, unless it has waited too long.
+    /// The result of a write, or an error if it has waited too long.
     fn awaited(&mut self, context: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if written.is_ready() {
             self.too_long = None;

@@ -9,7 +9,7 @@ pub(crate) const BOUNDS: [f64; 10] = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3
 /// Counters and gauges of one model of text.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// Prompts taken, and those refused because too many waited.
+    /// Prompts accepted, and those refused because too many were waiting.
     pub prompts: AtomicU64,
     pub refused: AtomicU64,
     /// Prompts whose client went away before the end.
@@ -18,9 +18,9 @@ pub(crate) struct Counts {
     pub prompt_tokens: AtomicU64,
     pub cached_tokens: AtomicU64,
     pub generated_tokens: AtomicU64,
-    /// Passes over the texts that are continued, each giving one token of all.
+    /// Passes over the texts being continued, each of which generates one token per text.
     pub steps: AtomicU64,
-    /// As of now.
+    /// At present.
     pub waiting: AtomicU64,
     pub running: AtomicU64,
     pub behind: AtomicU64,
@@ -30,18 +30,18 @@ pub(crate) struct Counts {
     pub first_tokens: Times,
 }
 
-/// Counters and gauges of one model of tables. A table that is taken ends as one of those predicted for, wrong, failed or left.
+/// Counters and gauges of one model of tables. Every accepted table ends as predicted, wrong, failed or left.
 #[derive(Debug, Default)]
 pub(crate) struct TableCounts {
-    /// Tables taken, and those refused because too many waited.
+    /// Tables accepted, and those refused because too many were waiting.
     pub tables: AtomicU64,
     pub refused: AtomicU64,
-    /// Tables that the model does not read, and those for which something else went wrong.
+    /// Tables that the model cannot read, and those for which something else went wrong.
     pub wrong: AtomicU64,
     pub failed: AtomicU64,
     /// Tables whose client went away before the end.
     pub left: AtomicU64,
-    /// As of now: those that wait together with the one whose turn it is, and that one.
+    /// At present: tables waiting plus the one whose turn it is, and that one alone.
     pub held: AtomicU64,
     pub running: AtomicU64,
     /// From a table's arrival to its predictions.
@@ -58,20 +58,20 @@ impl TableCounts {
 /// How long something took each time.
 #[derive(Debug, Default)]
 pub(crate) struct Times {
-    /// How many took as long as each bound, or less, and not the one before it, and how many took longer.
+    /// How many were within each bound but not within the one before, and how many took longer.
     counts: [AtomicU64; BOUNDS.len() + 1],
     micros: AtomicU64,
 }
 
 impl Times {
-    /// It took so long once more.
+    /// Adds one time.
     pub fn add(&self, took: Duration) {
         let at = BOUNDS.iter().position(|bound| took.as_secs_f64() <= *bound).unwrap_or(BOUNDS.len());
         self.counts[at].fetch_add(1, Relaxed);
         self.micros.fetch_add(took.as_micros() as u64, Relaxed);
     }
 
-    /// How often it took no longer than each bound, and how often at all, and the sum of the times in seconds.
+    /// How many times were within each bound, then the number of all, and the sum of the times in seconds.
     pub fn within(&self) -> ([u64; BOUNDS.len() + 1], f64) {
         let mut sum = 0;
         let within = self.counts.each_ref().map(|count| {

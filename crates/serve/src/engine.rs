@@ -18,12 +18,12 @@ use crate::logprobs::Logprob;
 use crate::reading::Reading;
 use crate::settings::Settings;
 
-/// How long a model keeps the pool's threads before others have a turn; to ask for them at every step would take longer than a small model's step.
+/// How long a model keeps the pool's threads before others get a turn; entering the pool at every step would take longer than a small model's step.
 const SLICE: Duration = Duration::from_millis(20);
-/// How long is slept where all texts wait for their clients, before it is looked whether one has caught up.
+/// How often to check whether a client has caught up while all texts wait for theirs.
 const GLANCE: Duration = Duration::from_millis(2);
 
-/// What others know of a model's thread.
+/// The handle to a model's thread.
 pub(crate) struct Engine {
     queue: Arc<Queue>,
     pub counts: Arc<Counts>,
@@ -36,7 +36,7 @@ struct Queue {
     waiting: Mutex<VecDeque<Job>>,
     arrived: Condvar,
     most: usize,
-    /// Nothing is taken any more: the server ends, or the thread has.
+    /// No more jobs are accepted: the server is ending, or the thread has ended.
     closed: AtomicBool,
 }
 
@@ -56,10 +56,10 @@ impl Queue {
     }
 }
 
-/// Why jobs were not taken.
+/// Why jobs were not accepted.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// Too many wait.
+    /// Too many are waiting.
     Busy,
     /// The model's thread has ended.
     Gone,
@@ -75,11 +75,11 @@ impl Engine {
             let (queue, counts, settings) = (queue.clone(), counts.clone(), settings.clone());
             move || {
                 let mut worker = Worker::new(&model, &tokenizer, state, &settings, &counts);
-                // Of what panicked nothing is used any more.
+                // After a panic the worker is not used again.
                 let _ = catch_unwind(AssertUnwindSafe(|| worker.work(&queue, &pool)));
                 drop(worker);
                 queue.close();
-                // Whoever waits learns that nobody answers.
+                // Clients whose jobs wait learn that nobody will answer.
                 queue.lock().clear();
             }
         });
@@ -87,7 +87,7 @@ impl Engine {
         Ok(Self { queue, counts, thread: Some(thread) })
     }
 
-    /// Whether `n` more jobs may wait now, as is known before they are made.
+    /// Whether `n` more jobs may wait at present, checked before they are built.
     pub fn expect_room(&self, n: usize) -> std::result::Result<(), Refused> {
         self.room_for(n, &self.queue.lock())
     }
@@ -117,7 +117,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether the thread still takes jobs.
+    /// Whether the thread still accepts jobs.
     pub fn is_alive(&self) -> bool {
         !self.queue.is_closed()
     }
@@ -137,7 +137,7 @@ struct Worker<'a> {
     model: &'a Model,
     tokenizer: &'a Tokenizer,
     counts: &'a Counts,
-    /// A row for each session, as many as were needed at once until now.
+    /// A row for each session; as many as have ever been needed at once.
     state: State,
     workspace: Workspace,
     most_rows: usize,
@@ -156,15 +156,15 @@ struct Run {
     choice: usize,
     continuation: Continuation,
     prompt: Arc<[u32]>,
-    /// All tokens behind it until now.
+    /// All tokens generated after it so far.
     generated: Vec<u32>,
     left: usize,
     session_bytes: u64,
     logprobs: Option<usize>,
     client: Client,
-    /// Whether it sits out this step, because its client is behind.
+    /// Whether it skips this step because its client is behind.
     waits: bool,
-    /// When the prompt came, until the first token has.
+    /// When the prompt arrived; taken at the first token.
     arrived: Option<Instant>,
 }
 
@@ -198,7 +198,7 @@ impl<'a> Worker<'a> {
         while !queue.is_closed() && self.is_idle() && waiting.is_empty() {
             waiting = queue.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
-        // A client that catches up wakes nobody, and prompts that have come since find no sessions or wake this thread.
+        // A client that catches up wakes nobody, so this thread wakes by itself; waiting prompts have no session yet, and new ones wake it.
         if !queue.is_closed() && !self.is_idle() && !self.has_work() {
             drop(queue.arrived.wait_timeout(waiting, GLANCE));
         }
@@ -209,12 +209,12 @@ impl<'a> Worker<'a> {
         self.reading.is_empty() && self.running.is_empty()
     }
 
-    /// Whether something can go on, whatever clients do.
+    /// Whether something can proceed without waiting for clients.
     fn has_work(&self) -> bool {
         !self.reading.is_empty() || self.running.iter().any(|run| !run.client.is_behind())
     }
 
-    /// Works on the pool's threads until there is nothing to do, or others that share them may want to.
+    /// Works on the pool's threads until there is nothing to do, or others that share them get a turn.
     fn slice(&mut self, queue: &Queue) {
         let begun = Instant::now();
         loop {
@@ -232,7 +232,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Takes jobs while there are sessions for them.
+    /// Begins jobs while there are sessions for them.
     fn admit(&mut self, queue: &Queue) {
         let mut waiting = queue.lock();
         let before = waiting.len();
@@ -244,7 +244,7 @@ impl<'a> Worker<'a> {
         set(&self.counts.waiting, waiting.len());
     }
 
-    /// Whether there are sessions for `next`, beside those that texts have or will need once their prompt has been read.
+    /// Whether there are sessions for `next`, beside those that other texts have or will need once their prompts have been read.
     fn has_room(&self, next: &Job) -> bool {
         let of_job = |job: &Job| (job.texts.len(), job.texts.len() as u64 * job.session_bytes);
         let taken = self.running.iter().map(|run| (1, run.session_bytes)).chain(self.reading.iter().map(|reading| of_job(&reading.job)));
@@ -252,10 +252,10 @@ impl<'a> Worker<'a> {
         rows <= self.most_rows && bytes <= self.most_bytes
     }
 
-    /// A session that no text needs any more; one that has grown gives its memory back.
+    /// Returns a session that no text needs any more; the memory of one that has grown is freed.
     fn release(&mut self, row: usize) {
         if self.model.steps_seen() > 0 {
-            // A row of this very state.
+            // It cannot fail: the row is one of this state.
             let _ = self.model.restart(&mut self.state, row);
         }
         self.free.push(row);
@@ -284,7 +284,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Ends what nobody waits for.
+    /// Ends the prompts and texts whose clients have left.
     fn forget_those_who_left(&mut self) {
         let mut left = Vec::new();
         let mut stays = |client: &Client, row: usize| {
@@ -298,7 +298,7 @@ impl<'a> Worker<'a> {
         left.into_iter().for_each(|row| self.release(row));
     }
 
-    /// Reads one piece of one prompt; another's turn is next.
+    /// Reads one piece of one prompt; the next call reads one of another prompt.
     fn read(&mut self) {
         let Some(mut reading) = self.reading.pop_front() else { return };
         if !reading.is_done() {
@@ -324,7 +324,7 @@ impl<'a> Worker<'a> {
                 client.tell(Event::Token(Generated { choice, token: None, text, logprob: None, ended: Some(Ended::Length) }));
                 continue;
             }
-            // The first one goes on in the session that has read; what was read is copied for the others.
+            // The first text continues in the session that has read the prompt; the others get copies.
             let own = match i {
                 0 => Ok(row),
                 _ => self.take_row().and_then(|own| {
@@ -356,7 +356,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// One token of every text whose client is not behind.
+    /// Generates one token of every text whose client is not behind.
     fn step(&mut self) {
         self.running.iter_mut().for_each(|run| run.waits = run.client.is_behind());
         self.running.sort_unstable_by_key(|run| run.row);
@@ -386,7 +386,7 @@ impl<'a> Worker<'a> {
             match run.choose(tokenizer, logits, counts) {
                 Ok(false) => return true,
                 Ok(true) => {
-                    // Whoever goes on from here need not wait for what was read.
+                    // A request that continues this text need not read it again.
                     let read = run.read();
                     if !cache.has(&read)
                         && let Ok(session) = state.select(&[run.row])
@@ -405,12 +405,12 @@ impl<'a> Worker<'a> {
 }
 
 impl Run {
-    /// All tokens that its session has read: the last one has not been.
+    /// All tokens that its session has read: all but the last.
     fn read(&self) -> Vec<u32> {
         [&self.prompt[..], &self.generated[..self.generated.len().saturating_sub(1)]].concat()
     }
 
-    /// Chooses the next token and tells of it; true when the text has ended.
+    /// Chooses the next token and sends it; true when the text has ended.
     fn choose(&mut self, tokenizer: &Tokenizer, logits: &mut [f32], counts: &Counts) -> Result<bool> {
         let before = self.logprobs.map(|top| (top, logits.to_vec()));
         let token = self.continuation.choose(logits)?;

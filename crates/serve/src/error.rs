@@ -1,11 +1,11 @@
-//! What can keep a server from listening and going on.
+//! What can keep a server from listening or running.
 
 use std::net::SocketAddr;
 
 /// Shorthand for results of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why there is no server.
+/// Why a server cannot start or go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -1,4 +1,4 @@
-//! A prompt to be continued, and what comes back of it.
+//! A prompt to be continued, and the events that come back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -9,9 +9,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::logprobs::Logprob;
 
-/// How far a client may be behind: events of each text of its request, beyond which the texts wait.
+/// How far a client may be behind, in events for each text of its request, before the texts wait.
 const BEHIND: usize = 512;
-/// Texts of a request that count for that.
+/// Most texts of a request that count for this limit.
 const TEXTS: usize = 64;
 
 /// One prompt and its continuations.
@@ -27,22 +27,22 @@ pub(crate) struct Job {
     pub max_tokens: usize,
     /// Bytes that the session of each will take at most.
     pub session_bytes: u64,
-    /// How many of the likeliest tokens are told beside each one, if any are.
+    /// How many of the likeliest tokens are reported for each one, if any.
     pub logprobs: Option<usize>,
-    /// Whether they are told of the prompt's tokens too.
+    /// Whether they are reported for the prompt's tokens too.
     pub of_prompt: bool,
     pub client: Client,
     pub arrived: Instant,
 }
 
-/// What is said of a job. The channel ends before all continuations have, where the model's thread did.
+/// An event of a job. If the model's thread ends, so does the channel, before all continuations have.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Event {
     /// The prompt has been read; its first token has no probability. All its continuations share those of the others.
     Read { choice: usize, cached: usize, logprobs: Arc<[Logprob]> },
     /// A token was generated.
     Token(Generated),
-    /// It cannot go on.
+    /// The job cannot go on.
     Failed { sentence: String },
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Event {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Generated {
     pub choice: usize,
-    /// None where none was asked for and the text only ends.
+    /// None if no tokens were asked for and the text only ends.
     pub token: Option<u32>,
     /// The text it completed.
     pub text: String,
@@ -68,12 +68,12 @@ pub(crate) enum Ended {
     Length,
 }
 
-/// Whoever waits for what is said of a request, as the model's thread knows them: it tells them, and never waits for them.
+/// The client of a request as the model's thread sees it: events are sent to it without ever waiting for it.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     events: UnboundedSender<Event>,
     unheard: Arc<AtomicUsize>,
-    /// Events that a client may be behind.
+    /// How many events the client may be behind.
     most: usize,
 }
 
@@ -84,14 +84,14 @@ pub(crate) struct Events {
     unheard: Arc<AtomicUsize>,
 }
 
-/// Both ends of a request for so many texts.
+/// Both ends of the channel of a request for `texts` texts.
 pub(crate) fn channel(texts: usize) -> (Client, Events) {
     let ((sender, receiver), unheard) = (unbounded_channel(), Arc::new(AtomicUsize::new(0)));
     (Client { events: sender, unheard: unheard.clone(), most: BEHIND * texts.clamp(1, TEXTS) }, Events { receiver, unheard })
 }
 
 impl Client {
-    /// Whoever went away is forgotten before the next step.
+    /// Sends an event; a client that has left is removed before the next step.
     pub fn tell(&self, event: Event) {
         self.unheard.fetch_add(1, Relaxed);
         let _ = self.events.send(event);
@@ -102,14 +102,14 @@ impl Client {
         self.events.is_closed()
     }
 
-    /// Whether so much is unheard that its texts are to wait.
+    /// Whether so many events are unread that its texts must wait.
     pub fn is_behind(&self) -> bool {
         self.unheard.load(Relaxed) >= self.most
     }
 }
 
 impl Events {
-    /// The next event, once there is one; none where nobody is left to say anything.
+    /// Waits for the next event; none once nobody is left to send one.
     pub async fn next(&mut self) -> Option<Event> {
         self.receiver.recv().await.inspect(|_| self.heard())
     }

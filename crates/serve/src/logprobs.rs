@@ -3,18 +3,18 @@
 use minrnn_model::log_sum_exp;
 use minrnn_stream::{Error, Result};
 
-/// Of one token.
+/// The log-probability of one token.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Logprob {
     pub token: u32,
     /// Natural logarithm of its probability, before any setting of the sampler.
     pub logprob: f32,
-    /// The likeliest tokens and theirs, the likeliest first.
+    /// The likeliest tokens with their log-probabilities, the likeliest first.
     pub top: Vec<(u32, f32)>,
 }
 
 impl Logprob {
-    /// That of `token` by the logits before it, with the `top` likeliest ones.
+    /// The log-probability of `token` by the logits before it, with the `top` likeliest tokens.
     ///
     /// # Errors
     /// When a logit is no number.

@@ -1,4 +1,4 @@
-//! A prompt on its way into the model, piece by piece.
+//! A prompt that is read into the model piece by piece.
 
 use minrnn_stream::{Model, PASS_STEPS, Result, State, Workspace};
 
@@ -6,26 +6,26 @@ use crate::cache::Cache;
 use crate::job::Job;
 use crate::logprobs::Logprob;
 
-/// Tokens of a prompt that are read at once between two steps of texts that are continued, which wait meanwhile; otherwise it is a whole pass.
+/// Tokens of a prompt that are read at once between two steps of texts being continued, which wait meanwhile; without such texts it is a whole pass.
 const PIECE_BESIDE: usize = 128;
 
 /// Most logits of a piece whose tokens are all scored.
 const SCORED: usize = 1 << 20;
 
-/// A job that has a session and reads.
+/// A job that has a session and is reading its prompt.
 #[derive(Debug)]
 pub(crate) struct Reading {
     pub job: Job,
     pub row: usize,
     /// How many tokens a cached state saved reading.
     pub cached: usize,
-    /// Of the prompt's tokens but the first, where they were asked for.
+    /// Log-probabilities of the prompt's tokens but the first, if asked for.
     pub logprobs: Vec<Logprob>,
     at: usize,
 }
 
 impl Reading {
-    /// Begins in session `row`, with what is known of the prompt's beginning.
+    /// Begins in session `row`, with the cached state of the prompt's beginning if there is one.
     pub fn begin(job: Job, row: usize, model: &Model, state: &mut State, cache: &mut Cache<State>) -> Result<Self> {
         let known = if job.of_prompt { None } else { cache.longest(&job.prompt[..job.prompt.len() - 1]) };
         let cached = match known {
@@ -41,12 +41,12 @@ impl Reading {
         Ok(Self { job, row, cached, logprobs: Vec::new(), at: cached })
     }
 
-    /// Whether all has been read but the last token, which the first step of the text reads.
+    /// Whether all tokens have been read but the last, which the first step of the text reads.
     pub fn is_done(&self) -> bool {
         self.at + 1 == self.job.prompt.len()
     }
 
-    /// Reads a piece, a short one `beside` texts that are continued.
+    /// Reads a piece, a short one `beside` texts being continued.
     pub fn read(
         &mut self,
         model: &Model,
@@ -76,7 +76,7 @@ impl Reading {
             model.advance_rows(&[self.row], &[tokens], state, workspace)?;
         }
         self.at = end;
-        // Of long prompts that begin alike at least half of what they share is known. States that grow are kept of whole prompts alone.
+        // States at these marks cover at least half of the prefix that long prompts share. States that grow are kept for whole prompts only.
         let is_mark = end.is_multiple_of(PASS_STEPS) && (end / PASS_STEPS).is_power_of_two() && model.steps_seen() == 0;
         if (is_mark || self.is_done()) && !cache.has(&prompt[..end]) {
             let session = state.select(&[self.row])?;

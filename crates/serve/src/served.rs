@@ -16,27 +16,27 @@ pub struct ServedModel {
     pub tokenizer: Tokenizer,
 }
 
-/// A model of tables, which predicts for those of requests, and the name that they call it by.
+/// A model of tables, and the name that requests call it by.
 pub struct ServedTable {
     /// Its name.
     pub name: String,
-    /// What it says of itself in the list of models.
+    /// Its description in the list of models.
     pub about: String,
     /// What predicts.
     pub predictor: Box<dyn Predictor>,
 }
 
-/// What is predicted for the sequences of a table.
+/// Predicts for the sequences of tables.
 pub trait Predictor: Send + Sync {
-    /// The predictions for `table`, the bytes of a file, as `accept` says. `future` are those of a file with the rows to come, where they were sent.
-    /// `stop` is raised when nobody waits any more; what is given then does not matter. It is called on a thread of its own, one table at a time.
+    /// The predictions for `table`, the bytes of a file, in the format `accept`. `future` holds the bytes of a file with the future rows, if they were
+    /// sent. `stop` is set once nobody waits any more; the result then does not matter. Called on a thread of its own, for one table at a time.
     ///
     /// # Errors
     /// A sentence, and whether the table is at fault.
     fn predict(&self, table: &[u8], future: Option<&[u8]>, accept: Accept, stop: &AtomicBool) -> Result<Predictions, Unpredicted>;
 }
 
-/// What a request takes as its answer.
+/// The format of the answer to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accept {
     /// Lines of CSV.
@@ -50,7 +50,7 @@ pub enum Accept {
 pub struct Predictions {
     /// The predictions, as CSV or JSON.
     pub text: String,
-    /// What whoever reads them should know of the table, a sentence each.
+    /// What readers should know about the table, a sentence each.
     pub notes: Vec<String>,
 }
 
@@ -59,6 +59,6 @@ pub struct Predictions {
 pub struct Unpredicted {
     /// What is wrong.
     pub sentence: String,
-    /// Whether it is wrong with the table.
+    /// Whether the table is at fault.
     pub is_wrong_input: bool,
 }

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::served::{ServedModel, ServedTable};
 use crate::settings::Settings;
 
-/// How often it is looked whether a stop was asked for.
+/// How often to check whether a stop was asked for.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// A server that listens already and answers once it [runs](Server::run).
@@ -26,7 +26,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens, and starts a thread for each of `models`, which share the threads of `pool`.
+    /// Starts listening, and starts a thread for each of `models`; they share the threads of `pool`.
     ///
     /// # Errors
     /// When there is no model, one of `models` does not read text, two have one name, a limit is 0, or the address cannot be listened on.
@@ -48,7 +48,7 @@ impl Server {
         self.address
     }
 
-    /// Answers until `is_stopped` says so, which is asked again and again. Nothing new is taken then; what is under way may end, for
+    /// Answers until `is_stopped`, which is called periodically, returns true. New requests are then refused; those under way may finish, for
     /// [`Settings::drain`] at most.
     ///
     /// # Errors
@@ -91,7 +91,7 @@ fn check(models: &[ServedModel], tables: &[ServedTable], settings: &Settings) ->
     }
     for ServedModel { name, model, tokenizer } in models {
         let (found, known) = (tokenizer.vocab_size(), model.vocab_size());
-        // Another may have a class for each token, and one that compares pairs remembers the sequence before in a session begun anew.
+        // Another kind may have a class for each token, and one that compares pairs remembers the previous sequence in a restarted session.
         if !model.config().is_language_model() || model.config().pair_head || found > known {
             return refused(format!(
                 "the model '{name}' does not continue text with its {found} tokens; give one that was trained on a text"

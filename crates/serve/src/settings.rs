@@ -1,11 +1,11 @@
-//! What a server may be asked for, and how much of it.
+//! Settings and limits of a server.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 /// Where a server listens, and its limits. Each model has its own sessions, queue and cache.
 ///
-/// There may be more of them one day: take the default ones and change those that are to be others.
+/// More settings may be added: start from the defaults and change some.
 ///
 /// ```
 /// let mut settings = minrnn_serve::Settings::default();
@@ -15,33 +15,33 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Where it listens; port 0 takes one that is free. Default 127.0.0.1:8080, which other machines do not reach.
+    /// Where it listens; port 0 takes one that is free. Default 127.0.0.1:8080, which other machines cannot reach.
     pub address: SocketAddr,
-    /// What clients may call this machine beside `localhost` and its loopback addresses, where no key is needed and only this machine is listened to.
-    /// Default none.
+    /// What clients may call this machine beside `localhost` and its loopback addresses; used when no key is needed and the server listens only on this
+    /// machine. Default none.
     pub host_name: Option<String>,
-    /// What clients have to know (`Authorization: Bearer …`); everybody may ask where there is none, which is the default.
+    /// The key that clients must send (`Authorization: Bearer …`); without one, the default, everybody may send requests.
     pub api_key: Option<String>,
     /// Most texts of a model that are read or continued at once. Default 64.
     pub sessions: usize,
-    /// Most prompts of a model that wait for a session, or tables that wait for their turn; more are refused. Default 256.
+    /// Most prompts of a model that may wait for a session, or tables for their turn; more are refused. Default 256.
     pub queue: usize,
     /// Most tokens generated for one text. Default 4096.
     pub max_tokens: usize,
     /// Most bytes of a request. Default 4 MiB.
     pub max_request: usize,
-    /// Most bytes that the sessions of a model take together, each counted as long as it may become: prompts wait for others to end, and one that takes
-    /// more by itself is refused. Default 1 GiB.
+    /// Most bytes that the sessions of a model take together, each counted at its largest: prompts wait for others to end, and one that needs more by
+    /// itself is refused. Default 1 GiB.
     pub session_bytes: u64,
-    /// Bytes of the states that a model keeps of texts it has read, and again as many of tokens that `previous_response_id` names.
+    /// Most bytes of the states that a model keeps of texts it has read, and again as many for tokens of texts that `previous_response_id` names.
     /// Default 256 MiB.
     pub cache_bytes: usize,
     /// Seed of the first request that names none; each such request counts up by one. Default 0.
     pub seed: u64,
-    /// How long a client may take to send the head of a request, and the rest of it, how long it may take nothing of an answer, and how long a connection
-    /// may be idle. Default 30 s.
+    /// How long a client may take to send the head of a request, and again the rest of it; how long it may read nothing of an answer; and how long a
+    /// connection may be idle. Default 30 s.
     pub patience: Duration,
-    /// How long requests may go on once the server was asked to stop. Default 30 s.
+    /// How long requests may go on after the server was asked to stop. Default 30 s.
     pub drain: Duration,
 }
 

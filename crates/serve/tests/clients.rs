@@ -1,4 +1,4 @@
-//! A server in this process: what it does when clients leave, what it tells of tables, and which models it takes.
+//! A server in this process: what it does when clients leave, what it answers for tables, and which models it accepts.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -35,7 +35,7 @@ impl Running {
         Self::started(Server::bind(Vec::new(), vec![table], settings(), pool()).unwrap())
     }
 
-    /// A server of text with a model that every letter of `text` leads elsewhere.
+    /// A server of text with a model that reacts differently to every letter of `text`.
     fn of_text(text: &str) -> Self {
         let tokenizer = Tokenizer::characters_of(text);
         let config = ModelConfig { vocab_size: tokenizer.vocab_size(), d_model: 16, n_layers: 1, ..Default::default() };
@@ -51,7 +51,7 @@ impl Running {
         Self { address, stop, thread: std::thread::spawn(move || server.run(move || stops.load(SeqCst))) }
     }
 
-    /// A connection on which this was asked.
+    /// A connection on which this request was sent.
     fn asking(&self, path: &str, body: &Value) -> TcpStream {
         let mut connection = TcpStream::connect(self.address).unwrap();
         let (body, kind) = (body.to_string(), "Content-Type: application/json");
@@ -74,7 +74,7 @@ impl Running {
         line.rsplit(' ').next().unwrap().parse().unwrap()
     }
 
-    /// A connection on which `table` was sent, with these lines of the head too.
+    /// A connection on which `table` was sent, with these additional lines of the head.
     fn sent(&self, table: &str, head: &str) -> TcpStream {
         let mut connection = TcpStream::connect(self.address).unwrap();
         let head = format!("POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n{head}\r\n", table.len());
@@ -103,7 +103,7 @@ impl Running {
     }
 }
 
-/// Tells what it was asked, with a note on each line of the table; "wrong" and "failed" are that.
+/// Predicts what it was asked, with a note for each line of the table; fails for the tables "wrong" and "failed".
 struct Echo;
 
 impl Predictor for Echo {
@@ -170,7 +170,7 @@ fn tables_are_counted_by_what_became_of_them() {
     for table in ["a", "b", "c", "wrong", "wrong", "failed"] {
         server.answer(table, "Content-Type: text/csv");
     }
-    // What is not read as far as a table is none.
+    // A request that is refused before its table is read does not count.
     server.answer("a", "Content-Type: text/plain");
     let told = server.get("/metrics");
     for (metric, expected) in [
@@ -190,7 +190,7 @@ fn tables_are_counted_by_what_became_of_them() {
     server.end();
 }
 
-/// Predicts "done" after a while in which it looks whether it is to stop, and says so only later.
+/// Predicts "done" after a while during which it checks whether to stop, and stops only later.
 #[derive(Clone, Default)]
 struct Slow(Arc<Counts>);
 
@@ -229,7 +229,7 @@ fn a_table_keeps_its_turn_until_its_work_ends_though_its_client_left() {
     let answer = server.answer("quick", csv);
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("done"), "{answer}");
     assert_eq!(slow.0.most_at_once.load(SeqCst), 1);
-    // Those that left while they waited were not begun, the others have ended.
+    // Those whose clients left while they waited were not begun, the others have ended.
     assert_eq!(slow.0.at_once.load(SeqCst), 0);
     assert!((2..5).contains(&slow.0.ended.load(SeqCst)));
     let told = server.get("/metrics");
@@ -301,7 +301,7 @@ fn a_client_that_reads_nothing_has_little_made_for_it() {
         generated = now;
         assert!(begun.elapsed() < Duration::from_secs(30), "{generated} tokens");
     }
-    // What the two systems hold between them, and not the megabytes that one of them would take; a token is a byte or more.
+    // As much as both ends buffer, not the megabytes that one would by default; a token is at least a byte.
     assert!(generated < 600_000, "{generated} tokens");
     drop(unread);
     server.end();
@@ -324,7 +324,7 @@ fn what_is_wrong_with_a_field_is_said_with_its_name() {
         assert!(status == 400 && told["error"]["message"].as_str().unwrap().starts_with(sentence), "{told}");
         assert_eq!(told["error"]["param"], field, "{told}");
     }
-    // What asks for nothing is let through, for each interface.
+    // Fields that ask for nothing are accepted by each interface.
     let nothing = json!({ "prompt": "a", "max_tokens": 1, "suffix": null, "service_tier": null, "logit_bias": null, "user": null, "stream_options": null });
     assert_eq!(server.asked("/v1/completions", &nothing).0, 200);
     let nothing = json!({ "input": "a", "max_output_tokens": 1, "include": [], "truncation": "disabled", "tool_choice": "none", "tools": [],
@@ -390,7 +390,7 @@ fn only_models_that_continue_text_are_served_as_such() {
         classes.clone(),
         ModelConfig { pooling: Pooling::Mean, ..classes.clone() },
         ModelConfig { pair_head: true, ..classes },
-        // What it made of the text before would be in every next one.
+        // What it made of one text would affect the next.
         ModelConfig { pair_head: true, tie_embeddings: false, ..text },
     ] {
         let refused = bound(config).unwrap_err();

@@ -39,7 +39,7 @@ fn decode(model: &Model, batch: usize, steps: usize) -> f64 {
     (batch * steps) as f64 / seconds
 }
 
-/// Seconds of an update of one of `sessions` that take turns.
+/// Seconds per update when `sessions` sessions take turns.
 fn updates(model: &Model, sessions: usize, steps: usize) -> f64 {
     let (mut state, mut workspace, mut outputs) = (model.init_state(sessions).unwrap(), Workspace::new(), vec![0.0; model.outputs()]);
     let mut row = 0;
@@ -82,7 +82,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let model = Model::new(&tiny, &mut weights(&tiny)?, format)?;
         println!("{format:>5} one layer 64 wide: {:.2} µs an update", 1e6 / pool.install(|| decode(&model, 1, 500)));
     }
-    // A classifier of a table with two columns, with every default but these.
+    // A classifier for a table of two columns; all other settings are the defaults.
     let classifier =
         ModelConfig { mixer, input_width: 2, n_outputs: 3, pooling: Pooling::Mean, d_model: 64, n_layers: 1, ..ModelConfig::default() };
     for format in formats() {

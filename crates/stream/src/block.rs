@@ -27,7 +27,7 @@ pub(crate) struct Block {
     wiring: Option<Wiring>,
     mixer: Layer,
     feed_forward: Option<(Norm, Part)>,
-    /// Where its list of past tokens stands among those of a session, if it keeps one.
+    /// The index of its list of past tokens among a session's lists, if it keeps one.
     past: Option<(usize, PastShape)>,
 }
 
@@ -76,7 +76,7 @@ impl Block {
         [self.conv.as_ref().map_or(0, |_| Conv::state_len(self.d_model)), self.wiring.as_ref().map_or(0, Wiring::state_len)]
     }
 
-    /// `x` `[N, D]` through the block, whose numbers begin at `first` of every session's.
+    /// Takes `x` `[N, D]` through the block, whose numbers begin at `first` in every session's row.
     pub(crate) fn forward(&self, pass: &Pass<'_>, state: Sessions<'_>, first: usize, x: &mut [f32], buffers: &mut Buffers) {
         let d = x.len() / pass.rows;
         let [window, wired] = self.windows();

@@ -8,12 +8,12 @@ use minrnn_kernels::simd::{self, Level, Simd, WithSimd, mul_add};
 use crate::Result;
 use crate::source::Source;
 
-/// y of each block of channels is W x of the same block.
+/// For each block of channels, y = W x.
 #[derive(Debug, Clone)]
 pub(crate) struct BlockDiagonal {
     outputs: usize,
     inputs: usize,
-    /// `[G, inputs, outputs]`: sums run over inputs in order, whatever the instructions.
+    /// `[G, inputs, outputs]`: sums run over the inputs in order with every instruction set.
     columns: Vec<f32>,
 }
 

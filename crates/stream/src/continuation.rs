@@ -1,4 +1,4 @@
-//! A text being continued: what is kept of it beside the model's state.
+//! What is kept of a text being continued, beside the model's state.
 
 use alloc::{format, string::String, vec::Vec};
 
@@ -49,7 +49,7 @@ impl TryFrom<Saved> for Continuation {
                 "the latest token is {unread}, expected {last}, the last of the recent ones; begin the text anew"
             )));
         }
-        // Earlier ones are of no use, but none was ever refused for them.
+        // Tokens beyond the limit are of no use, but states that hold them have never been refused.
         Ok(Self { unread, recent: latest(&recent), sampler, stream, stops, stopped })
     }
 }
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(text.unread(), 7);
     }
 
-    /// One of the token 7 that is read from what `change` makes of its json.
+    /// A continuation of the token 7, read back from its JSON after `change`.
     fn read(change: impl FnOnce(&mut serde_json::Value)) -> serde_json::Result<Continuation> {
         let mut json = serde_json::to_value(of(&[7], &[])).unwrap();
         change(&mut json);

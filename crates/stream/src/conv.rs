@@ -65,7 +65,7 @@ impl Depthwise {
         Ok(Self { taps, bias: source.vector(&join(name, "bias"), &[width])? })
     }
 
-    /// `y` = SiLU(DW(`x`)) for one token, and the window moved on by it.
+    /// `y` = SiLU(DW(`x`)) for one token; advances the window by it.
     pub(crate) fn step_silu(&self, pass: &Pass<'_>, window: &mut [f32], x: &[f32], y: &mut [f32]) {
         let d = self.bias.len();
         let inputs = [&window[..d], &window[d..2 * d], &window[2 * d..], x];
@@ -76,7 +76,7 @@ impl Depthwise {
         window[2 * d..].copy_from_slice(x);
     }
 
-    /// The channels `range` of `y` `[N, D]` from their inputs `x(row)`; nobody else may be at these channels of `y` and of the window,
+    /// Computes the channels `range` of `y` `[N, D]` from their inputs `x(row)`. Nothing else may use these channels of `y` or of the window,
     /// with which the memory begins.
     pub(crate) fn forward<'x>(
         &self,

@@ -21,20 +21,20 @@ use crate::{CheckedConfig, Result};
 /// Maps of the parts of a step, and the norm behind them.
 #[derive(Debug)]
 pub(crate) struct Decision {
-    /// Of the action before, of the return, and of the observation, each → D.
+    /// Of the previous action, of the return, and of the observation, each → D.
     parts: [Linear; ROWS],
     /// `[1000, D]`.
     times: WeightMatrix,
     norm: Norm,
 }
 
-/// Whether the first number of a memory says that a step was read; a restored one may be any.
+/// Whether the first number of a memory says that a step has been read; in a restored memory it may be any number.
 fn has_begun(begun: f32) -> bool {
     begun > 0.0
 }
 
 impl Decision {
-    /// Whether it has begun, and the time of its last step.
+    /// What a session keeps: whether it has begun, and the time of its last step.
     pub(crate) const STATE_LEN: usize = 2;
 
     pub(crate) fn read(config: &CheckedConfig, source: &mut dyn Source) -> Result<Self> {
@@ -52,13 +52,13 @@ impl Decision {
         self.parts.iter().map(|part| part.weight.inputs()).sum::<usize>() + 1
     }
 
-    /// Rows for `steps` of a session that keeps `memory`.
+    /// Number of rows for `steps` steps of a session whose memory is `memory`.
     pub(crate) fn rows(memory: &[f32], steps: usize) -> usize {
         let has_begun = has_begun(memory[0]);
         ROWS.saturating_mul(steps).saturating_sub(usize::from(!has_begun))
     }
 
-    /// Writes the rows `x` `[N, D]` of the steps in `values`, and moves the memory of each span on.
+    /// Writes the rows `x` `[N, D]` of the steps in `values`, and advances the memory of each span.
     pub(crate) fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, values: &[f32], x: &mut [f32], buffers: &mut Buffers) {
         let (d, width) = (x.len() / pass.rows, self.row_len());
         let [_, _, observation] = self.parts.each_ref().map(|part| part.weight.inputs());
@@ -78,7 +78,7 @@ impl Decision {
         let rows = room(&mut buffers.normed, pass.rows * d);
         let (mut step, mut row) = (0, 0);
         for span in pass.spans {
-            // SAFETY: called between two phases, when nobody else is at the memory.
+            // SAFETY: called between two phases, when nothing else uses the memory.
             let (begun, last) = unsafe { memory.part(span.session, 0, Self::STATE_LEN) }.split_at_mut(1);
             let (begun, last) = (&mut begun[0], &mut last[0]);
             let end = span.first + span.len;

@@ -56,12 +56,12 @@ impl End {
         Ok(Self { norm, pools: config.pooling == Pooling::Mean, pair, head })
     }
 
-    /// Whether every row counts, not those alone whose outputs are wanted.
+    /// Whether every row matters, not only those whose outputs are wanted.
     fn carries(&self) -> bool {
         self.pools || self.pair.is_some()
     }
 
-    /// What a session keeps of the sequence before when it begins anew, of the `memory` that was kept until then and the new one.
+    /// Copies what a restarted session keeps of the previous sequence from its memory `before` to its new `memory`.
     pub(crate) fn begin_anew(&self, width: usize, before: &[f32], memory: &mut [f32]) {
         if self.pair.is_some() {
             let at = before.len() - 2 * width;
@@ -70,8 +70,8 @@ impl End {
         }
     }
 
-    /// Writes row `to` of `outputs` from row `from` of the residual stream `x` `[N, D]`, for every wanted `(from, to)`; these ascend. What the head
-    /// read of them, `[wanted, D]`, then stands at the beginning of the hidden values.
+    /// Writes row `to` of `outputs` from row `from` of the residual stream `x` `[N, D]`, for every wanted `(from, to)`; these ascend. The
+    /// head's inputs for them, `[wanted, D]`, are then at the beginning of the hidden values.
     #[allow(clippy::too_many_arguments, reason = "where numbers come from and where they go")]
     pub(crate) fn forward(
         &self,
@@ -109,7 +109,7 @@ impl End {
         }
     }
 
-    /// Row `to` of `outputs` from the features `x` `[wanted, D]`.
+    /// Writes row `to` of `outputs` from the features `x` `[wanted, D]`, for every wanted `(from, to)`.
     fn predict(
         &self,
         pass: &Pass<'_>,
@@ -154,11 +154,11 @@ fn means_len(d: usize) -> usize {
     2 * d + 1
 }
 
-/// Replaces every row of `x` `[N, D]` by the mean of all that its session has had, which stand at the beginning of the memory.
+/// Replaces every row of `x` `[N, D]` by the mean of all rows of its session so far, whose sums are at the beginning of the memory.
 fn means(pass: &Pass<'_>, memory: Memory<'_>, x: &mut [f32]) {
     let d = x.len() / pass.rows;
     for span in pass.spans {
-        // SAFETY: called between two phases, when nobody else is at the memory.
+        // SAFETY: called between two phases, when nothing else uses the memory.
         let (sum, behind) = unsafe { memory.part(span.session, 0, means_len(d)) }.split_at_mut(d);
         let (surplus, kept) = behind.split_at_mut(d);
         let mut n = count::of(kept[0]);
@@ -166,7 +166,7 @@ fn means(pass: &Pass<'_>, memory: Memory<'_>, x: &mut [f32]) {
             let before = n;
             n = count::next(n);
             if n < before {
-                // The mean stays, of fewer.
+                // The count was reduced: the sums shrink with it, so that the mean stays the same.
                 let share = (n - 1) as f32 / before as f32;
                 sum.iter_mut().chain(&mut *surplus).for_each(|sum| *sum *= share);
             }
@@ -185,7 +185,7 @@ fn beside(pass: &Pass<'_>, (memory, first): (Memory<'_>, usize), x: &[f32], want
     let mut rows = wanted.iter().zip(both.chunks_exact_mut(4 * d)).peekable();
     for span in pass.spans {
         let end = span.first + span.len;
-        // SAFETY: called between two phases, when nobody else is at the memory.
+        // SAFETY: called between two phases, when nothing else uses the memory.
         let (before, last) = unsafe { memory.part(span.session, first, first + 2 * d) }.split_at_mut(d);
         while let Some((&(from, _), row)) = rows.next_if(|((from, _), _)| *from < end) {
             let x = &x[from * d..][..d];

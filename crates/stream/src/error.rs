@@ -58,7 +58,7 @@ pub enum Error {
     /// A model's prediction is not finite.
     #[error("the model predicts {value} for row {row}, which is no number; train it anew, and begin the row anew")]
     Prediction {
-        /// The session, which read a row of a table.
+        /// The session whose row of a table was read.
         row: usize,
         /// The number.
         value: f64,
@@ -114,7 +114,7 @@ impl Error {
             #[cfg(feature = "std")]
             Self::Model(minrnn_model::Error::Io { source, .. }) => is_wrong_path(source),
             Self::Logit { .. } | Self::Prediction { .. } => false,
-            // What was asked for may be right for a machine that has more, or less to do.
+            // The same request may succeed on a machine with more memory, or with less to do.
             Self::Memory(_) => false,
             Self::Model(_)
             | Self::Sampling(_)
@@ -144,7 +144,7 @@ pub fn is_wrong_path(error: &std::io::Error) -> bool {
     ) || is_loop(kind)
 }
 
-/// Whether symbolic links lead to themselves. The kind has a name, but none that may be written.
+/// Whether symbolic links form a loop. The variant of this kind is unstable, so code cannot name it.
 #[cfg(feature = "std")]
 fn is_loop(kind: std::io::ErrorKind) -> bool {
     alloc::format!("{kind:?}") == "FilesystemLoop"

@@ -25,7 +25,7 @@ pub(crate) struct FeedForward {
     activation: Activation,
 }
 
-/// What becomes of the products of `up`.
+/// What is done with the products of `up`.
 #[derive(Debug, Clone)]
 enum Activation {
     Gelu,
@@ -63,7 +63,7 @@ impl FeedForward {
         let scratch = room(&mut buffers.product, n * width);
         let hidden = room(&mut buffers.hidden, n * d_ff);
         let groups = up / d_ff;
-        // Rows need nothing of each other: a member takes its own through both products without waiting for the others.
+        // Rows are independent: each member takes its own through both products without waiting for the others.
         let (shared_x, shared_scratch) = (Shared::new(x, d), Shared::new(scratch, width));
         let shared_hidden = Shared::new(hidden, d_ff);
         let by_rows = split_rows(pass, n, d * (up + d_ff), |rows, memory| {
@@ -93,7 +93,7 @@ impl FeedForward {
         self.down.add_to(pass, n, hidden, scratch, x);
     }
 
-    /// The channels `range` of a hidden row from those of the products, `values(0)` and, in the gated forms, `values(1)`.
+    /// Computes the channels `range` of a hidden row from those of the products, `values(0)` and, in the gated forms, `values(1)`.
     fn activate<'a>(&self, pass: &Pass<'_>, range: Range<usize>, values: impl Fn(usize) -> &'a [f32], hidden: &mut [f32]) {
         let (width, d_ff) = (range.len(), self.down.weight.inputs());
         let bias = |group: usize| &self.up.bias[group * d_ff..][range.clone()];

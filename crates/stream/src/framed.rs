@@ -11,27 +11,27 @@ use serde::de::DeserializeOwned;
 const FRAME: usize = 8 + 4;
 const CHECKSUM: usize = 4;
 
-/// Why bytes are not read.
+/// Why bytes are refused.
 pub(crate) enum Flaw {
-    /// They begin otherwise.
+    /// They do not begin with the magic.
     Magic,
-    /// There are fewer than a frame has without a header.
+    /// There are fewer than a frame has even without a header.
     CutShort,
-    /// Their checksum is another one.
+    /// The checksum does not match.
     Checksum,
     /// There are fewer than the header's length says.
     Shorter,
-    /// The header is none.
+    /// The header cannot be parsed.
     Header(serde_json::Error),
 }
 
-/// How many bytes a frame takes with the JSON `header` and numbers of `numbers` bytes; none where the header takes more than 4 GiB.
+/// Bytes of a frame with the JSON `header` and `numbers` bytes of numbers; none if the header takes 4 GiB or more.
 pub(crate) fn len(header: &[u8], numbers: usize) -> Option<usize> {
     u32::try_from(header.len()).ok()?;
     (FRAME + CHECKSUM).checked_add(header.len())?.checked_add(numbers)
 }
 
-/// Writes the frame into `bytes`, which are as many as [`len`] says; `write` does it for the numbers.
+/// Writes the frame into `bytes`, as many as [`len`] says; `write` fills in the numbers.
 ///
 /// # Panics
 /// When there are fewer bytes than a frame has with this header.
@@ -47,7 +47,7 @@ pub(crate) fn write(magic: [u8; 8], header: &[u8], bytes: &mut [u8], write: impl
     checksum.copy_from_slice(&crc32c(body).to_le_bytes());
 }
 
-/// Takes the bytes of `numbers` off the beginning of `bytes` and writes them there.
+/// Writes `numbers` at the beginning of `bytes`, and advances `bytes` past them.
 ///
 /// # Panics
 /// When there are fewer bytes.

@@ -76,7 +76,7 @@ impl Front {
         }
     }
 
-    /// Rows of the residual stream for `steps` of a session that keeps `memory`.
+    /// Rows of the residual stream for `steps` steps of a session whose memory is `memory`.
     pub(crate) fn rows(&self, memory: &[f32], steps: usize) -> usize {
         match &self.reads {
             Embedding::Policy(_) => Decision::rows(memory, steps),
@@ -84,7 +84,7 @@ impl Front {
         }
     }
 
-    /// Rows of the residual stream for the first `steps` of a session.
+    /// Rows of the residual stream for the first `steps` steps of a session.
     pub(crate) fn rows_of(&self, steps: usize) -> usize {
         match &self.reads {
             Embedding::Policy(_) => Decision::rows(&[0.0; Decision::STATE_LEN], steps),
@@ -92,7 +92,7 @@ impl Front {
         }
     }
 
-    /// Writes the residual stream `x` `[N, D]` of what is to be read, and moves the memory of each span on.
+    /// Writes the residual stream `x` `[N, D]` of what is to be read, and advances the memory of each span.
     pub(crate) fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, input: &Input, x: &mut [f32], buffers: &mut Buffers) {
         let d = x.len() / pass.rows;
         match &self.reads {
@@ -107,11 +107,11 @@ impl Front {
         let Some(places) = &self.places else { return };
         let place = room(&mut buffers.normed, d);
         for span in pass.spans {
-            // SAFETY: called between two phases, when nobody else is at the memory.
+            // SAFETY: called between two phases, when nothing else uses the memory.
             let kept = &mut unsafe { memory.part(span.session, 0, 1) }[0];
             let mut at = count::of(*kept);
             for x in x[span.first * d..][..span.len * d].chunks_exact_mut(d) {
-                // Beyond the last of its places a model has learned nothing; it stays there, as in training.
+                // A model has learned nothing beyond its last position; later steps stay there, as in training.
                 places.row((at as usize).min(places.outputs() - 1), place);
                 gates::add(pass.level, [place], x);
                 at = count::next(at);

@@ -5,7 +5,7 @@
 use minrnn_kernels::simd::{self, Level, Simd, WithSimd, mul_add, sigmoid};
 use minrnn_kernels::{gru, highway, lstm, silu};
 
-/// A formula: the new element from those of the inputs and the old one.
+/// A formula: the new element from the inputs' elements and the old one.
 trait Formula<const N: usize>: Copy {
     fn value<S: Simd>(self, simd: S, inputs: [S::f32s; N], old: S::f32s) -> S::f32s;
 }
@@ -24,7 +24,7 @@ impl<F: Formula<N>, const N: usize> WithSimd for Each<'_, F, N> {
         let len = self.out.len();
         let inputs = self.inputs.map(|input| &input[..len]);
         for at in (0..len).step_by(S::F32_LANES) {
-            // No `map`: as a function of its own it would not have this level's instructions.
+            // No `map`: its closure would be a function of its own, without this level's instructions.
             let mut x = [simd.splat_f32s(0.0); N];
             for (x, input) in x.iter_mut().zip(&inputs) {
                 *x = simd::load(simd, input, at);
@@ -74,7 +74,7 @@ formula! {
     excess(s, [sum, x] as 2, _old) s.sub_f32s(s.sub_f32s(s.add_f32s(sum, x), sum), x)
 }
 
-/// sum ← sum + x, made up for what rounding has added to the sums before, `surplus` (Kahan 1965, doi:10.1145/363707.363723). `x` is left as what was added.
+/// sum ← sum + x, corrected by `surplus`, what rounding has added to earlier sums (Kahan 1965, doi:10.1145/363707.363723). `x` becomes what was added.
 #[inline]
 pub(crate) fn add_exactly(level: Level, x: &mut [f32], surplus: &mut [f32], sum: &mut [f32]) {
     subtract(level, [surplus], x);

@@ -15,7 +15,7 @@ pub struct Inside<'a> {
 }
 
 impl Inside<'_> {
-    /// Refuses a block that there is not, and room that does not fit `steps` steps.
+    /// Refuses a block that does not exist, and buffers that do not fit `steps` steps.
     pub(crate) fn expect_fit(&self, n_blocks: usize, steps: usize, d_model: usize) -> Result<()> {
         let layer = self.hidden.as_ref().map(|(layer, _)| *layer).filter(|&layer| layer >= n_blocks);
         if let Some(layer) = layer {

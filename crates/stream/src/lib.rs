@@ -1,7 +1,6 @@
 #![doc = include_str!("../README.md")]
 //!
 //! # Which of these do I want?
-//! * run a model: [`Model`], read from a checkpoint directory or from one packed file, with a [`State`] for one or many sessions;
 //! * run a model: [`Model`], loaded from a checkpoint directory or a packed file, with a [`State`] for one or many sessions;
 //! * make a packed file: [`PackedModel::write`], which stores the matrices in a [`WeightFormat`](minrnn_model::WeightFormat);
 //! * see a model's internal activations at every step: [`Model::forward_inside`], [`Inside`];

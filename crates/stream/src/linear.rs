@@ -9,9 +9,9 @@ use crate::gates;
 use crate::pass::Pass;
 use crate::shared::Shared;
 
-/// Outputs at whose multiples a product is cut over threads.
+/// Products are cut over threads at multiples of this many outputs.
 const GRANULE: usize = WeightMatrix::SPLIT;
-/// Channels at whose multiples other work is cut: those of the widest vector.
+/// Other work is cut at multiples of this many channels: those of the widest vector.
 pub(crate) const LANES: usize = 16;
 
 /// A matrix and what is added to its product.
@@ -50,7 +50,7 @@ pub(crate) fn matmul(
         // SAFETY: pieces have ranges of their own, and so parts of the scratch.
         let values = unsafe { scratch.part(0, from..from + groups.len() * each) };
         if rows == 1 && range.len() == channels {
-            // The groups follow each other, here and there: one product, which rounds its inputs once.
+            // The groups are contiguous in the matrix and in the result: one product, which rounds its inputs once.
             let outputs = groups.start * channels..groups.end * channels;
             matrix.multiply(pass.level, Inputs { rows, x, bias: None }, outputs, values, values.len(), memory);
             return then(range, values);
@@ -64,11 +64,11 @@ pub(crate) fn matmul(
 }
 
 /// Splits `rows` rows, each worth `cost` multiplications, over the workers when there are enough for every member, so that a piece rounds
-/// only its own inputs and can take several products in turn; false, and nothing is done, when products are better cut by outputs.
+/// only its own inputs and can take several products in turn. Does nothing and returns false when products are better cut by outputs.
 ///
 /// `work(range, memory)` gets each piece with memory of its own.
 pub(crate) fn split_rows(pass: &Pass<'_>, rows: usize, cost: usize, work: impl Fn(Range<usize>, &mut Scratch) + Sync) -> bool {
-    /// Fewest rows of a member that keep its arithmetic busy while it reads all weights.
+    /// Fewest rows per member that keep its arithmetic busy while it reads all weights.
     const ENOUGH: usize = 16;
     /// Pieces begin at multiples of this: tiles of products take rows by fours.
     const GRANULE: usize = 4;
@@ -115,8 +115,8 @@ pub(crate) fn product(
     });
 }
 
-/// The product of `rows` rows of `x` with all of `matrix`, if [there are enough to cut them](split_rows); `then(row, values)` gets each. False, and nothing is
-/// done, where there are not.
+/// The product of `rows` rows of `x` with all of `matrix`, if [there are enough to cut them](split_rows); `then(row, values)` gets each. Otherwise does
+/// nothing and returns false.
 ///
 /// # Shapes
 /// As those of [`product`].

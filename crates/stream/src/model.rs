@@ -1,5 +1,5 @@
-//! A model: first layers, blocks, last layers, and running them. Its parts are reading steps (`reading.rs`), the checks before
-//! (`checks.rs`), and a pass over the layers (`passes.rs`).
+//! A model: first layers, blocks, last layers, and running them. `reading.rs` has the functions that read steps, `checks.rs` the checks
+//! before, and `passes.rs` a pass over the layers.
 
 mod checks;
 mod passes;
@@ -145,7 +145,7 @@ impl Model {
         self.front.is_policy()
     }
 
-    /// Rows of the residual stream that a step has; the first of a policy may have one less.
+    /// Rows of the residual stream per step; a policy's first step may have one fewer.
     fn places(&self) -> usize {
         if self.is_policy() { POLICY_PLACES } else { 1 }
     }

@@ -67,8 +67,8 @@ impl PackedModel {
     /// bytes of the file, then the bytes and what is read back from them.
     ///
     /// # Errors
-    /// When the weights are not those of such a model, when [`read`](Self::read) would refuse the file (a section cannot be read, is one of
-    /// another model, is given twice, or must be known and is not; a policy has no section), or when the file cannot be written. What was
+    /// When the weights are not those of such a model, when [`read`](Self::read) would refuse the file (a section cannot be read, belongs to
+    /// another model, is given twice, or is required but unknown; a policy lacks its section), or when the file cannot be written. What was
     /// at `path` is then unchanged. `weights` have by then lost what was taken out, usually everything: read them again before retrying.
     #[cfg(feature = "std")]
     pub fn write(
@@ -84,7 +84,7 @@ impl PackedModel {
         let tensors = recorder.finish();
         weights.expect_empty()?;
         let encoded = PackedFile::encode(config, sections, &tensors);
-        // What they hold is in the bytes of the file by now.
+        // The tensors' content is in the bytes of the file by now.
         let entries = tensors.into_iter().map(|(entry, _)| entry).collect();
         write_readable(path.as_ref(), &encoded)?;
         Ok(entries)
@@ -101,7 +101,7 @@ impl PackedModel {
         let from = from.as_ref();
         let bytes = read_whole(from)?;
         let repacked = || -> Result<_> {
-            // What cannot be used is not written anew.
+            // A model that cannot be used is not rewritten.
             Self::from_bytes(&bytes)?;
             let mut tensors = Tensors { file: PackedFile::parse(&bytes)?, matrices: Copied };
             let config = tensors.file.config().clone();
@@ -219,12 +219,12 @@ struct Tensors<'a, M> {
     matrices: M,
 }
 
-/// Makes matrices of the bytes of a file; `None` where these are none.
+/// Makes matrices from the bytes of a file; `None` if the bytes are not a matrix.
 trait Matrices<'a> {
     fn matrix(&self, format: WeightFormat, sizes: [usize; 2], bytes: &'a [u8]) -> Option<WeightMatrix>;
 }
 
-/// They get memory of their own.
+/// Matrices get memory of their own.
 struct Copied;
 
 impl<'a> Matrices<'a> for Copied {
@@ -233,18 +233,18 @@ impl<'a> Matrices<'a> for Copied {
     }
 }
 
-/// They stay where they lie in the file.
+/// Matrices stay where they are in the file's memory.
 struct Shared<'a>(&'a AlignedBytes);
 
 impl<'a> Matrices<'a> for Shared<'a> {
     fn matrix(&self, format: WeightFormat, [outputs, inputs]: [usize; 2], bytes: &'a [u8]) -> Option<WeightMatrix> {
-        // They are a part of the file.
+        // The bytes are a part of the file.
         let start = bytes.as_ptr().addr().checked_sub(self.0.as_ptr().addr())?;
         WeightMatrix::from_shared(format, outputs, inputs, self.0, start..start + bytes.len())
     }
 }
 
-/// They stay where they lie for ever.
+/// Matrices stay where they are, in a constant.
 struct Constant;
 
 impl Matrices<'static> for Constant {
@@ -285,25 +285,25 @@ fn read_whole(path: &std::path::Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What is read of a packed model: as many bytes as it says that it has, and one more where there are others.
+/// What is read of a packed model: as many bytes as it claims to have, and one more if there are any.
 #[cfg(feature = "std")]
 struct Content {
     bytes: std::io::Take<std::io::Chain<std::io::Cursor<Vec<u8>>, std::fs::File>>,
-    /// How many of them are there for sure: those of a file.
+    /// How many of them are known to exist: all of a regular file, none of a pipe.
     known: u64,
 }
 
 #[cfg(feature = "std")]
 impl Content {
-    /// Opens `path`, refused by its first bytes where they are none of a packed model of its length: whatever else it is may not fit into memory, or
-    /// have no end.
+    /// Opens `path`, and refuses it unless it begins as a packed model of its length: anything else may not fit into memory, or may have
+    /// no end.
     fn open(path: &std::path::Path) -> Result<Self> {
         use std::io::Read;
 
         let io = |source| Error::io("read", path, source);
         let mut file = std::fs::File::open(path).map_err(io)?;
         let about = file.metadata().map_err(io)?;
-        // What a pipe gives is gone once it is looked at, so they are kept.
+        // A pipe cannot be read twice, so these bytes are kept.
         let mut beginning = Vec::new();
         file.by_ref().take(PackedFile::FRAME as u64).read_to_end(&mut beginning).map_err(io)?;
         let (known, length) = match about.is_file() {

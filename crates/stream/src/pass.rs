@@ -86,7 +86,7 @@ impl<'a> Memory<'a> {
     /// Adds the tokens of every span to the past of its session, `values(row)` being the numbers kept of a row.
     ///
     /// # Safety
-    /// Nobody else may be at the pasts.
+    /// Nothing else may use the pasts.
     pub(crate) unsafe fn remember<'x>(&self, pass: &Pass<'_>, values: impl Fn(usize) -> &'x [f32]) {
         let Some((column, shape)) = self.past else { return };
         for span in pass.spans {

@@ -42,7 +42,7 @@ impl PastShape {
 }
 
 impl Past {
-    /// With the numbers of tokens that were kept.
+    /// A list with these numbers of kept tokens.
     pub(crate) fn of(values: Vec<f32>) -> Self {
         Self { values }
     }
@@ -58,7 +58,7 @@ impl Past {
         &self.values
     }
 
-    /// Keeps nothing, and no room either: who begins anew may stay short.
+    /// Removes everything and frees the room: the next sequence may stay short.
     pub(crate) fn clear(&mut self) {
         self.values = Vec::new();
     }
@@ -72,12 +72,12 @@ impl Past {
         if needed.saturating_mul(width) <= self.values.capacity() {
             return Ok(());
         }
-        // Twice as much, so that few tokens copy all before them; but no more than is ever held.
+        // The room doubles, so that few tokens cause a copy of all before them, but never exceeds the most that is held.
         let room = needed.max(held.saturating_mul(2)).min(most).saturating_mul(width);
         self.values.try_reserve_exact(room - self.values.len())
     }
 
-    /// Gives back the room of a pass of many tokens: all but that for what is seen and a quarter more, or for the `at_once` that a step has.
+    /// Gives back the room of a pass of many tokens, except for what is seen and a quarter more, or `at_once` tokens more if that is larger.
     pub(crate) fn shrink(&mut self, shape: &PastShape, at_once: usize) {
         let PastShape { width, tokens, .. } = *shape;
         let most = tokens.saturating_add((tokens / 4).max(at_once)).saturating_mul(width);
@@ -88,7 +88,7 @@ impl Past {
         }
     }
 
-    /// Lets go of tokens that are not seen any more where there is no room for `new` ones.
+    /// Drops tokens that are no longer seen if there is no room for `new` ones.
     pub(crate) fn settle(&mut self, shape: &PastShape, new: usize) {
         let held = self.values.len() / shape.width;
         if held > shape.tokens && (held + new) * shape.width > self.values.capacity() {
@@ -109,7 +109,7 @@ impl Past {
         Ok(copy)
     }
 
-    /// Makes room for a copy of what is seen of `source`, and stays as it is.
+    /// Makes room for a copy of what is seen of `source`, without changing the content.
     pub(crate) fn reserve_copy(&mut self, source: &Self, shape: &PastShape) -> Result<(), TryReserveError> {
         self.values.try_reserve_exact(source.seen(shape).len().saturating_sub(self.values.len()))
     }

@@ -126,7 +126,7 @@ impl Sampler {
                 return Ok(choice.token);
             }
         }
-        // Rounding used up the weights: the last token of weight above 0 is the one the sum ended in.
+        // Rounding left a remainder after all weights: the sum ends at the last token with a weight above 0.
         Ok(choices.iter().rev().find(|choice| choice.weight > 0.0).map_or(best, |choice| choice.token))
     }
 
@@ -227,7 +227,7 @@ fn arg_max(logits: &[f32]) -> Result<u32> {
 }
 
 fn likeliest_first(a: &Choice, b: &Choice) -> Ordering {
-    // Different logits may have one weight.
+    // Different logits may have the same weight.
     b.logit.partial_cmp(&a.logit).unwrap_or(Ordering::Equal).then(a.token.cmp(&b.token))
 }
 

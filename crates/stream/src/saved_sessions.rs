@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::framed::{self, Flaw};
 use crate::{Error, Model, Result, State};
 
-/// Of sessions with histories.
+/// Version of files with histories.
 const VERSION: u64 = 2;
-/// Of those without, as versions before had them.
+/// Version of files without histories, as earlier releases wrote them.
 const WITHOUT_HISTORIES: u64 = 1;
 
 /// Sessions about to be written, whose total size is known before any byte is.
@@ -27,7 +27,7 @@ pub struct Saving<'a> {
 }
 
 impl<'a> Saving<'a> {
-    /// What [`SavedSessions`] of these parts are.
+    /// Checks the parts and prepares [`SavedSessions`] of them for writing.
     pub(crate) fn new(identity: &str, names: &[String], logits: &'a [f32], histories: Vec<&'a [f64]>, state: &'a State) -> Result<Self> {
         state.expect_finite()?;
         let rows = state.rows();
@@ -56,7 +56,7 @@ impl<'a> Saving<'a> {
         let state_header = state.header();
         let numbers = size_of_val(logits) + histories.iter().map(|rows| size_of_val(*rows)).sum::<usize>();
         let size = state.len_with(&state_header).and_then(|state| framed::len(&header, numbers.checked_add(state)?));
-        let size = size.ok_or_else(|| Error::State("would have names of more than 4 GiB".into()))?;
+        let size = size.ok_or_else(|| Error::State("would be too large: its names, or its counts of steps, take 4 GiB or more".into()))?;
         Ok(Self { header, logits, histories, state_header, state, size })
     }
 
@@ -126,8 +126,8 @@ impl SavedSessions {
     ///
     /// # Errors
     /// When [`from_bytes`](Self::from_bytes) would refuse them: the state is that of another model, a number is NaN or infinite, the number
-    /// of names, logits or histories (if any) is wrong, or two names are equal; when the names take more than 4 GiB; or when memory cannot
-    /// hold the bytes.
+    /// of names, logits or histories (if any) is wrong, or two names are equal; when the names or the counts of steps take 4 GiB or more; or when
+    /// memory cannot hold the bytes.
     pub fn to_bytes(&self, model: &Model, identity: &str) -> Result<Vec<u8>> {
         let Self { names, logits, histories, state } = self;
         state.expect_shape(model.state_shape())?;

@@ -52,9 +52,8 @@ impl Sessions {
         }
     }
 
-    /// The state, to be stepped as the model sees its steps, whatever the sessions read, and the scratch memory of a step. The number of
-    /// rows must stay the same, or the sessions of a table will return errors; the rows of the table that they look back on are not
-    /// updated.
+    /// The state and the scratch memory of a step, to step the model on its own inputs, whatever the sessions read. The number of rows must
+    /// stay the same, or the sessions of a table will return errors; the rows of the table that they look back on are not updated.
     pub fn parts_mut(&mut self) -> (&mut State, &mut Workspace) {
         match self {
             Self::Table(sessions) => sessions.state_mut(),

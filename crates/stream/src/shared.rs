@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-/// A matrix that the members of a workers write together, each its own columns.
+/// A matrix that the workers write together, each its own columns.
 #[derive(Debug)]
 pub(crate) struct Shared<'a, T = f32> {
     start: *mut T,
@@ -11,7 +11,7 @@ pub(crate) struct Shared<'a, T = f32> {
     _values: core::marker::PhantomData<&'a mut [T]>,
 }
 
-// Whatever the elements are.
+// For elements of any type, which a derive would ask to be `Clone` as well.
 impl<T> Clone for Shared<'_, T> {
     fn clone(&self) -> Self {
         *self
@@ -38,10 +38,10 @@ impl<'a, T> Shared<'a, T> {
     #[inline(always)]
     #[expect(clippy::mut_from_ref, reason = "parts of different members do not overlap")]
     pub(crate) unsafe fn part(&self, row: usize, columns: Range<usize>) -> &mut [T] {
-        // Sums that do not fit stay beyond every matrix.
+        // Sums that overflow saturate beyond the end of every matrix.
         let at = row.saturating_mul(self.stride).saturating_add(columns.start);
         assert!(columns.start <= columns.end && at.saturating_add(columns.len()) <= self.len, "a part outside its matrix");
-        // SAFETY: in range by the assertion, alone by the caller's promise.
+        // SAFETY: in range by the assertion, not aliased by the caller's promise.
         unsafe { core::slice::from_raw_parts_mut(self.start.add(at), columns.len()) }
     }
 

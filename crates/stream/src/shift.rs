@@ -39,10 +39,10 @@ impl Shift {
         state_len(self.width, self.d_state())
     }
 
-    /// k̄ of channel `c`, whose newest key is `key`; the keys, with which the memory begins, move on.
+    /// k̄ of channel `c`, whose newest key is `key`; advances the keys, with which the memory begins.
     ///
     /// # Safety
-    /// Nobody else may be at this channel of the session.
+    /// Nothing else may use this channel of the session.
     pub(crate) unsafe fn step(&self, memory: Memory<'_>, session: usize, c: usize, key: f32) -> f32 {
         let (d, past) = (self.width, self.d_state() - 1);
         let mut sum = self.taps[past * d + c] * key;

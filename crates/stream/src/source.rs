@@ -40,8 +40,8 @@ pub(crate) fn join(name: &str, part: &str) -> String {
 #[cfg(feature = "std")]
 const LARGEST_BF16: u32 = 0x7f7f_7fff;
 
-/// The format of matrix `name` in a model stored in `format`: 4 bits are too few for the rows that tokens begin and end with, and 8 cost them
-/// nothing. What meets measured numbers stays f32, as products with other formats round these.
+/// The format of matrix `name` in a model stored in `format`: 4 bits are too few for embeddings, positions and the head, and 8 lose them
+/// nothing. Matrices applied to measured numbers stay f32, as products in other formats round their inputs.
 #[cfg(feature = "std")]
 fn format_of(format: WeightFormat, name: &str) -> WeightFormat {
     match (format, name) {
@@ -57,7 +57,7 @@ fn is_too_large(format: WeightFormat, values: &[f32]) -> bool {
     format == WeightFormat::Bf16 && values.iter().any(|value| value.abs().to_bits() > LARGEST_BF16)
 }
 
-/// The refusal of a matrix that would need the numbers which `format` was rounded from.
+/// Refuses a matrix whose numbers from before it was rounded to `format` would be needed.
 #[cfg(feature = "std")]
 fn rounded<T>(name: &str, format: WeightFormat) -> Result<T> {
     let problem = format!("stores tensor '{name}' as {format}, and the numbers it was rounded from are gone; give the run or checkpoint");
@@ -100,7 +100,7 @@ impl Source for Checkpoint<'_> {
     }
 }
 
-/// Tensors of a packed file whose matrices are rounded further, to a format; those that have it already stay as they are.
+/// Tensors of a packed file whose matrices are rounded further, to a format; those already stored in it stay as they are.
 #[cfg(feature = "std")]
 pub(crate) struct Rounded<'a> {
     pub(crate) file: &'a mut dyn Source,
@@ -123,7 +123,7 @@ impl Source for Rounded<'_> {
         let wanted = format_of(self.format, name);
         match (matrix.format(), wanted) {
             (stored, wanted) if stored == wanted => Ok(matrix),
-            // Integers would be rounded from integers, on steps that do not meet.
+            // Integers are not rounded to other integers: the levels do not coincide.
             (F32, _) | (Bf16, Int8 | Int4) => {
                 let values = values_of(&matrix);
                 if is_too_large(wanted, &values) {
@@ -137,7 +137,7 @@ impl Source for Rounded<'_> {
     }
 }
 
-/// Tensors remembered as they are asked for, as a packed file has them.
+/// Tensors recorded as they are asked for, as a packed file stores them.
 #[cfg(feature = "std")]
 pub(crate) struct Recorder<'a> {
     source: &'a mut dyn Source,
@@ -180,7 +180,7 @@ impl Source for Recorder<'_> {
     }
 }
 
-/// Tensors of a packed file whose matrices are f32, remembered as a checkpoint has them.
+/// Tensors of a packed file whose matrices are f32, recorded as a checkpoint stores them.
 #[cfg(feature = "std")]
 pub(crate) struct Unpacker<'a> {
     file: &'a mut dyn Source,

@@ -69,19 +69,19 @@ impl State {
         pasts.try_for_each(|(past, shape)| past.reserve(shape, upcoming, at_once)).map_err(|_| no_room_for_past())
     }
 
-    /// Gives back what session `row` has of room for passes of more than `at_once` tokens.
+    /// Gives back the room of session `row` for passes of more than `at_once` tokens.
     pub(crate) fn shrink(&mut self, row: usize, at_once: usize) {
         let lists = self.shape.pasts().len();
         self.pasts.iter_mut().skip(row * lists).zip(self.shape.pasts()).for_each(|(past, shape)| past.shrink(shape, at_once));
     }
 
-    /// The past tokens that each list of each session holds and a next token sees.
+    /// The past tokens in each list of each session that a next token sees.
     fn seen(&self) -> impl Iterator<Item = &[f32]> {
         self.pasts.iter().zip(self.shape.pasts().iter().cycle()).map(|(past, shape)| past.seen(shape))
     }
 
-    /// The past tokens kept by session `row`: a list for each block with attention or a long filter, the numbers of one token after those
-    /// of another, oldest first.
+    /// The past tokens kept by session `row`: a list for each block with attention or a long filter, with the numbers of one token after
+    /// those of another, oldest first.
     ///
     /// # Panics
     /// When there is no such session.
@@ -146,7 +146,7 @@ impl State {
         self.row(row)?;
         let (len, values, lists) = (self.shape.row_len(), source.row(source_row)?, self.shape.pasts().len());
         let sources = &source.pasts[source_row * lists..][..lists];
-        // All of them have room before one is replaced.
+        // Room is made for all of them before any is replaced.
         for copy in [Past::reserve_copy, Past::copy_from] {
             let mut pasts = self.pasts[row * lists..][..lists].iter_mut().zip(sources).zip(self.shape.pasts());
             pasts.try_for_each(|((past, source), shape)| copy(past, source, shape)).map_err(|_| no_room_for_past())?;
@@ -155,7 +155,7 @@ impl State {
         Ok(())
     }
 
-    /// Makes session `row` that of which nothing has been read, `first` being its numbers.
+    /// Resets session `row` to one that has read nothing, with the numbers `first`.
     pub(crate) fn restart(&mut self, row: usize, first: &[f32]) -> Result<()> {
         self.row(row)?;
         let (len, lists) = (self.shape.row_len(), self.shape.pasts().len());
@@ -206,7 +206,7 @@ impl State {
         Ok(&self.values[row * len..][..len])
     }
 
-    /// Checks that `rows` ascend, and are all there.
+    /// Checks that `rows` ascend and that all of them exist.
     pub(crate) fn expect_rows(&self, rows: &[usize]) -> Result<()> {
         let sessions = self.rows;
         if let Some(at) = rows.windows(2).position(|pair| pair[0] >= pair[1]) {

@@ -35,7 +35,7 @@ impl TryFrom<Saved> for StopStrings {
     fn try_from(Saved { stops, held }: Saved) -> Result<Self> {
         let new = Self::new(&stops)?;
         let begins = |stop: &String| stop.len() > held.len() && stop.starts_with(&held);
-        // One that holds a whole stop string would have ended.
+        // A text that contained a whole stop string would have ended.
         let is_over = stops.iter().any(|stop| held.contains(stop.as_str()));
         if !held.is_empty() && (is_over || !stops.iter().any(begins)) {
             return Err(Error::Sampling(format!(

@@ -23,7 +23,7 @@ pub struct TableSessions {
     numbers: Vec<f64>,
 }
 
-/// What a task has sessions read.
+/// What sessions of a task read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Rows {
     columns: usize,
@@ -114,7 +114,7 @@ impl TableSessions {
         if self.reads.look_back() { self.rows() } else { 0 }
     }
 
-    /// Checks that the state has the sessions whose histories there are. Whoever held it mutably may have put another in its place; a session without
+    /// Checks that the state has as many sessions as there are histories. A caller with mutable access may have replaced it, and a session without
     /// its history would see rows as if none had come before them.
     fn expect_whole(&self) -> Result<()> {
         let (histories, expected) = (self.histories.len(), self.looking_back());
@@ -135,7 +135,7 @@ impl TableSessions {
         self.histories.try_reserve_exact(more).map_err(refused)
     }
 
-    /// Lets the sessions behind those that have histories begin with empty ones, for which there is room.
+    /// Gives empty histories to the sessions after those that have one; there must be room for them.
     fn begin_histories(&mut self) {
         let reads = self.reads;
         self.histories.resize_with(self.looking_back(), || reads.history());
@@ -161,7 +161,7 @@ impl TableSessions {
         &self.state
     }
 
-    /// The same to be stepped by other means, with the memory of a step. There must be as many sessions afterwards, or they are refused.
+    /// The state, to be stepped by other means, and the scratch memory of a step. The number of sessions must stay the same, or later calls fail.
     pub(crate) fn state_mut(&mut self) -> (&mut State, &mut Workspace) {
         (&mut self.state, &mut self.workspace)
     }
@@ -197,7 +197,7 @@ impl TableSessions {
         self.expect_task(task)?;
         expect_task_of(model, task)?;
         self.expect_whole()?;
-        // Room comes first: what is refused may not leave sessions without a history.
+        // Room is made first, so that a refusal leaves no session without a history.
         self.reserve_histories(more)?;
         self.state.append(&model.init_state(more)?)?;
         self.begin_histories();
@@ -263,7 +263,7 @@ impl TableSessions {
         for (row, values) in each() {
             inputs.push(self.room_for_inputs(task, rows, row, values)?);
         }
-        // They change once the model has read: what it refuses was not there.
+        // The histories change only once the model has read; rows that it refuses leave no trace.
         let mut histories: Vec<Option<History>> = rows.iter().map(|&row| self.histories.get(row).cloned()).collect();
         for (((_, values), inputs), history) in each().zip(&mut inputs).zip(&mut histories) {
             for (values, inputs) in values.chunks_exact(self.reads.columns).zip(inputs.chunks_exact_mut(task.n_inputs())) {
@@ -286,7 +286,7 @@ impl TableSessions {
         Ok(given)
     }
 
-    /// Room for what the model reads of `values`, rows of the table for `row`, one of the sessions `rows`, once they are known to be readable.
+    /// Checks that `values`, rows of the table for session `row`, one of `rows`, can be read, and makes room for the model's inputs.
     fn room_for_inputs(&self, task: &TableTask, rows: &[usize], row: usize, values: &[f64]) -> Result<Vec<f32>> {
         let width = self.reads.columns.max(1);
         if !values.len().is_multiple_of(width) {
@@ -380,7 +380,7 @@ pub fn expect_numbers(rows: &[usize], predictions: &[f64]) -> Result<()> {
     flaw.map_or(Ok(()), |(row, value)| Err(Error::Prediction { row, value }))
 }
 
-/// Checks that `model` reads and predicts what `task` says, and that the parts of the task fit together, as they do of one that was read.
+/// Checks that `model` reads and predicts what `task` says, and that the parts of the task fit together, as they do if it was read from a file.
 fn expect_usable_task_of(model: &Model, task: &TableTask) -> Result<()> {
     expect_task_of(model, task)?;
     Ok(task.expect_usable(task.n_inputs(), task.n_outputs())?)
@@ -394,7 +394,7 @@ fn expect_task_of(model: &Model, task: &TableTask) -> Result<()> {
     }
 }
 
-/// What is wrong with the row of one of the sessions `rows`, which is named where there are several.
+/// The error `flaw` for the row of a session, which is named if there are several in `rows`.
 fn of_row(rows: &[usize], row: usize, flaw: minrnn_model::Error) -> Error {
     match flaw {
         minrnn_model::Error::Row(flaw) if rows.len() > 1 => minrnn_model::Error::Row(format!("row {row}, {flaw}")).into(),

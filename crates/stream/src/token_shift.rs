@@ -31,7 +31,7 @@ impl<const N: usize> TokenShift<N> {
         for (mixed, share) in mixed.chunks_exact_mut(pass.rows * d).zip(&self.shares) {
             for span in pass.spans {
                 for row in span.first..span.first + span.len {
-                    // SAFETY: called between two phases, when nobody else is at the memory.
+                    // SAFETY: called between two phases, when nothing else uses the memory.
                     let previous = if row == span.first { unsafe { &*memory.part(span.session, 0, d) } } else { &x[(row - 1) * d..][..d] };
                     gates::mix_with(pass.level, [&x[row * d..][..d], previous, share], &mut mixed[row * d..][..d]);
                 }
@@ -44,7 +44,7 @@ impl<const N: usize> TokenShift<N> {
     pub(crate) fn remember(&self, pass: &Pass<'_>, memory: Memory<'_>, x: &[f32]) {
         let d = self.shares[0].len();
         for span in pass.spans.iter().filter(|span| span.len > 0) {
-            // SAFETY: called between two phases, when nobody else is at the memory.
+            // SAFETY: called between two phases, when nothing else uses the memory.
             let previous = unsafe { memory.part(span.session, 0, d) };
             previous.copy_from_slice(&x[(span.first + span.len - 1) * d..][..d]);
         }

@@ -13,7 +13,7 @@ const PASS: usize = 1 << 18;
 /// Fewest multiplications of a phase worth a second thread.
 #[cfg(feature = "std")]
 const PHASE: usize = 1 << 13;
-/// Fewest multiplications of a phase that is cut finer than over the threads, so that one that is interrupted holds up less.
+/// Fewest multiplications of a phase that is cut into more pieces than threads, so that an interrupted thread holds up less.
 #[cfg(feature = "std")]
 const LONG_PHASE: usize = 1 << 23;
 /// Pieces of a long phase for each thread.
@@ -94,16 +94,16 @@ pub(crate) mod team {
     use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
     use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-    /// Turns in a spin loop before the processor is offered to others: some tens of microseconds.
+    /// Turns of a spin loop before a thread yields the processor: some tens of microseconds.
     const SPINS: u32 = 1 << 11;
     /// The pass is over.
     const LEAVE: u64 = u64::MAX;
 
     /// Most threads of a team.
     const MOST_MEMBERS: usize = 0x0fff;
-    /// Most pieces of a phase: their number and that of the claimed ones have 16 bits each of [`Team::word`], and all bits of the latter end the phase.
+    /// Most pieces of a phase: [`Team::word`] has 16 bits each for their number and for those claimed, and all of the latter set end the phase.
     const MOST_PIECES: usize = 0xffff;
-    /// Most helpers that a pass outside the pool asks for while so many have not come yet: a pool that is busy for long is not given work without end.
+    /// Most helpers that may be outstanding: beyond it, passes outside the pool ask for no more, so that jobs do not pile up in a busy pool.
     const MOST_WAITING: usize = 1 << 10;
     /// Helpers that were asked for and have not come yet.
     static WAITING: AtomicUsize = AtomicUsize::new(0);
@@ -115,15 +115,15 @@ pub(crate) mod team {
     /// Number of threads in the ambient rayon pool, or 1 without one: the system may refuse to start threads, and a forked child process
     /// has none of its parent's, so a pass would wait for them for ever.
     pub fn ambient_threads() -> usize {
-        /// The threads of the global pool, and the process that they are of.
+        /// The number of threads in the global pool, and the process that they belong to.
         static GLOBAL: OnceLock<Option<(usize, u32)>> = OnceLock::new();
         if rayon::current_thread_index().is_some() {
             return rayon::current_num_threads();
         }
         let global = GLOBAL.get_or_init(|| match rayon::ThreadPoolBuilder::new().build_global() {
-            // Only what the system said has a source; to ask for threads after that would panic.
+            // Only an error of the system has a source; to ask for the pool's threads after one would panic.
             Err(error) if error.source().is_some() => None,
-            // It is there now, by this call or an earlier one.
+            // The pool exists now, by this call or an earlier one.
             _ => Some((rayon::current_num_threads(), std::process::id())),
         });
         match *global {
@@ -140,7 +140,7 @@ pub(crate) mod team {
         /// Whether a phase has begun and is not over: its task must not be replaced.
         is_running: AtomicBool,
         task: UnsafeCell<Option<*const Task>>,
-        /// Whether a piece of the phase has panicked, and with what: the caller goes on with it, whoever did the piece.
+        /// Whether a piece of the phase has panicked, and with what: the caller resumes the panic, whichever thread did the piece.
         has_panicked: AtomicBool,
         panic: Mutex<Option<Box<dyn Any + Send>>>,
     }
@@ -186,10 +186,10 @@ pub(crate) mod team {
         /// # Panics
         /// When it is called while the team runs another task, from within a piece of it or from another thread.
         ///
-        /// When a piece does, with its words, once no other is being done.
+        /// When a piece panics: with the same payload, once no other piece is being done.
         ///
-        /// When there are more than [`MOST_PIECES`], which [`Workers::split`] never wants: one more would be counted as another phase, and a piece of it
-        /// done while nobody waits for it.
+        /// When there are more than [`MOST_PIECES`], which [`Workers::split`] never asks for: one more would overflow into the number of the phase, and a
+        /// piece could be done while nobody waits for it.
         pub(crate) fn run(&self, count: usize, task: &(dyn Fn(usize) + Sync)) {
             assert!(count <= MOST_PIECES, "a phase has at most {MOST_PIECES} pieces, found {count}");
             assert!(!self.is_running.swap(true, Ordering::Acquire), "a team does one task at a time: a piece of a phase cannot be split");
@@ -275,8 +275,8 @@ pub(crate) mod team {
             let team = Team::new(members);
             return rayon::join(|| lead(&team, pass), || helpers(&team, members - 1)).0;
         }
-        // A thread outside the pool leads itself: handing the pass over would cost more than the box of a spawned job. The jobs own the team, so that
-        // one which the pool has no thread for yet is not waited for: it finds the pass over.
+        // A thread outside the pool leads the pass itself: handing it over would cost more than boxing the spawned jobs. The jobs own the team, so
+        // that nobody waits for a job which the pool has no thread for yet: it will find the pass over.
         let team = Arc::new(Team::new(members));
         for _ in 1..members {
             if WAITING.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
@@ -292,7 +292,7 @@ pub(crate) mod team {
         lead(&team, pass)
     }
 
-    /// Runs `pass` with whoever helps, and sends them away.
+    /// Runs `pass` with whichever helpers come, then dismisses them.
     fn lead<R>(team: &Team, pass: impl FnOnce(&Workers<'_>) -> R) -> R {
         struct Leave<'a>(&'a Team);
         impl Drop for Leave<'_> {
@@ -372,7 +372,7 @@ pub(crate) mod team {
             let waiting = WAITING.load(Ordering::Relaxed);
             gates[1].wait();
             assert_eq!(done, Ok(()));
-            // Those of tests beside this one may be there, too.
+            // Helpers of tests running beside this one may be waiting, too.
             assert!((1..=MOST_WAITING + 16).contains(&waiting), "{waiting}");
             let ends = Instant::now() + Duration::from_secs(100);
             while WAITING.load(Ordering::Relaxed) > 16 {

@@ -30,7 +30,7 @@ pub struct Workspace {
 /// Memory that the parts of a block use in turn.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Buffers {
-    /// What a product meets, `[N, D]`.
+    /// The inputs of a product, `[N, D]`.
     pub(crate) normed: Vec<f32>,
     /// Pieces of a product, `[N, widest product]`.
     pub(crate) product: Vec<f32>,

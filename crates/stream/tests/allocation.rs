@@ -10,7 +10,7 @@ use common::{REFERENCED, drawn, drawn_model, model, small, weights};
 use minrnn_model::{FeedForwardKind, GruForm, MixerKind, ModelConfig, NormKind, Pooling, Positions, WeightFormat};
 use minrnn_stream::{AlignedBytes, PackedModel, Workspace};
 
-/// What was asked for by the threads that it belongs to. The harness allocates on threads of its own, whenever another test ends.
+/// Allocations of the threads that count with it. The harness allocates on threads of its own, whenever another test ends.
 #[derive(Default)]
 struct Asked {
     times: AtomicUsize,
@@ -107,7 +107,7 @@ fn a_step_of_numbers_allocates_nothing_whatever_the_mixer() {
     }
 }
 
-/// A model that stays in the memory of its file takes as much again for everything that is no matrix, and no second copy of these.
+/// A model that stays in the memory of its file copies everything but the matrices.
 #[test]
 fn a_model_in_the_memory_of_its_file_makes_no_second_copy() {
     let asked = counter();

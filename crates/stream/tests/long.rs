@@ -1,4 +1,4 @@
-//! Sessions that have read more steps than an f32 counts.
+//! Sessions that have read more steps than an f32 can count.
 
 mod common;
 

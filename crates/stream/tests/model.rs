@@ -130,7 +130,7 @@ fn what_does_not_fit_is_a_sentence_and_reads_nothing() {
         assert!(sentence.contains(words), "{sentence}");
     }
     assert_eq!(state, before);
-    // No session and no token are as good as any other number of them.
+    // Zero sessions and zero tokens are valid.
     model.step(&[], &mut model.init_state(0).unwrap(), &mut [], &mut workspace).unwrap();
     model.prefill::<Vec<u32>>(&[], &mut model.init_state(0).unwrap(), &mut [], &mut workspace).unwrap();
     model.forward(&[], &mut model.init_state(1).unwrap(), &mut [], &mut workspace).unwrap();

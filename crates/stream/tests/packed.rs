@@ -196,7 +196,7 @@ fn tensors_of(bytes: &[u8]) -> Vec<(String, WeightFormat, Vec<u8>)> {
     entries.into_iter().map(taken).collect()
 }
 
-/// What int4 meant before 8 bits were found to be enough for them: embedding and head as bf16.
+/// Earlier int4 files have embedding and head as bf16, from before 8 bits were found to be enough for them.
 #[test]
 fn files_whose_embedding_and_head_are_bf16_beside_int4_are_read() {
     let config = small(MixerKind::MinGru);
@@ -337,7 +337,7 @@ fn a_packed_classifier_keeps_its_columns_classes_and_means() {
     assert_eq!((read.table.as_ref(), read.tokenizer, read.policy), (Some(&table), None, None));
     let format = |name: &str| read.tensors.iter().find(|entry| entry.name == name).unwrap().format;
     assert_eq!((format("input.weight"), format("head.weight")), (WeightFormat::F32, WeightFormat::Int8));
-    // Without it the model is one of numbers that nobody knows.
+    // Without the section the model reads numbers of unknown meaning.
     assert_eq!(PackedModel::from_bytes(&packed(&config, &tensors, WeightFormat::F32, &[])).unwrap().table, None);
     let other = ModelConfig { n_outputs: 2, ..config.clone() };
     let path = tempfile::tempdir().unwrap();

@@ -12,7 +12,7 @@ use minrnn_model::{
 };
 use minrnn_stream::{Error, Model, PackedModel, Sampler, Sampling, State, Workspace};
 
-/// Products of the last three with anything larger than 1 do not fit memory, those of the last two no 64 bits.
+/// Products of the last three with anything larger than 1 do not fit into memory, those of the last two not even into 64 bits.
 const SIZES: [usize; 6] = [0, 1, 3, 1 << 40, 1 << 62, usize::MAX];
 const NUMBERS: [f64; 9] = [0.0, -1.0, 1e-308, 0.5, 64.0, 1e308, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
 
@@ -123,7 +123,7 @@ fn a_size_that_no_model_has_is_refused() {
     let huge = |key: &str| key.ends_with(&format!("= {}", usize::MAX)) || key.ends_with(&format!("= {}", 1usize << 62));
     // A key that minGRU does not use is checked as well: nobody should write such a file.
     for (key, config) in hand_made(&small(MixerKind::MinGru)).into_iter().filter(|(key, _)| huge(key)) {
-        // Of heads there are as many as one likes where there are none.
+        // A mixer without heads accepts any width of them.
         let answer = if key.starts_with("head_width") { Any } else { Refused };
         expect(&format!("validate with {key}"), answer, || config.validate());
     }
@@ -285,7 +285,7 @@ fn packed_weights_that_are_not_finite_are_refused_by_name() {
         let mut at = 24 + header;
         for entry in entries {
             at = at.next_multiple_of(64);
-            // The first number of a vector or matrix of numbers, the last scale of one of levels: all bits set are NaN in each.
+            // The first number of a float tensor, the last scale of a quantised one: all bits set are NaN in each.
             let place = if matches!(entry.format, WeightFormat::F32 | WeightFormat::Bf16) { at } else { at + entry.bytes - 64 };
             let mut damaged = bytes.clone();
             damaged[place..place + 4].fill(0xff);

@@ -84,7 +84,7 @@ fn narrow_models_are_cut_over_threads_without_a_change() {
         };
         for format in [WeightFormat::F32, WeightFormat::Bf16, WeightFormat::Int8] {
             let model = drawn_model(&config, format);
-            // As few rows as are not cut by rows, and more.
+            // Too few rows to be cut by rows, and more.
             for len in [40, 63, 64, 150] {
                 let values = numbers(2 * len, len as u64);
                 let read = || {

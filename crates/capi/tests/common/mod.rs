@@ -31,7 +31,7 @@ impl Packed {
         Self::of(config, sections, seed, |_, weight| weight)
     }
 
-    /// The same with what `change` makes of each number of the tensor that it is told.
+    /// The same with every number changed by `change`, which is given the name of its tensor.
     fn of(config: &ModelConfig, sections: &[Section<'_>], seed: u64, change: impl Fn(&str, f32) -> f32) -> Self {
         let (folder, mut numbers) = (tempfile::tempdir().unwrap(), Numbers::new(seed));
         let tensors = config.checked().unwrap().tensors().into_iter().map(|tensor| {
@@ -62,14 +62,14 @@ impl Packed {
     }
 }
 
-/// Characters, read by a mixer.
+/// A model of characters with this mixer.
 pub fn text_model(mixer: MixerKind, seed: u64) -> Packed {
     let tokenizer = Tokenizer::characters_of(ALPHABET);
     let config = ModelConfig { mixer, ..text_config(tokenizer.vocab_size()) };
     Packed::new(&config, &[Section::tokenizer(tokenizer.to_json().unwrap().as_bytes())], seed)
 }
 
-/// Characters, read by attention that sees 400 of them.
+/// A model of characters with attention that sees 400 of them.
 pub fn attention_model(seed: u64) -> Packed {
     let tokenizer = Tokenizer::characters_of(ALPHABET);
     let config = ModelConfig { mixer: MixerKind::Attention, max_seq_len: 400, ..text_config(tokenizer.vocab_size()) };
@@ -101,12 +101,12 @@ fn values_config(input_width: usize, n_outputs: usize) -> ModelConfig {
     ModelConfig { input_width, n_outputs, d_model: 16, n_layers: 1, ..Default::default() }
 }
 
-/// Numbers without a description.
+/// A model of numbers without a description.
 pub fn value_model(seed: u64) -> Packed {
     Packed::new(&values_config(3, 2), &[], seed)
 }
 
-/// Three classes of two columns, in which nothing may be missing.
+/// A classifier of two columns into three classes, with no missing values.
 pub fn classifier(seed: u64) -> Packed {
     let task = TableTask::Classify(Classifier {
         columns: vec!["heat".into(), "noise".into()],
@@ -122,7 +122,7 @@ pub fn classifier(seed: u64) -> Packed {
     Packed::new(&values_config(2, 3), &[Section::table(&serde_json_bytes(&task))], seed)
 }
 
-/// The same of a number and of a name, which may be missing.
+/// The same for a column of numbers and a column of names, where values may be missing.
 pub fn site_classifier(seed: u64) -> Packed {
     let task = TableTask::Classify(Classifier {
         columns: vec!["heat".into(), "site".into()],
@@ -139,7 +139,7 @@ pub fn site_classifier(seed: u64) -> Packed {
     Packed::new(&values_config(1 + 1 + 3 + 1, 3), &[Section::table(&serde_json_bytes(&task))], seed)
 }
 
-/// One number for the sequence of a machine, of two columns.
+/// A model that predicts one number for a machine's sequence of two columns.
 pub fn regressor(seed: u64) -> Packed {
     let task = TableTask::Regress(Regressor {
         columns: vec!["heat".into(), "noise".into()],
@@ -191,7 +191,7 @@ fn serde_json_bytes(task: &TableTask) -> Vec<u8> {
     serde_json::to_vec(task).unwrap()
 }
 
-/// The sentence of the last refusal.
+/// The message of the last failure.
 pub fn sentence() -> String {
     // SAFETY: the library's own text.
     unsafe { CStr::from_ptr(minrnn_last_error()) }.to_str().unwrap().to_owned()
@@ -202,7 +202,7 @@ pub fn ok(status: Status) {
     assert_eq!(status, Status::Ok, "{}", sentence());
 }
 
-/// Checks that a call was refused so, with words of a sentence.
+/// Checks that a call was refused with this status and with a message that contains `words`.
 #[track_caller]
 pub fn refused(status: Status, expected: Status, words: &str) {
     assert!(status == expected && sentence().contains(words), "{status:?}: {}", sentence());
@@ -232,14 +232,14 @@ pub fn saved(session: *const SessionHandle) -> Vec<u8> {
     bytes
 }
 
-/// The name that stands for `code` in a column of names.
+/// The name with code `code` in a column of names.
 pub fn column_name(model: *const ModelHandle, column: usize, code: usize) -> Option<String> {
     let name = minrnn_column_name(model, column, code);
     // SAFETY: the library's own text.
     (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_str().unwrap().to_owned())
 }
 
-/// What stands for `name` in a column of names.
+/// The code of `name` in a column of names.
 pub fn column_code(model: *const ModelHandle, column: usize, name: &CStr) -> (Status, f64) {
     let mut code = f64::NAN;
     // SAFETY: a text, and room for a number.
@@ -253,7 +253,7 @@ pub fn restore(model: *const ModelHandle, bytes: &[u8]) -> (Status, *mut Session
     (status, session)
 }
 
-/// The pointer and the length of `rows`; of none at all where there are none.
+/// The pointer and the length of `rows`; null and 0 if it is empty.
 fn listed(rows: &[usize]) -> (*const usize, usize) {
     if rows.is_empty() { (std::ptr::null(), 0) } else { (rows.as_ptr(), rows.len()) }
 }

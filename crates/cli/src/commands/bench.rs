@@ -47,7 +47,7 @@ enum BenchArgs {
     Decode(CaseArgs),
     /// The language model, on a whole prompt
     Prefill(CaseArgs),
-    /// The tasks that a training step is cut into for N threads, timed one after the other, as JSON
+    /// The tasks that a training step is split into for N threads, timed one after the other, as JSON
     Tasks(CaseArgs),
 }
 
@@ -76,7 +76,7 @@ struct RunArgs {
 /// Flags of `minrnn bench scan`.
 #[derive(clap::Args)]
 struct ScanArgs {
-    /// Batch size; with this or another size only one shape is measured
+    /// Batch size; if any size is given, only one shape is measured
     #[arg(long, value_name = "B", allow_negative_numbers = true, value_parser = size())]
     batch_size: Option<usize>,
     /// Length of the sequences
@@ -156,7 +156,7 @@ fn scans(args: &ScanArgs) -> anyhow::Result<()> {
     measure_scan(shape, args.run.plan(SCAN_ITERATIONS), &args.run.place()?)?.iter().try_for_each(|line| report.line(line))
 }
 
-/// Measures every mixer at every length and prints a line for each; `tokens` per iteration, where they are given, decide the batch.
+/// Measures every mixer at every length and prints a line for each; `tokens` per iteration, if given, decide the batch size.
 fn cases(bench: Bench, args: &CaseArgs, tokens: Option<usize>) -> anyhow::Result<()> {
     if bench != Bench::Lm && args.checkpoint_blocks {
         return Err(WrongInput(format!("--checkpoint-blocks changes a training step, found bench {bench}; use it with bench lm")).into());
@@ -202,7 +202,7 @@ pub fn lines_of_own_process(bench: &str, flags: &[String]) -> anyhow::Result<Vec
     let done = command.output().context("cannot start a process for one case")?;
     if !done.status.success() {
         let sentence = format!("bench {bench} {}: ended with {}", flags.join(" "), done.status);
-        // The process has said on stderr what was wrong; a wrong input there is one here.
+        // The process has said on stderr what was wrong; wrong input to it is wrong input here.
         return match done.status.code() {
             Some(code) if code == i32::from(WRONG_INPUT) => Err(WrongInput(sentence).into()),
             _ => Err(anyhow!(sentence)),

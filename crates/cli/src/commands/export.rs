@@ -42,7 +42,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// One step.
+/// Writes one step as a graph.
 fn graph(args: &Args) -> anyhow::Result<ExitCode> {
     let WrittenGraph { path, bytes, session_bytes: session } = write_graph(&args.run, &args.output)?;
     let shown = args.output.display();

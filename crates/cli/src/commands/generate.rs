@@ -39,7 +39,7 @@ pub struct Args {
     /// Text to continue; may be given several times, each result then has a title [default: start from a line break]
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Vec<String>,
-    /// File whose whole content is the text to continue, any bytes where the vocabulary is one of bytes; - for standard input
+    /// File whose whole content is the text to continue (any bytes, for a vocabulary of bytes); - for standard input
     #[arg(long, value_name = "FILE")]
     prompt_file: Vec<PathBuf>,
     /// Number of continuations of each text
@@ -56,7 +56,7 @@ pub struct Args {
     /// Save the session to this file, with any text held back because it could become a stop string
     #[arg(long, value_name = "FILE")]
     save_session: Option<PathBuf>,
-    /// Continue from such a file, with its settings where none are given
+    /// Continue from such a file, with its settings unless others are given
     #[arg(long, value_name = "FILE")]
     load_session: Option<PathBuf>,
     #[command(flatten)]
@@ -69,7 +69,7 @@ pub struct Args {
 
 #[derive(clap::Args)]
 struct SamplingArgs {
-    /// Divides the logits; 0 takes the likeliest token [default: 1]
+    /// Divide the logits by this; 0 takes the likeliest token [default: 1]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     temperature: Option<f64>,
     /// Consider only the K likeliest tokens; 0 for all [default: 0]
@@ -81,7 +81,7 @@ struct SamplingArgs {
     /// Consider only tokens at least P times as probable as the likeliest [default: 0]
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     min_p: Option<f64>,
-    /// Penalises the latest 64 tokens; 1 for off [default: 1]
+    /// Penalise the latest 64 tokens; 1 for off [default: 1]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     repetition_penalty: Option<f64>,
     /// Seed of the sampling; the same seed gives the same text [default: 0]
@@ -114,13 +114,13 @@ fn generate(args: &Args) -> anyhow::Result<ExitCode> {
     check(args)?;
     let deployed = Deployed::load(&args.run)?;
     let Some(tokenizer) = &deployed.tokenizer else {
-        // Of tokens alone it is not known whether they stand for text.
+        // Without a vocabulary, tokens may or may not stand for text.
         let problem = match deployed.model.config().is_language_model() {
             true => {
-                "it was imported without a vocabulary, which minrnn import takes with --tokenizer FILE, or trained on a task, not on text, which \
-                 minrnn eval scores"
+                "it was imported without a vocabulary, which minrnn import takes with --tokenizer FILE, or trained on a task instead of text; see \
+                 minrnn eval"
             }
-            false => "it was trained on a task, not on text, so there is nothing to continue; see minrnn eval",
+            false => "it was trained on a task instead of text, so there is nothing to continue; see minrnn eval",
         };
         return Err(WrongInput(format!("the model in '{}' has no {TOKENIZER_FILE}: {problem}", deployed.path.display())).into());
     };
@@ -141,21 +141,21 @@ fn generate(args: &Args) -> anyhow::Result<ExitCode> {
     job.run(|rows| Ok(Session::new(&model, rows)))
 }
 
-/// Whether the states of all texts fit into memory. A prompt is read in pieces; caches grow with it and the tokens after it.
+/// Checks that the states of all texts fit into memory. A prompt is read in pieces; caches grow with it and the tokens after it.
 fn expect_room(args: &Args, prompts: &[Vec<u8>], model: &Model) -> anyhow::Result<()> {
     let longest = prompts.iter().map(Vec::len).max().unwrap_or(0);
     let batch_size = prompts.len().max(1).saturating_mul(args.batch.unwrap_or(1));
     let config = model.config();
     let seq_len = match config.cost().map_err(minrnn::Error::from)?.past.is_empty() {
         true => 1,
-        // As many tokens as the prompt has bytes at most.
+        // A prompt has at most as many tokens as bytes.
         false => longest.saturating_add(args.max_tokens).clamp(1, config.max_seq_len.max(1)),
     };
     let sizes = Sizes { batch_size, seq_len, scored: batch_size as u128, threads: 1 };
     Ok(inference("generating", config, sizes)?.expect_room(args.memory.given())?)
 }
 
-/// What is to be generated, whoever computes it.
+/// What is to be generated, on whichever device.
 struct Job<'a> {
     args: &'a Args,
     prompts: &'a [Vec<u8>],
@@ -181,7 +181,7 @@ fn write<S: TokenSession>(args: &Args, start: Start<'_, S>, identity: Option<&Mo
         say("the session ended at a stop string; give a --prompt to continue");
     }
 
-    // Until here Ctrl-C ends the process at once, as nothing has been generated.
+    // Before this Ctrl-C ends the process at once, as nothing has been generated.
     let stop = interrupt::stop_flag()?;
     let mut is_interrupted = false;
     let mut printer = Printer::new(std::io::stdout(), titles);
@@ -229,10 +229,12 @@ fn check(args: &Args) -> anyhow::Result<()> {
         return Err(WrongInput(format!("--batch must be between 1 and {MAX_BATCH}, found {batch}")).into());
     }
     if args.prompt_file.iter().filter(|path| path.as_os_str() == "-").count() > 1 {
-        return Err(WrongInput("--prompt-file - is given twice, and standard input can be read once; save it to a file".to_owned()).into());
+        return Err(
+            WrongInput("--prompt-file - is given twice, but standard input can be read only once; save it to a file".to_owned()).into()
+        );
     }
     if let Some(path) = &args.save_session {
-        // The session that is gone on with may be replaced by where it ends.
+        // The session that is continued may be replaced by its own continuation.
         let inputs = args.prompt_file.iter().chain([&args.run]).map(PathBuf::as_path);
         expect_harmless(path, inputs)?;
         expect_writable(path)?;

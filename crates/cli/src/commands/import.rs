@@ -16,7 +16,7 @@ pub struct Args {
     /// The weights: a safetensors file, the index of several, or a folder with either
     #[arg(value_name = "FILE|DIR")]
     file: PathBuf,
-    /// The library whose tensor names they have
+    /// The library whose tensor names they use
     #[arg(long, value_name = "FORMAT", value_parser = imported_format())]
     format: String,
     /// A key of the model's configuration that is not in the file, such as n_heads=4; may be repeated

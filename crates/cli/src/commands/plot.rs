@@ -19,7 +19,7 @@ use crate::say::say;
 
 /// More lines would share colours.
 const MOST_RUNS: usize = 10;
-/// Of published numbers, beyond which an axis that reaches to them shows nothing else.
+/// Limits of published numbers, beyond which an axis that includes them shows nothing else.
 const MOST_ITERATIONS: f64 = 1e12;
 const LARGEST_LOSS: f64 = 1e6;
 /// What can be plotted.
@@ -27,7 +27,7 @@ const RUNS: &str = "give directories of runs, or their metrics.jsonl";
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Run directories or metrics.jsonl files; NAME=RUN gives a line another name than the folder's
+    /// Run directories or metrics.jsonl files; NAME=RUN gives a line a name other than its folder's
     #[arg(value_name = "[NAME=]RUN", required = true)]
     runs: Vec<String>,
     /// Plot accuracy instead of loss
@@ -39,7 +39,7 @@ pub struct Args {
     /// The picture's title
     #[arg(long, default_value = "")]
     title: String,
-    /// The picture: an SVG file, and a PNG file beside it
+    /// The picture to write: an SVG file, with a PNG file beside it
     #[arg(short, long, value_name = "FILE", default_value = "runs.svg")]
     output: PathBuf,
 }
@@ -47,9 +47,9 @@ pub struct Args {
 /// A measure of a run over the iterations.
 struct Run {
     name: String,
-    /// What its loss is, with the unit; none of a log that lies alone.
+    /// What its loss is, with the unit; none for a log without its run.
     loss: Option<&'static str>,
-    /// What its text is cut into, where it reads one.
+    /// What its text is cut into, if it reads one.
     tokens: Option<Tokens>,
     points: Vec<(f64, f64)>,
 }
@@ -95,7 +95,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the loss of all `runs` is, as far as they say; different measures have no axis in common.
+/// The loss that all `runs` are measured by, as far as they say; different measures cannot share an axis.
 fn loss_of_all(runs: &[Run]) -> Result<Option<&'static str>, WrongInput> {
     let mut known = runs.iter().filter_map(|run| Some((run.name.as_str(), run.loss?)));
     let Some((first, loss)) = known.next() else { return Ok(None) };
@@ -108,11 +108,11 @@ fn loss_of_all(runs: &[Run]) -> Result<Option<&'static str>, WrongInput> {
     }
 }
 
-/// What a text is cut into: the kind of its tokens, and the vocabulary where that decides how long they are.
+/// What a text is cut into: the kind of its tokens, and the vocabulary if that decides how long they are.
 #[derive(PartialEq)]
 struct Tokens(TokenizerKind, Option<String>);
 
-/// Says where the measures of `runs` are means over different tokens, so that one may be above another and no worse.
+/// Warns if the measures of `runs` are means over different tokens, so that one may be above another and no worse.
 fn tell_of_different_tokens(runs: &[Run]) {
     let mut known = runs.iter().filter_map(|run| Some((run.name.as_str(), run.tokens.as_ref()?)));
     let Some((first, tokens)) = known.next() else { return };
@@ -153,7 +153,7 @@ fn png_beside(output: &Path) -> Result<PathBuf, WrongInput> {
     Err(WrongInput(format!("'{}' is not the name of a picture; give one that ends in .svg with -o", output.display())))
 }
 
-/// What an argument says: a path, or a name, `=` and a path. A path that is there is one, whatever characters it has.
+/// Parses an argument: a path, or a name, `=` and a path. An existing path is taken as one, whatever characters it has.
 fn path_of(text: &str) -> (Option<&str>, &Path) {
     match text.split_once('=') {
         Some((name, path)) if !Path::new(text).exists() => (Some(name), Path::new(path)),
@@ -166,7 +166,7 @@ fn metrics_of(path: &Path) -> PathBuf {
     if path.is_dir() { path.join(METRICS_FILE) } else { path.to_owned() }
 }
 
-/// Refuses what is no file.
+/// Refuses what is not a file.
 fn expect_file(metrics: &Path) -> anyhow::Result<()> {
     let shown = metrics.display();
     let sentence = match metrics.metadata() {
@@ -180,13 +180,13 @@ fn expect_file(metrics: &Path) -> anyhow::Result<()> {
     Err(WrongInput(sentence).into())
 }
 
-/// The experiment of the run whose log that is.
+/// The experiment of the run whose log this is.
 fn experiment_of(metrics: &Path) -> Option<Experiment> {
     let is_of_run = metrics.file_name().is_some_and(|name| name == METRICS_FILE);
     is_of_run.then(|| Experiment::load_file(metrics.with_file_name(EXPERIMENT_FILE), &[]))?.ok()
 }
 
-/// What the text of that run is cut into; none where it reads none.
+/// What the text of that run is cut into; none if it reads none.
 fn tokens_of(experiment: &Experiment, metrics: &Path) -> Option<Tokens> {
     let kind = experiment.data.text.tokenizer;
     let vocabulary = || read_text(metrics.with_file_name(TOKENIZER_FILE), Tokenizer::MAX_FILE_LEN).ok();

@@ -27,7 +27,7 @@ pub struct Args {
     /// Run directory (its best checkpoint is taken), checkpoint directory or packed model, trained with --task classify, regress or forecast
     #[arg(value_name = "RUN|FILE")]
     run: PathBuf,
-    /// The table with the sequences, CSV, Parquet, Arrow, JSON Lines or .ts, in the columns that were trained on; - for standard input
+    /// The table with the sequences (CSV, Parquet, Arrow, JSON Lines or .ts), with the columns that were trained on; - for standard input
     #[arg(long, value_name = "FILE")]
     data: PathBuf,
     /// The rows to come of every sequence, with the columns that are known ahead, for a model trained with --known-ahead

@@ -63,7 +63,7 @@ pub struct Args {
     /// Only continue runs that have begun, here or in unfinished/ of the results folder; start no new ones
     #[arg(long)]
     resume: bool,
-    /// Only write the pages from the results there are; run nothing
+    /// Only write the pages from the existing results; run nothing
     #[arg(long, conflicts_with_all = ["resume", "estimate", "retry_failed", "replace", "rows", "columns"])]
     pages: bool,
     /// List the tables and figures and how long each takes
@@ -78,7 +78,7 @@ pub struct Args {
     /// Retry runs that diverged (NaN)
     #[arg(long)]
     retry_failed: bool,
-    /// Redo runs that were made with other settings, or have none beside their result, or whose best checkpoint is the untrained model; the old runs are deleted
+    /// Redo runs whose settings differ, are missing or cannot be read, or whose best checkpoint is the untrained model; the old runs are deleted
     #[arg(long)]
     replace: bool,
     /// Keep the checkpoints of finished runs
@@ -166,7 +166,7 @@ fn expect_labels<'a>(kind: &str, wanted: &[String], lines: impl Iterator<Item = 
     let named = known.filter(|name| !name.is_empty());
     let told = match named.clone().next() {
         Some(_) => minrnn::words::suggestion(label, named),
-        None => format!(": what is asked for has no {kind}s to choose from; leave --{kind} out"),
+        None => format!(": what was requested has no {kind}s to choose from; leave --{kind} out"),
     };
     Err(WrongInput(format!("there is no {kind} '{label}'{told}")).into())
 }
@@ -180,7 +180,7 @@ fn make(job: &Reproduction, targets: &[Target], args: &Args, terminal: &mut Term
         }
         let goes_on = !stop.load(Ordering::Relaxed) && (args.yes || confirmed(job.scale)?);
         if stop.load(Ordering::Relaxed) {
-            say("stopped before a run was begun");
+            say("stopped before any run was started");
             return Ok(ExitCode::from(FAILED));
         }
         if !goes_on {
@@ -205,14 +205,14 @@ fn make(job: &Reproduction, targets: &[Target], args: &Args, terminal: &mut Term
     let mut is_whole = true;
     for grid in &grids {
         print(markdown(grid, &[]) + "\n")?;
-        // Of what nobody asked for the page tells.
+        // Only the page names problems of what was not asked for.
         let is_among = |row, column| !args.pages && job.wanted.holds(grid.target, row, column);
         let (problems, outdated) = (grid.problems(is_among), grid.outdated(is_among));
         problems.iter().for_each(say);
-        outdated.iter().for_each(|sentence| say(format_args!("to be made again (--replace does it): {sentence}")));
+        outdated.iter().for_each(|sentence| say(format_args!("to be redone (--replace does it): {sentence}")));
         let elsewhere = grid.elsewhere(is_among);
         if !elsewhere.is_empty() {
-            say(format_args!("other processes are at: {}", elsewhere.join("; ")));
+            say(format_args!("other processes are working on: {}", elsewhere.join("; ")));
         }
         is_whole &= problems.is_empty() && outdated.is_empty();
     }
@@ -244,7 +244,7 @@ fn estimate(
             Ok(seconds) => {
                 let all = seconds * open.runs as f64;
                 total += all;
-                print(format!("{}: {} a run, {} to make: {}\n", open.label, duration(seconds), open.runs, duration(all)))?;
+                print(format!("{}: {} per run, {} to make: {}\n", open.label, duration(seconds), open.runs, duration(all)))?;
             }
             Err(sentence) => print(format!("{}: {sentence}\n", open.label))?,
         }

@@ -1,4 +1,4 @@
-//! `minrnn rollout`: a policy acts in the built-in environment, or whoever episodes are recorded of.
+//! `minrnn rollout`: a policy or a scripted player acts in the built-in environment.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -18,7 +18,7 @@ use crate::output::print;
 use crate::say::say;
 use crate::threads::Threads;
 
-/// Most steps that a policy is shown again and again; with as many episodes as there may be they take 2 GiB.
+/// The longest window that a policy is shown; with the most episodes it takes 2 GiB.
 const MAX_WINDOW: i64 = 1 << 10;
 /// Most episodes that are played side by side.
 const MAX_EPISODES: i64 = 1 << 16;
@@ -44,10 +44,10 @@ pub struct Args {
     /// Show the policy the last N steps each time, instead of carrying its state
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=MAX_WINDOW))]
     window: Option<u32>,
-    /// What the policy does with the rows before an episode in the first windows: cut (it begins after them) or seen (it reads them)
+    /// What the policy does with the padding before an episode in the first windows: cut (it starts after it) or seen (it reads it)
     #[arg(long, value_name = "HOW", value_parser = paddings(), requires = "window", default_value = "cut")]
     left_padding: LeftPadding,
-    /// Seed of the episodes' first states
+    /// Seed of the episodes' initial states
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 0)]
     seed: u64,
     /// Write the episodes to this file, which minrnn train --task policy reads
@@ -101,7 +101,7 @@ fn play(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let returns: Vec<f64> = played.iter().map(|episode| episode.total()).collect();
     let earned = Summary::of(&returns).expect("there is an episode");
-    // From the same places as the policy.
+    // From the same initial states as the policy.
     let [random, expert] = [Behavior::Random, Behavior::Expert].map(|behavior| recorded(behavior, args, Purpose::TestData).mean_return());
     let score = normalized_score(earned.mean, random, expert);
     if args.json {
@@ -154,7 +154,7 @@ fn act(args: &Args, policy: &mut DeployedPolicy<'_>) -> anyhow::Result<(Trajecto
     Ok((rollout.play_with(actor, encoding, &mut points)?, target_return))
 }
 
-/// Episodes of somebody without a policy.
+/// Episodes of a scripted player.
 fn recorded(behavior: Behavior, args: &Args, purpose: Purpose) -> Trajectories {
     PointMass::record(behavior, args.episodes.into(), args.seed, purpose)
 }

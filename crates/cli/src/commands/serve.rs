@@ -30,16 +30,16 @@ const SEND_ROWS_TO_COME: &str = "; send both tables as texts in JSON, {\"data\":
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Run directories, checkpoints or packed models of text or tables; NAME=PATH gives one another name than its file's
+    /// Run directories, checkpoints or packed models of text or tables; NAME=PATH gives one a name other than its file's
     #[arg(value_name = "[NAME=]RUN|FILE", required = true)]
     models: Vec<String>,
-    /// Address to listen on, or a name of it; 0.0.0.0 for all of this machine's
+    /// Address or host name to listen on; 0.0.0.0 for all addresses of this machine
     #[arg(long, value_name = "ADDRESS", default_value_t = Settings::default().address.ip().to_string())]
     host: String,
     /// Port to listen on; 0 takes a free one
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 8080)]
     port: u16,
-    /// File with the key that clients have to send (Authorization: Bearer KEY) [default: no key is needed]
+    /// File with the key that clients must send (Authorization: Bearer KEY) [default: no key is needed]
     #[arg(long, value_name = "FILE")]
     api_key_file: Option<PathBuf>,
     /// Maximum number of texts that a model reads or continues at once
@@ -54,13 +54,13 @@ pub struct Args {
     /// Maximum size of a request in MiB
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = Settings::default().max_request / MIB)]
     max_request: usize,
-    /// Maximum memory for all sessions of a model in MiB, each at its full length; prompts wait for room
+    /// Maximum memory in MiB for all sessions of a model, each at its full length; prompts wait for room
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = Settings::default().session_bytes as usize / MIB)]
     session_memory: usize,
-    /// Memory for the states of earlier texts in MiB, for prompts that begin like them; 0 keeps none
+    /// Memory in MiB for the states of earlier texts, for prompts that begin like them; 0 keeps none
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = Settings::default().cache_bytes / MIB)]
     cache: usize,
-    /// Seed of the first request without one; it goes up by one with each such request
+    /// Seed of the first request without one; it increases by one with each such request
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = Settings::default().seed)]
     seed: u64,
     /// Seconds that a client may take to send a request or leave an answer unread, and that a connection may be idle
@@ -76,7 +76,7 @@ pub struct Args {
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let settings = settings(&args)?;
     let limit = TableLimit::of_text(settings.max_request);
-    // Until here, where the file of a key may be a pipe that nobody writes into, a signal ends the process at once.
+    // Before this a signal ends the process at once, since the file of a key may be a pipe that nobody writes to.
     let stop = interrupt::stop_flag()?;
     let (mut models, mut tables, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
     for given in &args.models {
@@ -129,16 +129,16 @@ fn settings(args: &Args) -> anyhow::Result<Settings> {
     Ok(settings)
 }
 
-/// Where `host`, an address or a name, leads: of a name with several addresses, to the first of IPv4, which every client tries.
+/// The address of `host`, an address or a name: of a name with several addresses, the first of IPv4, which every client tries.
 fn address(host: &str, port: u16) -> anyhow::Result<SocketAddr> {
     let refused = |why: String| WrongInput(format!("--host '{host}': expected an address of this machine or a name of one; {why}"));
-    // Short forms of addresses, such as 0, lead where nobody expects.
+    // Short forms of addresses, such as 0, resolve to addresses that nobody expects.
     if host.parse::<IpAddr>().is_err() && host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
-        return Err(refused("it is no whole address".to_owned()).into());
+        return Err(refused("it is not a complete address".to_owned()).into());
     }
     let found: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(|error| refused(error.to_string()))?.collect();
     let first = found.iter().find(|address| address.is_ipv4()).or(found.first());
-    Ok(*first.ok_or_else(|| refused("it leads nowhere".to_owned()))?)
+    Ok(*first.ok_or_else(|| refused("it has no address".to_owned()))?)
 }
 
 fn api_key(path: &Path) -> anyhow::Result<String> {
@@ -153,7 +153,7 @@ fn api_key(path: &Path) -> anyhow::Result<String> {
 
 /// The model that `given` stands for, and its name.
 fn load(given: &str) -> anyhow::Result<(String, Deployed)> {
-    // A path may hold the sign too.
+    // A path may contain the sign too.
     let (name, path) = match given.split_once('=') {
         Some((name, path)) if !name.is_empty() && !Path::new(given).exists() => (Some(name), Path::new(path)),
         _ => (None, Path::new(given)),
@@ -178,12 +178,12 @@ fn served_table(name: String, deployed: Deployed, limit: TableLimit, pool: Arc<T
     ServedTable { name, about, predictor: Box::new(Tables { deployed, limit, pool }) }
 }
 
-/// A model of tables, as the server asks it.
+/// A model of tables, as the server calls it.
 struct Tables {
     deployed: Deployed,
-    /// How much is read of a table, whose rows a request may hold in far fewer bytes.
+    /// How much of a table is read: a request may hold its rows in far fewer bytes.
     limit: TableLimit,
-    /// Of its own: a long table holds up no text.
+    /// Its own pool, so that a long table does not hold up texts.
     pool: Arc<ThreadPool>,
 }
 
@@ -203,13 +203,13 @@ impl Tables {
         TableSource::Limited(table.path(), self.limit)
     }
 
-    /// The predictions, and what is to be known of them.
+    /// The predictions, and notes on them.
     fn predicted(&self, table: &[u8], future: Option<&[u8]>, stop: &AtomicBool) -> Result<(Predicted, Vec<String>), Unpredicted> {
         let (table, future) = (kept(table)?, future.map(kept).transpose()?);
-        // Whoever sent them does not know their names here.
+        // The client does not know their names here.
         let unnamed = |told: String, file: &NamedTempFile, what: &str| told.replace(&format!("'{}'", file.path().display()), what);
         let told = |error: Error| {
-            // The table lies in a file of the server, and so may its values: whoever sent them has no part in it, and need not know where that is.
+            // The table is in a file of the server, and so may its values be: a failure there is not the client's, who need not know where it is.
             if matches!(error, Error::Io { .. }) {
                 return not_kept(&error);
             }
@@ -223,7 +223,7 @@ impl Tables {
         };
         let read = read_series_from(task, self.limited(&table), future.as_ref().map(|future| self.limited(future)));
         let (series, unseen) = read.map_err(told)?;
-        // A long table is not measured either once nobody waits.
+        // Once nobody waits, a long table is not even measured.
         if stop.load(Ordering::Relaxed) {
             return Err(nobody_waits());
         }
@@ -234,13 +234,13 @@ impl Tables {
     }
 }
 
-/// A file of `table`: readers of tables read files.
+/// A temporary file of `table`, since readers of tables read files.
 fn kept(table: &[u8]) -> Result<NamedTempFile, Unpredicted> {
     let file = NamedTempFile::new().and_then(|mut file| file.write_all(table).map(|()| file));
     file.map_err(|error| not_kept(&error))
 }
 
-/// That a table cannot be kept while it is read; why is said here alone.
+/// The failure to keep a table while it is read; only the server's own messages say why.
 fn not_kept(error: &dyn std::error::Error) -> Unpredicted {
     say(format_args!("a table that was sent could not be kept while it was read: {error}"));
     failed("the server could not keep the table while it was read; its own messages say why".to_owned())

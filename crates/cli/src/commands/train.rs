@@ -34,8 +34,8 @@ pub struct Args {
     /// number of threads; model, data, seed and batches stay the same
     #[arg(long)]
     resume: bool,
-    /// Start from the weights of this run or checkpoint, with its model, vocabulary and normalisation; without an experiment or --task, with
-    /// its settings of data and training too; the text or table is given by --data
+    /// Start from the weights of this run or checkpoint, with its model, vocabulary and normalisation; without an experiment or --task, also
+    /// with its data and training settings; the text or table is given by --data
     #[arg(long, value_name = "RUN|CHECKPOINT", conflicts_with = "resume")]
     from: Option<PathBuf>,
     /// Set a configuration key, for example train.lr=0.001 or d_model=64
@@ -92,7 +92,7 @@ fn open(args: &Args, request: &Request, out: &Path) -> anyhow::Result<(Experimen
 }
 
 fn new_experiment(args: &Args, request: &Request) -> anyhow::Result<Experiment> {
-    // The device first: what lies in a GPU's memory is not counted in the machine's.
+    // The device first: what is in a GPU's memory does not count towards the machine's.
     let asked = request.experiment(|data| args.table.apply(data)).map_err(|error| args.with_data_hint(error))?;
     let mut experiment = args.on_this_machine(asked)?;
     // Before anything is fetched or written.
@@ -109,7 +109,7 @@ impl Args {
         Ok(experiment)
     }
 
-    /// `error` with what to do where a file is given as the experiment that is probably what to learn from.
+    /// `error` with advice if the file given as the experiment is probably the data to learn from.
     fn with_data_hint(&self, error: anyhow::Error) -> anyhow::Error {
         let unread = match error.downcast_ref() {
             Some(Error::Malformed { path, .. }) => Some(path.clone()),
@@ -142,7 +142,7 @@ fn has_sections(file: &Path) -> bool {
 
 fn train(experiment: Experiment, run: RunDir, group: Group) -> anyhow::Result<ExitCode> {
     let mut trainer = Trainer::among(experiment, run, group.clone())?;
-    // Until here, where data are read and a vocabulary is learned, a signal ends the process at once.
+    // Before this, while data are read and a vocabulary is learned, a signal ends the process at once.
     let stop = interrupt::stop_flag()?;
     if group.is_first() {
         say(memory::line(trainer.memory(), trainer.experiment().train.memory_limit));
@@ -151,7 +151,7 @@ fn train(experiment: Experiment, run: RunDir, group: Group) -> anyhow::Result<Ex
         }
         trainer.warnings_at_start().iter().for_each(say);
     }
-    // Of several processes one shows what all do.
+    // Of several processes, only one shows the progress of all.
     let mut display = group.is_first().then(|| Display::new(&trainer));
     let report = trainer.run_to_the_end(&stop, |told| {
         let Some(display) = &mut display else { return };
@@ -166,7 +166,7 @@ fn train(experiment: Experiment, run: RunDir, group: Group) -> anyhow::Result<Ex
         if group.is_first() {
             display::say_how_to_go_on(&trainer);
         }
-        // On every process: nothing is finished that a next command could take.
+        // On every process: there is no finished model for a next command.
         return Ok(ExitCode::from(FAILED));
     };
     let told = group.is_first().then(|| display::print_report(&report, &trainer).context(NO_STDOUT));

@@ -1,6 +1,8 @@
-//! A directory for a test, texts to train on, and tiny trainings by the `minrnn` binary.
+//! A directory for a test, texts to train on, tiny trainings by the `minrnn` binary, and servers (`server.rs`).
 
 #![allow(dead_code, reason = "every test file uses its own part")]
+
+pub mod server;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,7 +33,7 @@ const TINY: [&str; 13] = [
     "threads=1",
 ];
 
-/// A directory that goes at the end of the test.
+/// A directory that is removed at the end of the test.
 pub struct Scratch {
     path: PathBuf,
     /// What removes it, unless tests share it.
@@ -43,8 +45,8 @@ impl Scratch {
         Self::of(tempfile::tempdir().unwrap())
     }
 
-    /// One that the tests of the file `name` share, in a static that nobody drops: it lies where builds do, and goes with a later run of the tests, when it
-    /// is a day old and no run can still use it.
+    /// One that the tests of the file `name` share, in a static that is never dropped: it is in the build directory, and a later run of the tests removes
+    /// it when it is a day old and no run can still use it.
     pub fn shared(name: &str) -> Self {
         let (place, prefix) = (Path::new(env!("CARGO_TARGET_TMPDIR")), format!("{name}-"));
         for entry in fs::read_dir(place).unwrap().flatten() {
@@ -124,7 +126,7 @@ pub fn shown(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// The binary, without the surroundings that could change what it does.
+/// The binary, without input that could change what it does.
 pub fn minrnn(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_minrnn"));
     command.args(args).stdin(Stdio::null());
@@ -150,7 +152,7 @@ impl Finished {
         self
     }
 
-    /// Checks that it ended with 1 and without an error, as what a signal stopped before its end.
+    /// Checks that it ended with 1 and without an error, as when a signal stops it before its end.
     pub fn stopped(self) -> Self {
         assert!(self.code == Some(1) && !self.stderr.contains("error: "), "{self:?}");
         self
@@ -239,7 +241,7 @@ impl Training {
         Finished::of(&mut self.command(&["--resume"]))
     }
 
-    /// Starts it, or resumes it where it was begun: before, the command that starts it is the one to give again.
+    /// Starts it, or resumes it if it was begun; before that, the starting command has to be given again.
     pub fn spawn(&self) -> Child {
         self.start_or_resume().spawn().unwrap()
     }
@@ -304,7 +306,7 @@ pub fn wait_until(child: &mut Child, mut reached: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until the process listens for Ctrl-C, where the system tells.
+/// Waits until the process listens for Ctrl-C, if the system can tell.
 pub fn wait_until_interruptible(child: &mut Child) {
     const INT: u64 = 1 << 1;
     let status = format!("/proc/{}/status", child.id());
@@ -346,7 +348,7 @@ pub fn assert_untouched(directory: &Path, before: &BTreeMap<PathBuf, Option<Vec<
     }
 }
 
-/// The checkpoint with weights so large that sums of them are no numbers, in a folder of its own.
+/// A copy of the checkpoint with weights so large that their sums are not finite, in a folder of its own.
 pub fn overflowing(scratch: &Scratch, checkpoint: &Path) -> PathBuf {
     let damaged = scratch.path("damaged");
     fs::create_dir(&damaged).unwrap();
@@ -361,7 +363,7 @@ pub fn overflowing(scratch: &Scratch, checkpoint: &Path) -> PathBuf {
         .into_iter()
         .map(|name| {
             let (shape, data) = weights.take_any(&name).unwrap().into_parts();
-            // The last two layers alone: a norm behind them would take it back.
+            // Only the last two layers: a norm after them would undo it.
             let is_last = name.starts_with("head") || name.starts_with("backbone.final_norm");
             let data: Vec<f32> = data.iter().map(|&x| if is_last { 1e30f32.copysign(x) } else { x }).collect();
             (name, shape, data.into())

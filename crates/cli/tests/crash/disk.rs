@@ -1,7 +1,7 @@
 //! A disk that remembers what is safe: the content of a file since it was synced last, and the names in a directory since that was.
 //!
-//! After a power failure every name that was not synced is as it was or as it is now, each by itself, and so is the content of every file
-//! that was not synced, or it is cut, or zeros where nothing had been: all that systems of files do, and more than most of them do.
+//! After a power failure every name that was not synced is as it was or as it is now, independently of the others, and so is the content of every
+//! file that was not synced, or it is truncated, or zero where nothing had been: everything that file systems do, and more than most of them do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -23,7 +23,7 @@ enum Node {
 pub enum Left {
     /// Only what was synced.
     Synced,
-    /// Of all else some, drawn from a seed.
+    /// Also some of the rest, drawn from a seed.
     Some(u64),
 }
 
@@ -59,12 +59,12 @@ impl Disk {
         }
     }
 
-    /// Does what the call does; one that fails changes nothing here either.
+    /// Applies the call; one that fails changes nothing here either.
     pub fn apply(&mut self, call: &Call) {
         let found = self.find(&call.path, false);
         match (call.name.as_str(), found) {
             ("flock", _) | ("fsync", None) | ("unlink" | "rmdir" | "rename", None) | ("mkdir" | "create", Some(_)) => {}
-            // To a file that has lost its name.
+            // A write to a file that has lost its name.
             ("write", None) => {}
             ("mkdir", None) => self.add(&call.path, Node::Folder { safe: Names::new(), now: Names::new() }),
             ("create" | "create-empty", None) => self.add(&call.path, Node::File { safe: Vec::new(), now: Vec::new() }),
@@ -102,7 +102,7 @@ impl Disk {
         }
     }
 
-    /// Whether the file or directory `path`, and all below it, would come through a power failure as it is.
+    /// Whether the file or directory `path`, with all below it, would survive a power failure as it is.
     pub fn is_safe(&self, path: &Path) -> bool {
         self.find(path, false).is_some_and(|at| self.node_is_safe(at))
     }
@@ -114,7 +114,7 @@ impl Disk {
         }
     }
 
-    /// What was synced of the file `path`, under a name that was synced; none where there is none.
+    /// What was synced of the file `path` under a name that was synced; none if there is no such file.
     pub fn safe_file(&self, path: &Path) -> Option<&[u8]> {
         match &self.0[self.find(path, true)?] {
             Node::File { safe, .. } => Some(safe),
@@ -130,7 +130,7 @@ impl Disk {
         }
     }
 
-    /// Makes `directory`, which is empty, what a power failure leaves of this one.
+    /// Fills the empty `directory` with what a power failure leaves of this one.
     pub fn leave(&self, left: Left, directory: &Path) {
         let mut random = Random(if let Left::Some(seed) = left { seed } else { 0 });
         self.leave_node(0, left, &mut random, directory);
@@ -166,12 +166,12 @@ fn content(safe: &[u8], now: &[u8], left: Left, random: &mut Random) -> Vec<u8> 
         0 => safe.to_vec(),
         1 => now.to_vec(),
         2 => {
-            // What was synced and only appended to is not cut.
+            // What was synced and then only appended to is not truncated.
             let least = if now.starts_with(safe) { safe.len() } else { 0 };
             let kept = least + random.below((now.len() - least) as u64 + 1) as usize;
             now[..kept].iter().chain(safe.iter().skip(now.len())).copied().collect()
         }
-        // As long as it was, but what was not synced never came to the disk.
+        // Of its present length, but what was not synced never reached the disk.
         _ => (0..now.len()).map(|at| safe.get(at).copied().unwrap_or(0)).collect(),
     }
 }

@@ -1,4 +1,4 @@
-//! Kills (SIGKILL) in front of every change of a file.
+//! Kills (SIGKILL) before every change of a file.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::common::{Finished, Random, Scratch, minrnn, shown, snapshot};
 use crate::subject::Subject;
 use crate::trace::{calls, killed};
 
-/// Kills the training in front of its call number `at`, resumes it, and compares; false where it has no such call.
+/// Kills the training before its call number `at`, resumes it, and compares; false if it has no such call.
 fn kill_at(scratch: &Scratch, subject: &Subject, at: usize) -> bool {
     subject.clear();
     let was_killed = killed(&subject.command(), &scratch.path("watched"), at);
@@ -29,7 +29,7 @@ fn some(make: fn(&Scratch) -> Subject, seed: u64, moments: usize) {
     let n_calls = calls(&subject.command(), &scratch.path("watched")).len() as u64;
     assert!(n_calls > 200, "only {n_calls} calls were seen");
     let mut random = Random(seed);
-    // The first calls make a run of nothing, and are few among the others.
+    // The first calls create the run, and are few among the others.
     let early = (0..moments / 3).map(|_| 1 + random.below(40)).collect::<Vec<_>>();
     let late = (early.len()..moments).map(|_| 1 + random.below(n_calls)).collect::<Vec<_>>();
     for at in early.into_iter().chain(late) {
@@ -78,7 +78,7 @@ fn a_resume_killed_anywhere_can_be_resumed() {
     }
 }
 
-/// Commands that write one file: killed in front of any call, there is all of it or nothing, and it can be repeated.
+/// Commands that write one file: killed before any call, they leave all of it or nothing, and can be repeated.
 #[test]
 fn what_pack_and_generate_write_is_whole_or_absent() {
     let scratch = Scratch::in_memory();

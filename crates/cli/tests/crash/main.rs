@@ -1,4 +1,4 @@
-//! Nothing is lost: a run that is killed in front of any system call, or whose machine loses power there, goes on to the same bits.
+//! Nothing is lost: a run that is killed before any system call, or whose machine loses power there, continues to the same bits.
 //!
 //! Every change of a file is seen from outside the program, by a tracer that this test compiles (`traced.c`). A few moments drawn from a
 //! seed are tried here; all of them with

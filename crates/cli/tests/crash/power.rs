@@ -1,4 +1,4 @@
-//! Power failures: what of a run's files is safe at any moment, and what comes of whatever else is left.
+//! Power failures: what of a run's files is safe at any moment, and what becomes of whatever else is left.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ fn every_file_is_synced_before_it_gets_its_name_and_every_pointer_before_what_it
                 published += 1;
             }
             disk.apply(call);
-            // At any moment a power failure that takes all it may leaves pointers to whole checkpoints.
+            // At any moment, a power failure that takes all it can leaves pointers to whole checkpoints.
             let pointers = ["last", "best"].map(|pointer| pointed(&disk, pointer));
             for name in pointers.iter().flatten() {
                 let files = disk.safe_names(&checkpoints.join(name));

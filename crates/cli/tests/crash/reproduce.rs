@@ -1,4 +1,4 @@
-//! `minrnn reproduce` killed in front of its changes of files: what is finished stays, and the tables come out the same.
+//! `minrnn reproduce` killed before its changes of files: what is finished stays, and the tables come out the same.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ fn reproduce(out: &Path) -> Command {
     minrnn(&["reproduce", "--scale", "smoke", "--threads", "1", "--out", &shown(out), TARGET])
 }
 
-/// The scores of every training, without what depends on the clock; none where there is no folder yet.
+/// The scores of every training, without what depends on the clock; none if there is no folder yet.
 fn scores(out: &Path) -> BTreeMap<PathBuf, Value> {
     if !out.exists() {
         return BTreeMap::new();
@@ -53,7 +53,7 @@ fn kill_at(out: &Path, watched: &Path, at: usize, expected: &BTreeMap<PathBuf, V
     assert!(before.iter().all(|(path, score)| after[path] == *score), "a finished training changed after {at} calls");
     assert_eq!(after, *expected, "killed in front of call {at}");
     assert!(out.join(format!("{TARGET}.md")).exists());
-    // Beside the tables another process may be writing, so nobody clears up there.
+    // Another process may be writing beside the tables, so nothing is cleaned up there.
     assert_eq!(leftovers(&out.join("runs")), [] as [PathBuf; 0], "killed in front of call {at}");
     true
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::common::{Finished, Outcome, Scratch, Training, leftovers, minrnn, shown};
 
-/// A training that is cut short again and again, and one that never is.
+/// A training that is interrupted again and again, and one that never is.
 pub struct Subject {
     pub training: Training,
     whole: Outcome,
@@ -26,7 +26,7 @@ impl Subject {
     }
 
     pub fn text(scratch: &Scratch) -> Self {
-        // The state carried from window to window, and the longest way from a text to tokens.
+        // With state carried from window to window, and the longest way from a text to tokens.
         Self::new(scratch, Scratch::training, &["tokenizer=bpe", "bpe_vocab_size=270", "sampling=stream", "dropout=0.1"])
     }
 
@@ -39,7 +39,7 @@ impl Subject {
         self.training.command(&[])
     }
 
-    /// Goes on in the directory of the training, whatever was left in it, and compares what comes of it with what should.
+    /// Continues in the directory of the training, whatever was left in it, and compares the outcome with the expected one.
     pub fn recover(&self, moment: &str) {
         let out = &self.training.out;
         let resume = || Finished::of(&mut minrnn(&["train", "--resume", "--out", &shown(out)]));
@@ -67,7 +67,7 @@ impl Subject {
         assert_eq!(leftovers(out), [] as [std::path::PathBuf; 0], "{moment}");
     }
 
-    /// Makes place for another try.
+    /// Clears the way for another try.
     pub fn clear(&self) {
         remove(&self.training.out);
     }

@@ -1,4 +1,4 @@
-//! What a command does to the files below a directory, call by call, and the same command killed in front of one of them.
+//! What a command does to the files below a directory, call by call, and the same command killed before one of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use crate::common::Finished;
 
-/// The exit code of the tracer where it killed the command.
+/// The exit code of the tracer if it killed the command.
 const KILLED: i32 = 77;
 
 /// One call that changes something; paths begin at the directory that is watched.
@@ -17,12 +17,12 @@ pub struct Call {
     pub path: PathBuf,
     /// The new name of a rename.
     pub to: PathBuf,
-    /// Where a write begins; none where it appends.
+    /// Where a write begins; none if it appends.
     pub place: Option<usize>,
     pub bytes: Vec<u8>,
 }
 
-/// The tracer, compiled once for each process of tests. A C compiler is there: the allocator of the command needs it as well.
+/// The tracer, compiled once for each test process. A C compiler is available: the allocator of the command needs it as well.
 fn tracer() -> &'static Path {
     static TRACER: OnceLock<PathBuf> = OnceLock::new();
     TRACER.get_or_init(|| {
@@ -44,7 +44,7 @@ fn traced(command: &Command, root: &Path, log: &Path, kill_at: usize) -> Finishe
     finished
 }
 
-/// Runs the command to its end; gives what it did below `root`.
+/// Runs the command to its end; returns what it did below `root`.
 pub fn calls(command: &Command, root: &Path) -> Vec<Call> {
     let log = tempfile::NamedTempFile::new().unwrap();
     traced(command, root, log.path(), 0).ok();
@@ -52,7 +52,7 @@ pub fn calls(command: &Command, root: &Path) -> Vec<Call> {
     text.lines().map(call).collect()
 }
 
-/// Runs the command until just before its call number `at`, counted from 1; false where it came to its end.
+/// Runs the command until just before its call number `at`, counted from 1; false if it reached its end.
 pub fn killed(command: &Command, root: &Path, at: usize) -> bool {
     let log = tempfile::NamedTempFile::new().unwrap();
     let finished = traced(command, root, log.path(), at);

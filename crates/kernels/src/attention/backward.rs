@@ -72,7 +72,7 @@ pub fn backward(sizes: Sizes, qkv: &[f32], start: Start<'_>, upstream: Upstream<
                 log_sums: &log_sums[(b * heads + h) * seq_len..][..seq_len],
             };
             pass.run(&row, query_tiles(row.length, shares, share), d_keys, d_values, |t, d_query| {
-                // SAFETY: a step of a head belongs to one query tile, and that to one share.
+                // SAFETY: each step of a head belongs to one query tile, and each tile to one share.
                 let out = unsafe { d_qkv.slice((b * seq_len + t) * 3 * d + h * head_width, head_width) };
                 out.iter_mut().zip(d_query).for_each(|(out, &x)| {
                     out.write(x);
@@ -128,7 +128,7 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// Adds to `d_keys` and `d_values` `[P + T, dₕ]` and hands out the gradient of every query of the tiles.
+    /// Adds to `d_keys` and `d_values` `[P + T, dₕ]`, and passes the gradient of every query of the tiles to `write`.
     fn run(
         &self,
         row: &Row<'_>,

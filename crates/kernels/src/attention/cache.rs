@@ -5,7 +5,7 @@ use crate::grid::{self, SharedOut};
 use crate::out::Out;
 use core::mem::MaybeUninit;
 
-/// The part of a step that is wanted.
+/// Which part of a step to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
     Key,
@@ -32,7 +32,7 @@ impl<'a> Head<'a> {
         &self.qkv[(self.b * self.sizes.seq_len + t) * 3 * self.sizes.width() + self.h * self.sizes.head_width..]
     }
 
-    /// Key or value of a step, the cache's counted first.
+    /// Key or value of a step; the cache's steps are counted first.
     fn row(&self, part: Part, step: usize) -> &'a [f32] {
         let Sizes { seq_len, past, head_width, .. } = self.sizes;
         let d = self.sizes.width();

@@ -30,7 +30,7 @@ pub fn forward(sizes: Sizes, qkv: &[f32], start: Start<'_>, y: Out, log_sums: Ou
     y.expect_len("y", elements([batch, seq_len, d]));
     log_sums.expect_len("log_sums", elements([batch, heads, seq_len]));
     next.expect_len("next", elements([batch, sizes.next, 2, d]));
-    // Without steps nothing says that there is memory for the heads.
+    // Without steps, the lengths of the slices do not limit the number of heads.
     if y.is_empty() && next.is_empty() {
         return log_sums.slots().fill(MaybeUninit::new(0.0));
     }
@@ -43,7 +43,7 @@ pub fn forward(sizes: Sizes, qkv: &[f32], start: Start<'_>, y: Out, log_sums: Ou
         let row = Row::new(&sizes, &start, b);
         let head = Head::new(&sizes, qkv, start.past, b, h);
         let write = |t: usize, out: &[f32], log_sum: f32| {
-            // SAFETY: a step of a head belongs to one query tile, and that to one share.
+            // SAFETY: each step of a head belongs to one query tile, and each tile to one share.
             let (y, log_sums) = unsafe {
                 (y.slice((b * seq_len + t) * d + h * sizes.head_width, sizes.head_width), log_sums.slice((b * heads + h) * seq_len + t, 1))
             };

@@ -69,7 +69,7 @@ impl Sizes {
 pub struct Start<'a, T = f32> {
     /// The cache `[B, P, 2D]`, keys then values of each step, latest step last.
     pub past: &'a [T],
-    /// How many of the P steps each row has `[B]`, the last ones; earlier ones are not seen.
+    /// How many of the P steps each row has `[B]`, counted from the end; earlier ones are not seen.
     pub lengths: &'a [usize],
     /// Which new steps are real, and where segments begin: a segment sees nothing before it.
     pub segments: Segments<'a>,
@@ -127,8 +127,8 @@ impl<'a> Row<'a> {
         })
     }
 
-    /// The step at position `i` of the cache afterwards, if any. Without a reset that may be a position of the old cache that the row does
-    /// not have: a cache to which nothing is added stays as it is, and so do gradients.
+    /// The step at position `i` of the next cache, if any. Without a reset it may be a position of the old cache that the row does not have: a
+    /// cache to which nothing is added stays as it is, and so do its gradients.
     pub fn kept(&self, i: usize) -> Option<usize> {
         let end = self.sizes.past + self.length;
         let step = (end + i).checked_sub(self.sizes.next)?;

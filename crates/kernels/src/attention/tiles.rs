@@ -15,8 +15,8 @@ fn columns_seen(seen: &Range<usize>, first: usize, columns: usize) -> Range<usiz
     at(seen.start)..at(seen.end).max(at(seen.start))
 }
 
-/// Turns scores into exp(score · scale − maximum) in place, zeros where nothing is seen; moves each query's maximum and sum on and
-/// corrects its output so far.
+/// Turns scores into exp(score · scale − maximum) in place, 0 for unseen keys; updates each query's running maximum and sum, and rescales
+/// its output so far.
 pub(super) struct Softmax<'a> {
     /// `[queries, columns]`.
     pub scores: &'a mut [f32],
@@ -56,7 +56,7 @@ impl WithSimd for Softmax<'_> {
             let (factor, shift) = (simd.splat_f32s(self.scale), simd.splat_f32s(-new_maximum));
             let mut total = simd.splat_f32s(0.0);
             for at in (0..scores.len()).step_by(S::F32_LANES) {
-                // Lanes past the end are −∞ and so add nothing. The product is rounded as that of the maximum is, which it must not exceed.
+                // Lanes past the end are −∞ and so add nothing. The product is rounded as the maximum's is, so that it cannot exceed that.
                 let score = simd.mul_f32s(load_or(simd, scores, at, f32::NEG_INFINITY), factor);
                 let p = simd::exp(simd, simd.add_f32s(score, shift));
                 total = simd.add_f32s(total, p);
@@ -72,8 +72,8 @@ impl WithSimd for Softmax<'_> {
     }
 }
 
-/// Turns scores into p = exp(score · scale − l), and the products d_y · v into the gradients of the scores, both in place; zeros where
-/// nothing is seen.
+/// Turns scores into p = exp(score · scale − l), and the products d_y · v into the gradients of the scores, both in place; 0 for unseen
+/// keys.
 pub(super) struct Gradient<'a> {
     /// `[queries, columns]`.
     pub scores: &'a mut [f32],
@@ -107,7 +107,7 @@ impl WithSimd for Gradient<'_> {
             let (scores, products) = (&mut scores[seen.clone()], &mut products[seen]);
             let (shift, delta) = (simd.splat_f32s(-log_sum), simd.splat_f32s(delta));
             for at in (0..scores.len()).step_by(S::F32_LANES) {
-                // The product is rounded as that of the maximum in l was.
+                // The product is rounded as the maximum in l was.
                 let score = simd.mul_f32s(simd::load(simd, scores, at), factor);
                 let p = simd::exp(simd, simd.add_f32s(score, shift));
                 let d = simd.sub_f32s(simd::load(simd, products, at), delta);

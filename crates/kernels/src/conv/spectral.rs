@@ -21,7 +21,7 @@ use realfft::num_complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use std::sync::{Arc, Mutex};
 
-/// Fewest taps, and fewest steps of a row, worth transforms.
+/// Fewest taps, and fewest steps of a row, for which transforms pay off.
 const SHORTEST: usize = 128;
 /// Channels of one task: they share the cache lines that one of them reads.
 const CHANNELS: usize = 8;
@@ -35,14 +35,14 @@ pub(super) fn pays(seq_len: usize, kernel_size: usize) -> bool {
 struct Piece {
     row: usize,
     steps: Range<usize>,
-    /// Whether the positions of the window are before its steps.
+    /// Whether the positions of the window come before its steps.
     window: bool,
 }
 
 /// The pieces of all rows and the transforms that are long enough for them.
 struct Plan {
     pieces: Vec<Piece>,
-    /// Taps that meet something.
+    /// Number of taps that meet an input.
     taps: usize,
     to_spectrum: Arc<dyn RealToComplex<f32>>,
     from_spectrum: Arc<dyn ComplexToReal<f32>>,
@@ -70,7 +70,7 @@ impl Plan {
     }
 }
 
-/// The shortest 2ⁿ or 3 · 2ⁿ that is not below `len`.
+/// The smallest 2ⁿ or 3 · 2ⁿ that is at least `len`.
 fn transform_len(len: usize) -> usize {
     let power = len.next_power_of_two().max(4);
     if power / 4 * 3 >= len { power / 4 * 3 } else { power }
@@ -111,7 +111,7 @@ impl<'a> Workspace<'a> {
         plan.process_with_scratch(&mut self.values, spectrum, &mut self.scratch).expect("lengths are the plan's");
     }
 
-    /// The values of a spectrum, which is used up; its ends are real but for rounding.
+    /// The values of a spectrum, which is overwritten; its first and last elements are real except for rounding.
     fn inverse(&mut self, spectrum: &mut [Complex<f32>]) -> &[f32] {
         let last = spectrum.len() - 1;
         (spectrum[0].im, spectrum[last].im) = (0.0, 0.0);
@@ -225,7 +225,7 @@ pub(super) fn backward(adjoint: &Adjoint<'_>, weight: &[f32], gradients: Gradien
 }
 
 impl Adjoint<'_> {
-    /// Adds what reaches the positions of a row through the window after it.
+    /// Adds the gradients that reach the positions of a row through the window after it.
     fn add_carried(&self, row: usize, length: usize, c: usize, d_positions: &mut [f32]) {
         let (positions, width) = (self.positions, self.positions.shape.width);
         let Some(d_last) = self.upstream.d_window_last else { return };

@@ -121,7 +121,7 @@ impl WithSimd for Backward<'_> {
     }
 }
 
-/// One step back: `d_state` is D of the memory after the step, in the end of that before it, which is `memory`.
+/// One step back: `d_state` enters as D of the memory after the step and leaves as D of the memory before it, which is `memory`.
 #[inline(always)]
 fn step_backward<S: Simd>(simd: S, x: &Input<'_>, memory: &[f32], d_y: &[f32], d_state: &mut [f32], [d_q, d_k, d_v, d_b]: [Slots; 4]) {
     let n = x.k.len();
@@ -163,7 +163,7 @@ fn step_backward<S: Simd>(simd: S, x: &Input<'_>, memory: &[f32], d_y: &[f32], d
             put(simd, &mut d_state[row], at, mul_add(simd, neg(simd, k), d_value, d));
         }
     }
-    // What lies along the key goes: in f64, for next to nothing may be left.
+    // Removes the component along the key, in f64, since almost nothing may be left.
     let wide = |x: &f32| f64::from(*x);
     let inverse = 1.0 / simd::sqrt_f64(x.k.iter().map(|k| wide(k) * wide(k)).sum::<f64>() + f64::from(EPS));
     let along = d_k.iter().zip(x.k).map(|(d, k)| wide(d) * wide(k)).sum::<f64>() * inverse * inverse;

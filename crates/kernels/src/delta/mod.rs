@@ -56,7 +56,7 @@ impl Sizes {
     /// `E = H · n`.
     ///
     /// # Panics
-    /// When that is more than memory can hold, as all of these.
+    /// When that is more than memory can hold; the other methods do too.
     pub fn width(&self) -> usize {
         elements([self.heads, self.head_width])
     }
@@ -132,7 +132,7 @@ impl<'a> Head<'a> {
         self.codes.is_some_and(|codes| codes[t] == RESET)
     }
 
-    /// Where q, k, v and b of this head stand in a row of the input.
+    /// Where q, k, v and b of this head begin in a row of the input.
     fn places(&self) -> [usize; 4] {
         let (e, first) = (self.sizes.width(), self.head * self.sizes.head_width);
         [first, e + first, 2 * e + first, 3 * e + self.head]

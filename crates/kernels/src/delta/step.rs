@@ -7,7 +7,7 @@ use crate::shape::{elements, expect_len};
 use crate::sigmoid::sigmoid;
 use crate::simd::{self, Level, Simd, WithSimd, mul_add, put};
 
-/// What a head reads in a step, its key not yet of length 1.
+/// What a head reads in a step, before its key is normalised.
 #[derive(Clone, Copy)]
 pub(super) struct Input<'a> {
     pub q: &'a [f32],
@@ -33,7 +33,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Corrects `memory` `[n, n]` by a step, and writes what the query then finds there.
+/// Corrects `memory` `[n, n]` by a step, and writes what the query then reads from it.
 #[inline(always)]
 pub(super) fn advance<S: Simd>(simd: S, x: &Input<'_>, memory: &mut [f32], mut y: Option<Slots>) {
     let n = x.k.len();

@@ -1,6 +1,6 @@
 //! The element-wise part of one step of all rows of a task. For the formulas see [`super`].
 //!
-//! `product`, the states and their gradients are of this step, `[rows, 4E]` and `[rows, E]`; `preact`, `h`, `c`, `d_h` and
+//! `product`, the states and their gradients belong to this step, `[rows, 4E]` and `[rows, E]`; `preact`, `h`, `c`, `d_h` and
 //! `d_preact` are the task's, over all steps. Rows in padding are left alone, except that their gradients become 0.
 
 use crate::out::Slots;

@@ -105,7 +105,7 @@ impl Backward {
         d_n0.write_copy_of_slice(&self.d_n);
     }
 
-    /// Runs the memory forward, to have it before every piece.
+    /// Runs the memory forward, and stores it before every piece.
     fn find_memories(&mut self, problem: &Problem<'_>, head: Head, pieces: &[Piece]) {
         self.before.clear();
         self.memory.begin(problem, head);
@@ -114,7 +114,7 @@ impl Backward {
                 self.memory.clear();
             }
             self.before.push(if self.memory.is_empty() { Memory::new(0) } else { self.memory.clone() });
-            // Nobody reads what the last piece leaves, nor what a reset follows.
+            // The memory after the last piece is never read, nor is one that a reset follows.
             if pieces.get(index + 1).is_some_and(|next| !next.reset) {
                 self.chunk.read_gates(problem, head, piece, self.memory.m);
                 self.chunk.remember(problem, problem.rows(head, piece), &mut self.memory);
@@ -161,7 +161,7 @@ impl Backward {
         }
     }
 
-    /// What passes between the steps of the chunk; begins all gradients.
+    /// Computes what passes between the steps of the chunk, and initialises all gradients.
     fn within(&mut self, problem: &Problem<'_>, [q, k, v]: [&[f32]; 3]) {
         let (len, e, stride, level) = (self.chunk.len, problem.width, problem.shape.width, problem.level);
         let Self { chunk, g, d_beta, d_scores, d_rows: [d_q, d_k, d_v], d_input, d_sums, .. } = self;
@@ -174,7 +174,7 @@ impl Backward {
             d_sums[t] = unweigh(level, d_beta[t], &mut d[..=t], &scores[..=t], &weights[..=t], &mut d_input[..=t]);
             d[t + 1..].fill(0.0);
         }
-        // At first `d_input` is the sum over columns alone.
+        // So far `d_input` is only the sum over columns.
         for (d_sum, column) in d_sums.iter_mut().zip(&*d_input).take(len) {
             *d_sum -= column;
         }
@@ -184,7 +184,7 @@ impl Backward {
         multiply(level, [len, len, e], Matrix::new(&chunk.scores, len).transpose(), Matrix::new(g, e), Write::Store, d_v, e);
     }
 
-    /// What comes back from the memory after the chunk; the gradient of F_L, which is the decay of the whole chunk.
+    /// Adds what comes back from the memory after the chunk; returns the gradient of F_L, which is the decay of the whole chunk.
     fn through_memory_after(&mut self, problem: &Problem<'_>, [_, k, v]: [&[f32]; 3], before: &Memory) -> f64 {
         let (len, e, stride, level) = (self.chunk.len, problem.width, problem.shape.width, problem.level);
         let Self { chunk, d_c, d_n, d_rows: [_, d_k, d_v], more, d_input, d_sums, .. } = self;
@@ -214,7 +214,7 @@ impl Backward {
         total + f64::from(chunk.delta[len - 1]) * along
     }
 
-    /// What goes on to the memory before the chunk.
+    /// Passes the gradients on to the memory before the chunk.
     fn reach_memory_before(&mut self, problem: &Problem<'_>, [q, ..]: [&[f32]; 3], before: &Memory) {
         let (len, e, stride, level) = (self.chunk.len, problem.width, problem.shape.width, problem.level);
         let Self { chunk, d_c, d_n, g, d_beta, d_rows: [d_q, ..], more, d_sums, .. } = self;

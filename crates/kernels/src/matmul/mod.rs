@@ -4,9 +4,9 @@
 //! packed again in every call, which costs as much as a product with few rows. So a weight that is used at every step is [`transposed`]
 //! once.
 //!
-//! Products use the `gemm` crate, which chooses its own instructions. A single row has a product of its own, which is as fast as the
-//! weights arrive from the cache; large products on AVX2 and AVX-512 and those with bf16 inputs ([`mod@bf16`]) use `packed`, which keeps
-//! memory and arithmetic busy at once. Without `std` plain loops do the work.
+//! Products use the `gemm` crate, which chooses its own instructions. A single row has a loop of its own, which runs as fast as the weights
+//! arrive from the cache; large products on AVX2 and AVX-512 and those with bf16 inputs ([`mod@bf16`]) use `packed`, which keeps memory
+//! and arithmetic busy at the same time. Without `std` plain loops do the work.
 
 pub mod bf16;
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
@@ -42,7 +42,7 @@ impl<'a> Matrix<'a> {
     #[track_caller]
     fn expect_holds(&self, name: &str, rows: usize, columns: usize) {
         if rows > 0 && columns > 0 {
-            // A matrix whose end does not fit a number is longer than every slice.
+            // If the end of a matrix overflows, it is longer than any slice.
             let last = |count: usize, stride: usize| (count - 1).saturating_mul(stride);
             let needed = last(rows, self.row_stride).saturating_add(last(columns, self.column_stride)).saturating_add(1);
             assert!(needed <= self.data.len(), "{name} side of a product: expected at least {needed} elements, found {}", self.data.len());
@@ -102,7 +102,7 @@ choices! {
         /// Not at all.
         #[default]
         F32 = "f32",
-        /// To bf16, nearest even, where the CPU multiplies them ([`bf16::has_bf16`]); elsewhere not at all.
+        /// To bf16, nearest even, if the CPU can multiply them ([`bf16::has_bf16`]); otherwise not at all.
         Bf16 = "bf16",
     }
 }
@@ -226,7 +226,7 @@ pub fn transposed(data: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     out
 }
 
-/// Every element of the three matrices must lie in its slice, and `out` must be initialised where it is added to.
+/// Every element of the three matrices must lie in its slice, and `out` must be initialised if it is added to.
 #[cfg(feature = "std")]
 fn general(
     [rows, depth, columns]: [usize; 3],
@@ -286,7 +286,7 @@ fn general([rows, depth, columns]: [usize; 3], left: Matrix<'_>, right: Matrix<'
 struct RowProduct<'a> {
     left: &'a [f32],
     right: Matrix<'a>,
-    /// What is added to must be initialised.
+    /// With [`Write::Add`], `out` must be initialised.
     into: Write,
     out: Slots<'a>,
 }
@@ -328,7 +328,7 @@ impl RowProduct<'_> {
         for (v, sum) in sums.into_iter().enumerate() {
             let at = first + v * S::F32_LANES;
             let sum = match self.into {
-                // SAFETY: the old contents are initialised where they are added to.
+                // SAFETY: the old contents are initialised if they are added to.
                 Write::Add => simd.add_f32s(simd::load(simd, unsafe { self.out.assume_init_ref() }, at), sum),
                 Write::Store => sum,
             };

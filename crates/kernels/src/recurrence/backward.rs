@@ -17,9 +17,9 @@ use core::mem::MaybeUninit;
 use core::ops::Range;
 
 /// Steps whose gradients of a bias or a shared input are added up in f32 before they go to an f64 sum: a few roundings of a number that is
-/// still small, at the cost of a few hundredths of the pass.
+/// still small, at the cost of a few per cent of the pass.
 const SUM_STEPS: usize = 32;
-/// How much longer chunks are that are passed once: between what minGRU wants with AVX2 and with AVX-512.
+/// How many times as long chunks are that are passed once: between the best values for minGRU with AVX2 and with AVX-512.
 const ONCE: f64 = 1.4;
 
 /// Where the gradients of one input go: `out` begins at the first one, steps are `stride` floats apart.
@@ -51,7 +51,7 @@ pub fn backward<F: Formulas<N>, const N: usize>(problem: &Problem<F, N>, upstrea
     let d_x = {
         let (parts, extra) = (SharedOut::of(&mut *d_preact), SharedOut::of(&mut *d_extra));
         let part = |j| ColumnOut { out: parts, offset: j * shape.width, stride: F::PARTS * shape.width };
-        // Of a number per channel only the sum is written.
+        // For an input with one number per channel, only the sum is written.
         let extra = ColumnOut { out: extra, offset: 0, stride: if F::SHARED { 0 } else { shape.width } };
         core::array::from_fn(|j| if j < F::PARTS { part(j) } else { extra })
     };
@@ -77,7 +77,7 @@ pub fn backward<F: Formulas<N>, const N: usize>(problem: &Problem<F, N>, upstrea
             || Room::new(&plan, if F::KEPT { N + gate_vectors::<F, N>()[0] } else { 0 }),
             |claim, room| {
                 let (task, mut part) = (task(claim), sums.part());
-                // The first to be run knows what enters it, and nobody waits for the last.
+                // The first to be run knows what enters it, and no chunk waits for the last.
                 let twice = plan.is_passed_twice(task.block.chunk) && !task.last && task.block.chunk > 0;
                 let found = twice.then(|| task.summarize(room));
                 task.run(claim, found, &mut part, room);
@@ -115,8 +115,8 @@ struct Task<'a, F, const N: usize> {
 }
 
 impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
-    /// Runs the block: the last of a sequence from the gradient of the final state, others from what comes after. What was `found` about
-    /// the block is there if it is passed twice.
+    /// Runs the block: the last of a sequence from the gradient of the final state, others from what comes after. `found` is given if the
+    /// block is passed twice.
     fn run(&self, claim: &Claim, found: Option<Found>, sums: &mut Part<N>, room: &mut Room) {
         let width = self.block.channels.len();
         let first = self.block.chunk == 0;

@@ -11,7 +11,7 @@ pub trait Activation: Copy + Send + Sync {
     /// h̃, given e^−|v| and 1 / divisor.
     fn value<S: Simd>(self, simd: S, v: S::f32s, e: S::f32s, inverse: S::f32s) -> S::f32s;
 
-    /// dh̃/dv, given h̃ besides.
+    /// dh̃/dv, given h̃ as well.
     fn slope<S: Simd>(self, simd: S, v: S::f32s, value: S::f32s, e: S::f32s, inverse: S::f32s) -> S::f32s;
 }
 

@@ -13,7 +13,7 @@ use crate::shape::Shape;
 use crate::simd::{Level, stream_fence};
 use core::ops::Range;
 
-/// How much longer chunks are that are passed once, measured with minGRU.
+/// How many times as long chunks are that are passed once, measured with minGRU.
 const ONCE: f64 = 1.5;
 
 /// Runs `problem`: writes every state to `h` `[B, T, E]` (0 at padding), and each row's last to `h_last` `[B, E]`.
@@ -36,7 +36,7 @@ pub fn forward<F: Formulas<N>, const N: usize>(problem: &Problem<F, N>, h: Out, 
         || Room::new(&plan, if F::KEPT { gate_vectors::<F, N>()[1] } else { 0 }),
         |claim, room| {
             let task = task(claim);
-            // Nobody waits for the end of the last one.
+            // No chunk waits for the end of the last one.
             let twice = plan.is_passed_twice(task.block.chunk) && task.block.chunk + 1 < plan.chunks();
             let found = twice.then(|| task.summarize(room));
             task.run(claim, found, room);
@@ -64,7 +64,7 @@ struct Task<'a, F, const N: usize> {
 }
 
 impl<F: Formulas<N>, const N: usize> Task<'_, F, N> {
-    /// Runs the block: the first of a sequence from h0, others from what comes before. What was `found` about the block is there if it is passed twice.
+    /// Runs the block: the first of a sequence from h0, others from what comes before. `found` is given if the block is passed twice.
     fn run(&self, claim: &Claim, found: Option<Found>, room: &mut Room) {
         let mut state = padded(self.prepared.h0(&self.block));
         if self.block.chunk > 0 {

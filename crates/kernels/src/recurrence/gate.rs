@@ -5,9 +5,9 @@ use pulp::Simd;
 
 /// The map h ↦ a h + b of one step.
 pub trait Gate<S: Simd>: Copy {
-    /// Number of vectors needed for [`Gate::decay`]: the first of those of [`Gate::vectors`]. One more holds the whole gate.
+    /// Number of vectors needed for [`Gate::decay`]: the first ones of [`Gate::vectors`]. The whole gate takes one more.
     const DECAY: usize = 1;
-    /// Below this a product of many a counts as 0, as does a gradient that many a have shrunk; no a of a gate can make them grow again.
+    /// A product of many a, or a gradient shrunk by many a, counts as 0 once it is below this: no a can make it grow again.
     const TRACE: f32 = TRACE;
 
     /// a h + b.
@@ -37,7 +37,7 @@ pub struct Pair<S: Simd> {
 }
 
 impl<S: Simd> Gate<S> for Pair<S> {
-    // An a above 1 does; only what is no number with a full mantissa is lost.
+    // An a above 1 can make such a number grow again, so only subnormal ones count as 0.
     const TRACE: f32 = f32::MIN_POSITIVE;
 
     #[inline(always)]
@@ -103,7 +103,7 @@ impl<S: Simd> Leak<S> {
         simd.select_f32s(self.keeps, self.signed, simd.add_f32s(simd.splat_f32s(1.0), self.signed))
     }
 
-    /// One vector, above 0 where a is the larger one: where nothing at all is lost, as little as there is.
+    /// One vector, above 0 where a is the larger one: if nothing at all is lost, it is the smallest normal number.
     #[inline(always)]
     fn vector(self, simd: S) -> S::f32s {
         simd.select_f32s(self.keeps, simd.max_f32s(self.signed, simd.splat_f32s(f32::MIN_POSITIVE)), self.signed)

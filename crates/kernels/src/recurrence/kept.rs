@@ -18,7 +18,7 @@ pub struct Room {
     numbers: Vec<f32>,
     /// Vectors of a step.
     vectors: usize,
-    /// Of a vector, padded.
+    /// Width of a vector, padded.
     width: usize,
 }
 
@@ -29,7 +29,7 @@ impl Room {
         Self { numbers: vec![0.0; plan.passed_twice() * vectors * width], vectors, width }
     }
 
-    /// The place of the `steps` from number `from` on.
+    /// The place of `steps` steps from number `from` on.
     ///
     /// # Panics
     /// When there is no room for them.
@@ -54,10 +54,10 @@ impl Kept {
     /// Of nothing.
     pub const NONE: Self = Self { first: core::ptr::null_mut(), step: 0, width: 0 };
 
-    /// Keeps `vectors` of step `t` at channel `c`, behind `before` others.
+    /// Keeps `vectors` of step `t` at channel `c`, after `before` others.
     ///
     /// # Safety
-    /// The room has these steps, so many vectors, and the channels of a whole vector from `c` on.
+    /// The room has these steps, that many vectors, and the channels of a whole vector from `c` on.
     #[inline(always)]
     pub unsafe fn put<S: Simd>(self, simd: S, t: usize, c: usize, before: usize, vectors: &[S::f32s]) {
         for (j, vector) in vectors.iter().enumerate() {
@@ -76,7 +76,7 @@ impl Kept {
         unsafe { get(simd, self.first.add(t * self.step + j * self.width), c) }
     }
 
-    /// The gate of step `t` at channel `c` of its first `count` vectors, which stand behind `before` others.
+    /// The gate of step `t` at channel `c` from its first `count` vectors, which come after `before` others.
     ///
     /// # Safety
     /// See [`Kept::put`].

@@ -13,8 +13,8 @@
 //! 2. Runs between resets are dense stretches without a branch per step (`stretch`).
 //! 3. Few rows and many steps: time is split into chunks too (`plan`). A task first reads its chunk to determine its effect on a state (h ↦
 //!    p h + l), waits for the state that enters, passes the one that leaves to the next chunk, and then runs the recurrence itself; by then
-//!    the chunk is in the second-level cache, so memory is read once. Meanwhile it prefetches its next chunk's memory, so that reading and
-//!    writing overlap. Chunk borders depend only on shape and thread count (`handover`).
+//!    the chunk is in the second-level cache, so memory is read once. Meanwhile other threads are at the other pass over their chunks, so
+//!    that reading and writing overlap. Chunk borders depend only on shape and thread count (`handover`).
 //! 4. Memory is prefetched a few rows before it is read: rows of several tensors are more streams than the hardware follows (up to twice
 //!    the speed). Outputs that do not fit into the caches bypass them.
 //! 5. The state that leaves a chunk is h + (l − q h) where p is close to 1, with q = 1 − p summed from the losses: p alone would round away
@@ -52,9 +52,9 @@ use problem::Problem;
 /// given here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cell {
-    /// a is the one part, b the extra input.
+    /// a is the only part, b the extra input.
     Linear,
-    /// ln a is the one part, ln b the extra input; states are h ≥ 0. The paper's form (Feng et al. 2024, appendix B), for study: states
+    /// ln a is the only part, ln b the extra input; states are h ≥ 0. The paper's form (Feng et al. 2024, appendix B), for study: states
     /// enter a chunk of time in linear space, so that one which overflowed in between stays ∞ where a logarithm would have recovered.
     LogSpace,
     /// minGRU (Feng et al. 2024, §3.1): h ← (1 − z) h + z h̃. Parts v, k.
@@ -139,7 +139,7 @@ pub fn forward(shape: Shape, cell: Cell, inputs: Inputs, start: Start, h: Out, h
 /// When a length does not fit `shape`.
 pub fn backward(shape: Shape, cell: Cell, inputs: Inputs, start: Start, upstream: Upstream, gradients: Gradients) {
     expect_len("extra", inputs.extra, cell.extra_len(shape));
-    // The gradients of the linear recurrence do not depend on b: a in its place is not read twice.
+    // The gradients of the linear recurrence do not depend on b: with a in its place, no second tensor is read.
     let inputs = if cell == Cell::Linear { Inputs { extra: inputs.preact, ..inputs } } else { inputs };
     with_formulas!(cell, formulas => backward::backward(&Problem::new(shape, formulas, inputs, start), &upstream, gradients));
 }

@@ -8,8 +8,8 @@ use crate::simd::{Level, mul_add, without_traces};
 use pulp::Simd;
 
 /// Runs the recurrence and writes every state. `state` enters as h and leaves as h; over 0 steps nothing happens to it. With `KEPT` the gates
-/// are those that [`Summarize`] kept, else they are computed. What is kept is in a cache: nothing is prefetched then, and the memory is left to
-/// the first pass over the next chunk, which computes meanwhile.
+/// are those that [`Summarize`] kept, else they are computed. What is kept is in a cache, so nothing is prefetched: memory is left to the first
+/// pass over the next chunk, which runs at the same time.
 #[derive(Clone, Copy)]
 pub struct Advance<F, const N: usize, const KEPT: bool> {
     pub feed: Feed<F, N>,
@@ -118,8 +118,8 @@ pub struct Effects<S: Simd> {
     q: S::f32s,
 }
 
-/// Summarises what a stretch does to the state before it or, with `BACKWARDS`, to the gradient after it. Where the cell's gates are worth it
-/// they are kept; with `BACKWARDS`, the slopes of the inputs and what decays.
+/// Summarises what a stretch does to the state before it or, with `BACKWARDS`, to the gradient after it. If the cell's gates are worth
+/// keeping, they are kept; with `BACKWARDS`, the slopes of the inputs and the gates' decay are kept instead.
 #[derive(Clone, Copy)]
 pub struct Summarize<F, const N: usize, const BACKWARDS: bool> {
     pub feed: Feed<F, N>,
@@ -208,8 +208,8 @@ impl<F: Formulas<N>, const N: usize, const BACKWARDS: bool> Body for Summarize<F
     }
 }
 
-/// Runs the reverse recurrence and writes the gradients of every input. `carry` is the gradient of the state after the stretch, in the
-/// end of the state before it. With `KEPT` slopes and gates are those that [`Summarize`] kept, else they are computed.
+/// Runs the reverse recurrence and writes the gradients of every input. `carry` enters as the gradient of the state after the stretch and
+/// leaves as that of the state before it. With `KEPT` slopes and gates are those that [`Summarize`] kept, else they are computed.
 #[derive(Clone, Copy)]
 pub struct StepBackward<F, const N: usize, const KEPT: bool> {
     pub feed: Feed<F, N>,
@@ -248,7 +248,7 @@ impl<F: Formulas<N>, const N: usize, const KEPT: bool> Body for StepBackward<F, 
             self.d_h.prefetch(t, c, self.feed.distance);
         }
         // SAFETY: the caller's promise: inputs, states and their gradients are readable and the outputs writable at every step; before
-        // the first step the state stands at `before`; the sums have room for whole vectors; what was kept has all steps.
+        // the first step the state is at `before`; the sums have room for whole vectors; what was kept has all steps.
         unsafe {
             let (slopes, gate) = if KEPT {
                 let mut slopes = [simd.splat_f32s(0.0); N];

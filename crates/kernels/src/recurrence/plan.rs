@@ -24,7 +24,7 @@ const MIN_STATES: usize = 1 << 15;
 pub struct Plan {
     shape: Shape,
     channel_block: usize,
-    /// Chunks after which the pattern begins anew.
+    /// Number of chunks after which the pattern repeats.
     group: usize,
     /// Steps of the first of them, which is passed once.
     once: usize,
@@ -106,7 +106,7 @@ impl Plan {
         self.shape.width.div_ceil(self.channel_block)
     }
 
-    /// Number of (row, block of channels).
+    /// Number of pairs of a row and a block of channels.
     pub fn sequences(&self) -> usize {
         self.shape.batch * self.channel_blocks()
     }
@@ -121,7 +121,7 @@ impl Plan {
         self.channel_block
     }
 
-    /// Block `i`: chunk by chunk of one sequence after another.
+    /// Block `i`, counted chunk by chunk through one sequence after another.
     pub fn block(&self, i: usize) -> Block {
         let (sequence, chunk) = (i / self.chunks(), i % self.chunks());
         let (b, first) = (sequence / self.channel_blocks(), sequence % self.channel_blocks() * self.channel_block);

@@ -11,9 +11,9 @@ use crate::start::Start;
 use alloc::{vec, vec::Vec};
 use core::ops::Range;
 
-/// Outputs from this size on are stored past the caches.
+/// Outputs of at least this size bypass the caches.
 pub const STREAM_BYTES: usize = 8 << 20;
-/// Memory is prefetched this many bytes of a row's block before it is read.
+/// Memory is prefetched this many bytes ahead, counting only the block's part of each row.
 const PREFETCH_BYTES: usize = 8192;
 
 /// One input of every step and channel: `data` begins at the first one, steps are `stride` floats apart.
@@ -139,7 +139,7 @@ pub struct Effect {
 }
 
 impl Effect {
-    /// Nothing at all.
+    /// Leaves the state as it is.
     pub fn identity(width: usize) -> Self {
         let width = width.next_multiple_of(LANES);
         Self { local: vec![0.0; width], p: vec![1.0; width], q: vec![0.0; width] }
@@ -171,11 +171,11 @@ impl Effect {
     }
 }
 
-/// What was found out about a chunk.
+/// What the first pass over a chunk finds out.
 pub struct Found {
     /// What it does to a state, or to a gradient.
     pub effect: Effect,
-    /// The steps of which a thread has kept something.
+    /// The steps for which the thread's room has something.
     pub kept: Range<usize>,
 }
 
@@ -186,7 +186,7 @@ pub fn padded(state: &[f32]) -> Vec<f32> {
     buffer
 }
 
-/// Whether rows that begin at address `start` and are `stride` floats apart allow stores past the caches.
+/// Whether rows that begin at address `start` and are `stride` floats apart allow stores that bypass the caches.
 pub fn aligned(start: usize, stride: usize) -> bool {
     start.is_multiple_of(LANES * size_of::<f32>()) && stride.is_multiple_of(LANES)
 }

@@ -58,7 +58,7 @@ impl<F: Formulas<N>, const N: usize> WithSimd for Step<'_, F, N> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        // All of one length that the compiler knows, so that a vector's bounds are checked once.
+        // All are cut to one length, so that the compiler checks a vector's bounds once.
         let len = self.h.len();
         let x = self.x.map(|x| &x[..len]);
         let mut bias = self.bias;
@@ -67,7 +67,7 @@ impl<F: Formulas<N>, const N: usize> WithSimd for Step<'_, F, N> {
         }
         let out = Out::new(&mut self.out[..len]).slots();
         for at in (0..len).step_by(S::F32_LANES) {
-            // No `map`: as a function of its own it would not have this level's instructions.
+            // No `map`: if it were not inlined, it would not have this level's instructions.
             let mut inputs = [simd.splat_f32s(0.0); N];
             for (j, input) in inputs.iter_mut().enumerate() {
                 *input = load(simd, x[j], at);

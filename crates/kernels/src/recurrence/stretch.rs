@@ -1,6 +1,7 @@
 //! The loops over the steps of one dense stretch (nothing reset, nothing padded) of one row, for one block of channels.
 //!
-//! Time outside, vectors of channels inside, the state in a small buffer: every row of memory is read and written whole.
+//! The outer loop is over time and the inner one over vectors of channels, with the state in a small buffer: every row of memory is read
+//! and written whole.
 
 use super::formulas::Formulas;
 use crate::simd::{Level, load_some, prefetch, store_some, stream};
@@ -23,7 +24,7 @@ pub type Source = Rows<*const f32>;
 pub type Target = Rows<*mut f32>;
 
 impl Source {
-    /// Prefetches the vector that stands `distance` rows further.
+    /// Prefetches the vector `distance` rows further on.
     #[inline(always)]
     pub fn prefetch(self, t: usize, c: usize, distance: isize) {
         let row = t.wrapping_add_signed(distance);
@@ -59,7 +60,7 @@ impl Target {
     }
 }
 
-/// A buffer with room for whole vectors.
+/// Reads from a buffer with room for whole vectors.
 #[inline(always)]
 pub unsafe fn get<S: Simd>(_simd: S, buffer: *const f32, c: usize) -> S::f32s {
     // SAFETY: the caller's promise in `Body`.
@@ -76,7 +77,7 @@ pub unsafe fn put<S: Simd>(_simd: S, buffer: *mut f32, c: usize, value: S::f32s)
 /// What is done at every step with every vector of channels.
 ///
 /// # Safety of its functions
-/// In the whole stretch sources must be readable and targets writable for `width` floats per row, and nobody else may touch the targets
+/// In the whole stretch sources must be readable and targets writable for `width` floats per row, and nothing else may touch the targets
 /// meanwhile; `bias` must be readable for `width` floats (unless the cell has none); buffers must have room for `width` floats rounded up
 /// to [`LANES`]; when `streaming`, targets must be aligned at every whole vector.
 pub trait Body: Copy {
@@ -87,17 +88,17 @@ pub trait Body: Copy {
     /// What one step leaves to the next, for one vector of channels.
     type State<S: Simd>: Copy;
 
-    /// Takes the state of the vector at channel `c` from its buffer.
+    /// Reads the state of the vector at channel `c` from its buffer.
     unsafe fn load<S: Simd>(self, simd: S, c: usize) -> Self::State<S>;
 
-    /// Puts it back.
+    /// Writes it back.
     unsafe fn save<S: Simd>(self, simd: S, c: usize, state: Self::State<S>);
 
     /// Step `t` of the stretch at channel `c`; with `TAIL` there are fewer channels left than lanes.
     unsafe fn step<S: Simd, const TAIL: bool>(self, simd: S, t: usize, c: usize, state: Self::State<S>) -> Self::State<S>;
 }
 
-/// Vectors whose states stay in registers where that is possible.
+/// Vectors whose states stay in registers if possible.
 const TILE: usize = 4;
 
 /// Runs `body` over a stretch of `steps` steps of `width` channels.
@@ -180,7 +181,7 @@ pub struct Feed<F, const N: usize> {
     /// Of the parts of the pre-activations.
     pub bias: [*const f32; N],
     pub width: usize,
-    /// Rows between what is read and what is prefetched meanwhile.
+    /// Rows from the one that is read to the one that is prefetched.
     pub distance: isize,
 }
 

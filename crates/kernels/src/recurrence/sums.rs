@@ -19,10 +19,10 @@ pub struct Sums<const N: usize> {
 /// The sums of one task, `[N + 1, width]`; empty when none are wanted.
 pub type Totals = Vec<f64>;
 
-/// A task's sums in the making.
+/// A task's sums while it runs.
 pub struct Part<const N: usize> {
     inputs: [bool; N],
-    /// Sums of the latest steps, one padded row per input; empty when those of no input are wanted.
+    /// Sums of the latest steps, one padded row per input; empty when no input's sum is wanted.
     recent: Vec<f32>,
     totals: Totals,
     width: usize,
@@ -36,7 +36,7 @@ impl<const N: usize> Sums<N> {
         Self { tasks: plan.tasks(), width: plan.channel_block(), inputs, init }
     }
 
-    /// A task's sums, 0 so far.
+    /// A task's sums, initially 0.
     pub fn part(&self) -> Part<N> {
         let padded = self.width.next_multiple_of(LANES);
         let any = self.inputs.contains(&true);
@@ -49,7 +49,7 @@ impl<const N: usize> Sums<N> {
         }
     }
 
-    /// Runs `work`, which must hand in the part of every task once by its index.
+    /// Runs `work`, which must hand in the part of every task exactly once, with the task's index.
     pub fn collect(&self, work: impl FnOnce(&(dyn Fn(usize, Part<N>) + Sync))) -> Vec<Totals> {
         let mut parts: Vec<MaybeUninit<Totals>> = (0..self.tasks).map(|_| MaybeUninit::new(Vec::new())).collect();
         let shared = SharedOut::of(&mut parts);

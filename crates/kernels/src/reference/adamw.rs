@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 /// Parameters, first and second moments after one update.
 ///
 /// # Panics
-/// As [`AdamW::expect_valid`].
+/// When [`AdamW::expect_valid`] does.
 pub fn update<T: Float>(settings: &AdamW, parameters: &[T], gradients: &[T], moments: [&[T]; 2]) -> [Vec<T>; 3] {
     settings.expect_valid();
     let of = T::from_f64;

@@ -15,7 +15,7 @@ pub struct Outputs<T> {
     pub next: Vec<T>,
 }
 
-/// Where query, key or value of a step stand.
+/// Where the query, key or value of a step is.
 struct HeadLayout {
     sizes: Sizes,
     b: usize,
@@ -27,7 +27,7 @@ impl HeadLayout {
         (self.b * self.sizes.seq_len + t) * 3 * self.sizes.width() + self.h * self.sizes.head_width + c
     }
 
-    /// In the cache or in `qkv`.
+    /// In `qkv`, or (`Err`) in the cache.
     fn key(&self, step: usize, c: usize) -> Result<usize, usize> {
         let (d, column) = (self.sizes.width(), self.h * self.sizes.head_width + c);
         match step.checked_sub(self.sizes.past) {

@@ -33,7 +33,7 @@ struct Input<T> {
     beta: T,
 }
 
-/// Where q, k, v and b of head `head` stand in `x`, step `t` of row `b`.
+/// Where q, k, v and b of head `head` begin in `x`, at step `t` of row `b`.
 fn places(sizes: Sizes, b: usize, t: usize, head: usize) -> [usize; 4] {
     let (first, e) = ((b * sizes.seq_len + t) * sizes.inputs(), sizes.width());
     let at = first + head * sizes.head_width;

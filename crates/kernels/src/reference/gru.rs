@@ -32,14 +32,14 @@ struct Step<T> {
     z: Vec<[T; 2]>,
     /// tanh(x) and its slope.
     n: Vec<[T; 2]>,
-    /// What the candidate's rows of the weight meet: h (torch) or r ⊙ h (paper).
+    /// What the candidate's rows of the weight multiply: h (torch) or r ⊙ h (paper).
     inner: Vec<T>,
     /// U_n · inner + b'_n.
     q: Vec<T>,
     h: Vec<T>,
 }
 
-/// y = weight rows `[from, from + y)` · h + bias.
+/// The weight's rows `[from, from + rows)` · h + bias.
 pub(super) fn affine<T: Float>(weight: &[T], bias: Option<&[T]>, h: &[T], from: usize, rows: usize) -> Vec<T> {
     let e = h.len();
     let row = |i: usize| (0..e).fold(bias.map_or(T::ZERO, |b| b[i]), |sum, k| sum + weight[i * e + k] * h[k]);

@@ -24,7 +24,7 @@ pub fn backward<T: Float>(rows: usize, heads: usize, x: &[T], weight: &[T], eps:
     (d_x, d_weight)
 }
 
-/// Joins what `each` makes of every head's channels and gains.
+/// Joins the results of `each` for every head's channels and gains.
 fn each_head<T: Float>(rows: usize, heads: usize, x: &[T], weight: &[T], mut each: impl FnMut(&[T], &[T], usize) -> Vec<T>) -> Vec<T> {
     let width = weight.len() / heads;
     let gain: Vec<T> = weight.iter().map(|&weight| T::ONE + weight).collect();

@@ -54,7 +54,7 @@ pub fn forward<T: Float>(shape: Shape, log_coeffs: &[T], log_values: &[T], start
                     (s, sum) = (T::ZERO, LogSum::of(start.init.map_or(T::ZERO, |init| init[e]).ln()));
                 }
                 if log_coeffs[at] == T::NEG_INFINITY {
-                    // Everything before is forgotten; −∞ in S would leave −∞ + ∞ behind.
+                    // Everything before is forgotten; with −∞ in S, later steps would compute −∞ + ∞.
                     (s, sum) = (T::ZERO, LogSum::of(T::NEG_INFINITY));
                 } else {
                     s += log_coeffs[at];

@@ -141,7 +141,7 @@ pub fn softplus<T: Float>(x: T) -> T {
     if x > T::ZERO { x + (-x).exp().ln_1p() } else { x.exp().ln_1p() }
 }
 
-/// `length`, that of `squares`, or NaN where these are not finite, as in the kernels.
+/// `length`, computed from `squares`, or NaN if these are not finite, as in the kernels.
 fn of_finite<T: Float>(squares: T, length: T) -> T {
     if squares.to_f64().is_finite() { length } else { T::from_f64(f64::NAN) }
 }

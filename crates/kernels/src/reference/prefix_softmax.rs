@@ -96,7 +96,7 @@ pub fn backward<T: Float>(
             let (each, state) = (width / heads, b * width + e);
             let (head, first) = (b * heads + e / each, e % each == 0);
             let d_mean = d_mean_last.map_or(T::ZERO, |d| d[state]);
-            // A head's weight belongs to its first channel alone.
+            // A head's weight is counted only with its first channel.
             let d_log = d_log_weight_last.filter(|_| first).map_or(T::ZERO, |d| d[head]);
             if length == 0 {
                 d.d_mean[state] = d_mean;

@@ -33,7 +33,7 @@ struct Step<T> {
     d_b: [T; INPUTS],
 }
 
-/// The step that inputs `x` make: the parts of the pre-activations, then the extra input.
+/// The step for inputs `x`: the parts of the pre-activations, then the extra input.
 fn step<T: Float>(cell: Cell, x: [T; INPUTS]) -> Step<T> {
     let (zero, one) = (T::ZERO, T::ONE);
     match cell {
@@ -114,7 +114,7 @@ fn rg_lru<T: Float>([x, r, k, c]: [T; INPUTS]) -> Step<T> {
     }
 }
 
-/// The inputs of a cell, and where they stand.
+/// The inputs of a cell, and where they are.
 struct Reader<'a, T> {
     shape: Shape,
     parts: usize,
@@ -131,7 +131,7 @@ impl<'a, T: Float> Reader<'a, T> {
         Self { shape, parts, preact: with_bias(inputs.preact, parts * shape.width, inputs.bias), extra: inputs.extra }
     }
 
-    /// Where part `j` of element `at` of `[B, T, E]` stands.
+    /// Where part `j` of element `at` of `[B, T, E]` is.
     fn part(&self, at: usize, j: usize) -> usize {
         (at / self.shape.width * self.parts + j) * self.shape.width + at % self.shape.width
     }

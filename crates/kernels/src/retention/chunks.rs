@@ -7,13 +7,13 @@ use crate::segments::{RESET, Segments};
 pub(super) struct Chunk {
     pub(super) first: usize,
     pub(super) len: usize,
-    /// Whether a reset stands before the first.
+    /// Whether a reset comes before the first.
     pub(super) reset: bool,
     /// The position of the first.
     pub(super) position: f64,
 }
 
-/// The chunks of row `b`, whose first step has this position if no reset stands before it.
+/// The chunks of row `b`, whose first step has this position if no reset comes before it.
 pub(super) fn chunks<'a>(seq_len: usize, segments: Segments<'a>, b: usize, first_position: f64) -> impl Iterator<Item = Chunk> + 'a {
     let (length, codes) = (segments.length(b, seq_len), segments.row(b, seq_len));
     let (mut first, mut position) = (0, first_position);

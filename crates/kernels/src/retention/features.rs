@@ -31,7 +31,7 @@ pub(super) struct Rotation {
 
 impl Rotation {
     /// # Panics
-    /// When pairs are to be turned and `key` is odd.
+    /// When pairs are to be rotated and `key` is odd.
     pub(super) fn new(features: Features, key: usize) -> Self {
         if features == Features::EluPlusOne {
             return Self { features, key, angles: Vec::new(), steps: Vec::new() };
@@ -42,7 +42,7 @@ impl Rotation {
         Self { features, key, angles, steps }
     }
 
-    /// What the chunk needs that begins at `position`.
+    /// What a chunk that begins at `position` needs.
     pub(super) fn begin(&self, position: f64) -> Turned {
         Turned(self.angles.iter().map(|angle| cos_sin(position * angle)).collect())
     }
@@ -52,7 +52,7 @@ impl Rotation {
         level.run(Forward { rotation: self, begin, scale, x, out });
     }
 
-    /// The gradient of the chunk's rows of `x` from that of their features, in place in `d` `[n, K]`: a turn back, or times the slope of φ.
+    /// The gradient of the chunk's rows of `x` from that of their features, in place in `d` `[n, K]`: rotates back, or multiplies by φ's slope.
     pub(super) fn gradient(&self, level: Level, begin: &Turned, scale: f32, x: Rows<'_>, d: &mut [f32]) {
         level.run(Backward { rotation: self, begin, scale, x, d });
     }

@@ -34,7 +34,7 @@ impl Gradient {
         }
     }
 
-    /// Back over a chunk that `head` has entered and whose A it has made; `outputs` are the gradients of queries, keys and values.
+    /// Goes back over a chunk that `head` has entered and whose A it has computed; `outputs` are the gradients of queries, keys and values.
     pub(super) fn step(&mut self, head: &mut Head<'_>, chunk: &Chunk, d_y: Option<&[f32]>, outputs: &[SharedOut; 3]) {
         self.read(head, chunk, d_y);
         self.products(head, chunk.len);
@@ -117,13 +117,13 @@ impl Gradient {
             problem.rotation.gradient(problem.level, &begin, scale, problem.rows(x, chunk, head.b, head.h), d);
             for (i, d) in d.chunks_exact(sizes.key.max(1)).enumerate() {
                 let at = problem.at(head.b, chunk.first + i, head.h, sizes.key);
-                // SAFETY: a task is a head of a row, whose queries and keys nobody else writes.
+                // SAFETY: a task is a head of a row, whose queries and keys no other task writes.
                 unsafe { out.slice(at, sizes.key) }.write_copy_of_slice(d);
             }
         }
         for i in 0..chunk.len {
             let at = problem.at(head.b, chunk.first + i, head.h, sizes.value);
-            // SAFETY: a task is a head of a row, whose values nobody else writes.
+            // SAFETY: a task is a head of a row, whose values no other task writes.
             unsafe { outputs[2].slice(at, sizes.value) }.write_copy_of_slice(&d_values[i * head.columns..][..sizes.value]);
         }
     }

@@ -60,7 +60,7 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// Reads a chunk, and empties the state where a reset stands before it.
+    /// Reads a chunk, and empties the state if a reset comes before it.
     pub(super) fn enter(&mut self, chunk: &Chunk) {
         self.enter_keys(chunk);
         let Problem { level, sizes, inputs, rotation, .. } = self.problem;
@@ -68,7 +68,7 @@ impl<'a> Head<'a> {
         rotation.features(*level, &rotation.begin(chunk.position), 1.0, self.problem.rows(inputs[0], chunk, self.b, self.h), queries);
     }
 
-    /// Reads what the state takes of a chunk, and empties the state where a reset stands before it.
+    /// Reads what the state takes of a chunk, and empties the state if a reset comes before it.
     pub(super) fn enter_keys(&mut self, chunk: &Chunk) {
         let Problem { level, sizes, form, inputs: [_, keys, values], rotation, .. } = self.problem;
         if chunk.reset {
@@ -91,7 +91,7 @@ impl<'a> Head<'a> {
         mask(&mut self.attention, n, &self.powers);
     }
 
-    /// O of the chunk whose A has been made, before any division; the state is still that before it.
+    /// O of the chunk, whose A has been computed, before any division; the state is still that before the chunk.
     pub(super) fn sums(&mut self, chunk: &Chunk) {
         let n = chunk.len;
         let (level, key, columns) = (self.problem.level, self.problem.sizes.key, self.columns);
@@ -111,7 +111,7 @@ impl<'a> Head<'a> {
         multiply(self.problem.level, [key, n, columns], keys, values, Write::Add, &mut self.state, columns);
     }
 
-    /// Writes the output of step `i` of the chunk, divided where the attention is normalised.
+    /// Writes the output of step `i` of the chunk, divided if the attention is normalised.
     pub(super) fn write_output(&self, i: usize, y: Slots) {
         let (output, divisor) = self.output[i * self.columns..][..self.columns].split_at(y.len());
         let factor = divisor.first().map_or(1.0, |divisor| 1.0 / (divisor + EPS as f32));

@@ -1,6 +1,6 @@
 //! The element-wise part of one step of all rows of a task. For the formulas see [`super`].
 //!
-//! `product`, the states and their gradients are of this step, `[rows, NH, 4H]` and `[rows, E]`; `preact`, `states`, `d_h` and
+//! `product`, the states and their gradients belong to this step, `[rows, NH, 4H]` and `[rows, E]`; `preact`, `states`, `d_h` and
 //! `d_preact` are the task's, over all steps. Rows in padding are left alone, except that their gradients become 0.
 
 use super::ForgetGate;
@@ -13,7 +13,7 @@ use crate::stepwise::{Frame, carried, gate, gate_mut, log_sigmoid, tanh_and_slop
 #[inline(always)]
 fn gates<S: Simd>(simd: S, [p, u, bias]: [&[f32]; 3], head: usize, at: usize) -> [S::f32s; 4] {
     let width = u.len() / 4;
-    // A loop, as the functions of arrays may be left as calls.
+    // A loop, since array functions might not be inlined.
     let mut sums = [simd.splat_f32s(0.0); 4];
     for (index, sum) in sums.iter_mut().enumerate() {
         let [p, bias] =
@@ -32,7 +32,7 @@ fn log_forget<S: Simd>(simd: S, forget: ForgetGate, x: S::f32s) -> S::f32s {
     }
 }
 
-/// The larger of two numbers, NaN where either is: the maximum of instructions answers the second of them, and that of plain Rust the number.
+/// The larger of two numbers, NaN if either is NaN: the instructions' maximum would then give the second one, and that of plain Rust the number.
 #[inline(always)]
 fn larger<S: Simd>(simd: S, a: S::f32s, b: S::f32s) -> S::f32s {
     let of_numbers = simd.select_f32s(simd.greater_than_or_equal_f32s(a, b), a, b);

@@ -14,15 +14,15 @@ use alloc::{vec, vec::Vec};
 use core::mem::MaybeUninit;
 use core::ops::Range;
 
-/// Steps after which a carried gradient that has vanished becomes 0: its inner loop has no room for more at every one, and hardly any decays so fast that
-/// it passes through the subnormal numbers between.
+/// Carried gradients that have vanished are set to 0 only every this many steps: the inner loop has no room for it at each step, and hardly any decays so
+/// fast that it passes through the subnormal numbers in between.
 const CARRY_STEPS: usize = 8;
 
 /// Gradients of every input, given those of `y` and `h_last` (`None` is 0) and the boundaries written by [`forward`](super::forward). The
 /// carried state itself is not read.
 ///
 /// # Panics
-/// When a length does not fit `shape` and `d_state`, or a gate's gradient has no place.
+/// When a length does not fit `shape` and `d_state`, or a gate's gradient has no output.
 pub fn backward(
     shape: Shape,
     d_state: usize,

@@ -4,7 +4,7 @@ use crate::grid;
 use crate::shape::Shape;
 use core::ops::Range;
 
-/// Tasks for each thread, so that one that is held up can be made up for.
+/// Tasks per thread, so that others can make up for a thread that is held up.
 const TASKS: usize = 4;
 /// Fewest channels of a task: narrower ones read less than a few cache lines of every step.
 const NARROWEST: usize = 64;

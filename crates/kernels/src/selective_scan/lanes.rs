@@ -11,7 +11,7 @@ pub(super) struct Steps<S: Simd> {
     pub delta: Vec<S::f32s>,
     /// Δ u.
     pub delta_u: Vec<S::f32s>,
-    /// v, as far as it is summed up.
+    /// v, as summed so far.
     pub value: Vec<S::f32s>,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn load_group<S: Simd, const G: usize>(simd: S, matrix: &[f32], width
     rows
 }
 
-/// The other way round.
+/// The inverse of [`load_group`].
 #[inline(always)]
 pub(super) fn store_group<S: Simd, const G: usize>(simd: S, matrix: &mut [f32], width: usize, n: usize, c: usize, rows: [S::f32s; G]) {
     for (i, &row) in rows.iter().enumerate() {

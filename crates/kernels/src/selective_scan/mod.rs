@@ -148,7 +148,7 @@ impl<'a> Scan<'a> {
         self.inputs.segments.length(b, self.shape.seq_len)
     }
 
-    /// Whether the state is put back to 0 before step `t` of row `b`.
+    /// Whether the state is reset to 0 before step `t` of row `b`.
     #[inline(always)]
     fn is_reset(&self, b: usize, t: usize) -> bool {
         self.inputs.segments.codes().is_some_and(|codes| codes[b * self.shape.seq_len + t] == RESET)

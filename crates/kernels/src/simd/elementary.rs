@@ -5,8 +5,8 @@
 use super::products::{lane_by_lane, mul_add};
 use pulp::Simd;
 
-/// √x, with the caller's instruction set. libm's uses SSE whatever the caller, and with wide registers in use Intel's CPUs wait hundreds of
-/// cycles for each of these.
+/// √x, with the caller's instruction set. libm's uses SSE whatever the caller uses, and while wide registers are in use Intel's CPUs wait
+/// hundreds of cycles for each such instruction.
 #[cfg_attr(not(feature = "std"), allow(clippy::disallowed_methods, reason = "there are no wide registers without `std`"))]
 #[inline(always)]
 pub fn sqrt(x: f32) -> f32 {
@@ -26,7 +26,7 @@ pub fn sqrt_f64(x: f64) -> f64 {
     libm::sqrt(x)
 }
 
-/// −x: only the sign bit changes. (pulp's own function, like its |x|, may be left as a call, and a call passes vectors through memory.)
+/// −x: only the sign bit changes. (pulp's own function, like its |x|, may not be inlined, and a call passes vectors through memory.)
 #[inline(always)]
 pub fn neg<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     if HAS_BITS || S::F32_LANES > 4 { simd.xor_f32s(x, simd.splat_f32s(-0.0)) } else { lane_by_lane(x, x, |x, _| x ^ SIGN) }
@@ -45,14 +45,14 @@ pub fn abs<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
 /// The bit of an f32's sign.
 const SIGN: u32 = 1 << 31;
 
-/// Whether vectors of four lanes are the target's own, so that functions of their bits are instructions.
+/// Whether vectors of four lanes are native to the target, so that functions of their bits are instructions.
 const HAS_BITS: bool = cfg!(any(target_arch = "aarch64", target_arch = "wasm32"));
 
-/// Below this a gradient that is carried through time has vanished. It then is 0: on its way to nothing it would become a subnormal number, which many
-/// processors multiply a hundred times as slowly (and the least of them times 0.7 is itself), here and in the products behind.
+/// A gradient carried through time that falls below this has vanished and becomes 0: otherwise it would turn into a subnormal number, which many
+/// processors multiply a hundred times more slowly (and the smallest of which, times 0.7, is itself), here and in the products that follow.
 pub(crate) const TRACE: f32 = 1e-30;
 
-/// `x`, with 0 for what is smaller than `trace`.
+/// `x`, with 0 in place of numbers closer to 0 than `trace`.
 #[inline(always)]
 pub(crate) fn without_traces<S: Simd>(simd: S, x: S::f32s, trace: f32) -> S::f32s {
     let vanished = simd.less_than_f32s(abs(simd, x), simd.splat_f32s(trace));
@@ -110,7 +110,7 @@ pub fn sigmoid<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     simd.div_f32s(one, simd.add_f32s(one, exp(simd, neg(simd, x))))
 }
 
-/// σ(x) and 1 − σ(x), both with full relative accuracy on [−87, 87], as a gradient has their product as a factor.
+/// σ(x) and 1 − σ(x), both with full relative accuracy on [−87, 87], since gradients have their product as a factor.
 #[inline(always)]
 pub fn sigmoid_pair<S: Simd>(simd: S, x: S::f32s) -> [S::f32s; 2] {
     let one = simd.splat_f32s(1.0);
@@ -154,11 +154,11 @@ pub fn ln<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let result = ln_of_product(simd, normal, simd.select_f32s(tiny, s(SHIFT as f32), s(0.0)));
     let none = simd.select_f32s(simd.equal_f32s(x, s(0.0)), s(f32::NEG_INFINITY), s(f32::NAN));
     let some = simd.select_f32s(simd.greater_than_f32s(x, s(0.0)), result, none);
-    // +∞ and NaN are what they were.
+    // +∞ and NaN are unchanged.
     simd.select_f32s(simd.less_than_f32s(x, s(f32::INFINITY)), some, x)
 }
 
-/// The same of normal positive numbers and NaN alone, such as a sum of 1 and what lies between 0 and 1.
+/// The same, only for normal positive numbers and NaN, such as 1 plus a number between 0 and 1.
 #[inline(always)]
 pub(crate) fn ln_of_normal<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let positive = simd.greater_than_f32s(x, simd.splat_f32s(0.0));

@@ -86,7 +86,7 @@ impl Level {
         chosen::current()
     }
 
-    /// The level kernels use: without `std` nothing can be detected, so plain, but in WebAssembly what the module was compiled with.
+    /// The level kernels use. Without `std` nothing can be detected, so it is plain, or in WebAssembly what the module was compiled with.
     #[cfg(not(feature = "std"))]
     pub fn current() -> Level {
         #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
@@ -95,7 +95,7 @@ impl Level {
         Level::Plain
     }
 
-    /// Runs `work` with kernels called from this thread restricted to this level; except large products, for which the crate `gemm` chooses
+    /// Runs `work` with kernels called from this thread restricted to this level, except matrix products by the crate `gemm`, which chooses
     /// its own instructions.
     #[cfg(feature = "std")]
     pub fn scope<R>(self, work: impl FnOnce() -> R) -> R {

@@ -30,7 +30,7 @@ pub fn store<S: Simd>(simd: S, target: &mut [MaybeUninit<f32>], at: usize, value
     }
 }
 
-/// Loads a vector of `some` numbers, not more than it has lanes; the others are 0.
+/// Loads a vector from `some`, which has at most as many numbers as there are lanes; the other lanes are 0.
 #[inline(always)]
 pub(crate) fn load_some<S: Simd>(simd: S, some: &[f32]) -> S::f32s {
     #[cfg(target_arch = "wasm32")]
@@ -41,7 +41,7 @@ pub(crate) fn load_some<S: Simd>(simd: S, some: &[f32]) -> S::f32s {
     simd.partial_load_f32s(some)
 }
 
-/// Stores as many lanes of a vector as `some` holds, not more than there are.
+/// Stores as many lanes of a vector as `some` has numbers, at most all of them.
 #[inline(always)]
 pub(crate) fn store_some<S: Simd>(simd: S, some: &mut [f32], value: S::f32s) {
     #[cfg(target_arch = "wasm32")]
@@ -52,7 +52,7 @@ pub(crate) fn store_some<S: Simd>(simd: S, some: &mut [f32], value: S::f32s) {
     simd.partial_store_f32s(some, value);
 }
 
-/// Parts of vectors lane by lane, as WebAssembly has no instruction for them: in one place each, for a module is downloaded before it runs.
+/// Parts of vectors lane by lane, as WebAssembly has no instruction for them; not inlined, since a module is downloaded before it runs.
 #[cfg(target_arch = "wasm32")]
 mod few {
     #[cold]
@@ -83,7 +83,7 @@ pub(crate) fn add_to<S: Simd>(simd: S, target: &mut [f32], at: usize, value: S::
     put(simd, target, at, sum);
 }
 
-/// `value + more[at..]`, or `value` where there is no more.
+/// `value + more[at..]`, or `value` if there is no `more`.
 #[inline(always)]
 pub(crate) fn plus<S: Simd>(simd: S, value: S::f32s, more: Option<&[f32]>, at: usize) -> S::f32s {
     match more {
@@ -92,7 +92,7 @@ pub(crate) fn plus<S: Simd>(simd: S, value: S::f32s, more: Option<&[f32]>, at: u
     }
 }
 
-/// Stores one whole vector past the caches, for outputs that do not fit them; a plain store on targets without such an instruction.
+/// Stores one whole vector, bypassing the caches, for outputs that do not fit into them; a plain store on targets without such an instruction.
 ///
 /// # Safety
 /// `target` must be valid for writing a whole vector and aligned to its size. [`stream_fence`] must follow before another thread reads.
@@ -103,7 +103,7 @@ pub(crate) unsafe fn stream<S: Simd>(_simd: S, target: *mut f32, value: S::f32s)
     {
         use core::arch::x86_64::{_mm_stream_ps, _mm256_stream_ps, _mm512_stream_ps};
         use core::mem::transmute_copy;
-        // SAFETY: vectors of this crate's come from `Level::run`, which detected their instruction set; the pointer is the caller's promise.
+        // SAFETY: this crate's vectors come from `Level::run`, which detected their instruction set; the pointer is the caller's promise.
         match size_of::<S::f32s>() {
             64 => return unsafe { _mm512_stream_ps(target, transmute_copy(&value)) },
             32 => return unsafe { _mm256_stream_ps(target, transmute_copy(&value)) },

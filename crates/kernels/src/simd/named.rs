@@ -19,7 +19,7 @@ impl fmt::Display for Level {
     }
 }
 
-/// Of those that this machine can run.
+/// Parses only the levels that this machine can run.
 impl FromStr for Level {
     type Err = UnknownChoice;
 
@@ -28,7 +28,7 @@ impl FromStr for Level {
     }
 }
 
-/// The level that `text` names, which the caller calls `what`.
+/// The level that `text` names; an error calls it `what`.
 fn named(what: &'static str, text: &str) -> Result<Level, UnknownChoice> {
     let levels = Level::available();
     let found = levels.iter().copied().find(|level| level.name() == text);

@@ -2,7 +2,7 @@
 
 use pulp::Simd;
 
-/// Products of the signed 16-bit halves of each word, lower with lower and upper with upper, added. They must fit 31 bits and a sign.
+/// Products of the signed 16-bit halves of each word, lower with lower and upper with upper, added. The sum must fit 31 bits and a sign.
 #[inline(always)]
 pub(crate) fn dot_pairs<S: Simd>(_simd: S, a: S::u32s, b: S::u32s) -> S::u32s {
     #[allow(unused_imports, reason = "only some targets have such instructions")]
@@ -10,7 +10,7 @@ pub(crate) fn dot_pairs<S: Simd>(_simd: S, a: S::u32s, b: S::u32s) -> S::u32s {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{_mm_madd_epi16, _mm256_madd_epi16, _mm512_madd_epi16};
-        // SAFETY: vectors of this crate's come from `Level::run`, which detected their instruction set, with AVX-512 its part for 16-bit integers (BW).
+        // SAFETY: this crate's vectors come from `Level::run`, which detected their instruction set, with AVX-512 its part for 16-bit integers (BW).
         unsafe {
             match size_of::<S::u32s>() {
                 64 => return transmute_copy(&_mm512_madd_epi16(transmute_copy(&a), transmute_copy(&b))),
@@ -43,7 +43,7 @@ fn dot_of_word(a: u32, b: u32) -> u32 {
     (half(a, 0) * half(b, 0)).wrapping_add(half(a, 16) * half(b, 16)) as u32
 }
 
-/// Words that are signed integers, as the nearest f32.
+/// Words, which are signed integers, converted to the nearest f32.
 #[inline(always)]
 pub(crate) fn signed_to_f32<S: Simd>(_simd: S, a: S::u32s) -> S::f32s {
     #[allow(unused_imports, reason = "only some targets have such instructions")]
@@ -51,7 +51,7 @@ pub(crate) fn signed_to_f32<S: Simd>(_simd: S, a: S::u32s) -> S::f32s {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{_mm_cvtepi32_ps, _mm256_cvtepi32_ps, _mm512_cvtepi32_ps};
-        // SAFETY: vectors of this crate's come from `Level::run`, which detected their instruction set, and these conversions belong to its first part.
+        // SAFETY: this crate's vectors come from `Level::run`, which detected their instruction set, and these conversions belong to its first part.
         unsafe {
             match size_of::<S::u32s>() {
                 64 => return transmute_copy(&_mm512_cvtepi32_ps(transmute_copy(&a))),

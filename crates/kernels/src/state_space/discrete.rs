@@ -70,7 +70,7 @@ impl Continuous<'_> {
         parameters
     }
 
-    /// N, after a look at all lengths.
+    /// N, after checking all lengths.
     fn states(&self) -> usize {
         let (channels, all) = (self.log_dt.len(), self.a_imag.len());
         assert!(all.is_multiple_of(channels), "a_imag: expected as many numbers for each of {channels} channels of log_dt, found {all}");

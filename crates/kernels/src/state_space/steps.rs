@@ -70,7 +70,7 @@ impl<'a, S: Simd, const P: usize> Lanes<'a, S, P> {
     }
 
     /// # Safety
-    /// Nobody else may use these channels of row `row` of the matrix `[·, D]` that begins at `first`.
+    /// Nothing else may use these channels of row `row` of the matrix `[·, D]` that begins at `first`.
     #[inline(always)]
     unsafe fn store(&self, matrix: &SharedOut, first: usize, row: usize, value: S::f32s) {
         let at = first + row * self.inputs.shape.width + self.channels.start;
@@ -129,10 +129,10 @@ impl<'a, S: Simd, const P: usize> Lanes<'a, S, P> {
         (self.code(b, t) == RESET, t..next)
     }
 
-    /// Walks `row` through `steps`, whatever is reset before some of them.
+    /// Walks `row` through `steps`, with resets before some of them.
     #[inline(always)]
     fn walk(&self, steps: Range<usize>, row: &mut Row<'_, S, P, impl Take<S>>) {
-        // What a loop over the states may rely on.
+        // The loops over the states rely on this.
         assert!([row.x.len(), self.parameters.len()] == [self.inputs.form.states; 2], "as many states as the form says");
         let mut t = steps.start;
         while t < steps.end {
@@ -146,7 +146,7 @@ impl<'a, S: Simd, const P: usize> Lanes<'a, S, P> {
     }
 }
 
-/// One row on its way.
+/// One row as it walks.
 struct Row<'a, S: Simd, const P: usize, T> {
     lanes: &'a Lanes<'a, S, P>,
     b: usize,
@@ -154,7 +154,7 @@ struct Row<'a, S: Simd, const P: usize, T> {
     take: T,
 }
 
-/// What is wanted of a row beside its last state: nothing, if nothing else is said.
+/// What is wanted of a row besides its last state: by default, nothing.
 trait Take<S: Simd> {
     const WANTS_Y: bool = false;
 
@@ -255,7 +255,7 @@ impl<const P: usize> WithSimd for Forward<'_, P> {
                     // SAFETY: tasks have rows and channels of their own.
                     unsafe { lanes.store(&self.y, 0, b * seq_len + t, simd.splat_f32s(0.0)) };
                 }
-                // SAFETY: a task has rows and channels of its own, and so the last states of them.
+                // SAFETY: a task has rows and channels of its own, and so their last states.
                 unsafe { lanes.store_states(&self.x_last, b, &x) };
             }
         }
@@ -276,11 +276,11 @@ impl<const P: usize> WithSimd for Backward<'_, P> {
             }
             for (i, totals) in totals.parameters.iter().enumerate() {
                 for (plane, &total) in totals.iter().enumerate() {
-                    // SAFETY: tasks have rows and channels of their own, and so sums.
+                    // SAFETY: tasks have rows and channels of their own, and so their own sums.
                     unsafe { lanes.store(&self.partial, self.first_sum, plane * n + i, total) };
                 }
             }
-            // SAFETY: the sums of these rows are this task's alone, and channels are cut among tasks.
+            // SAFETY: the sums of these rows are this task's alone, and channels are split among tasks.
             unsafe { lanes.store(&self.partial, self.first_sum, planes * n, totals.skip) };
         }
     }
@@ -293,7 +293,7 @@ struct Sums<S: Simd, const P: usize> {
 }
 
 impl<S: Simd, const P: usize> Sums<S, P> {
-    /// Adds everything to `totals` and begins anew.
+    /// Adds everything to `totals` and starts again from 0.
     #[inline(always)]
     fn flush(&mut self, simd: S, totals: &mut Self) {
         let zero = simd.splat_f32s(0.0);
@@ -367,7 +367,7 @@ impl<const P: usize> Backward<'_, P> {
             }
             sums.flush(simd, totals);
         }
-        // SAFETY: a task has rows and channels of its own, and so the first states of them.
+        // SAFETY: a task has rows and channels of its own, and so their first states.
         unsafe { lanes.store_states(&self.d_x0, b, &gamma) };
     }
 }
@@ -381,7 +381,7 @@ struct Step<S: Simd> {
 }
 
 impl<S: Simd, const P: usize> Lanes<'_, S, P> {
-    /// Back through `steps`, one state after the other, given the states before the first step and after each. Without a rank-one part.
+    /// Goes back through `steps`, one state after the other, given the states before the first step and after each; without a rank-one part.
     #[inline(always)]
     fn back_by_states(&self, [first, states]: [&[Pair<S>]; 2], steps: &mut [Step<S>], gamma: &mut [Pair<S>], sums: &mut Sums<S, P>) {
         let (n, zero) = (gamma.len(), self.simd.splat_f32s(0.0));
@@ -395,7 +395,7 @@ impl<S: Simd, const P: usize> Lanes<'_, S, P> {
         }
     }
 
-    /// Back through `steps` with a rank-one part, which every step needs all states for.
+    /// Goes back through `steps` with a rank-one part, for which every step needs all states.
     #[inline(always)]
     fn back_by_steps(&self, [first, states]: [&[Pair<S>]; 2], steps: &mut [Step<S>], gamma: &mut [Pair<S>], sums: &mut Sums<S, P>) {
         let (simd, n, zero) = (self.simd, gamma.len(), self.simd.splat_f32s(0.0));
@@ -422,7 +422,7 @@ impl<S: Simd, const P: usize> Lanes<'_, S, P> {
         }
     }
 
-    /// Back through one step of one state, given before and after it; γ as it is once y has added to it.
+    /// Goes back through one step of one state, given the state before and after it; returns γ once y has added to it.
     #[inline(always)]
     fn back(
         &self,

@@ -1,8 +1,8 @@
 //! The steps of one sequence forwards, of as many channels as a vector has lanes. For the formulas see [`super`].
 //!
-//! Without a rank-one part the states of a channel do not meet before the sum of y. So some of them walk through a block of steps, then the next ones:
-//! they and their parameters stay in registers, and only the u and y of the block are in memory between. With a rank-one part every step needs all
-//! states, and a single step repays nothing of this.
+//! Without a rank-one part the states of a channel meet only in the sum of y. So a few of them walk through a block of steps, then the next ones: they
+//! and their parameters stay in registers, and only the block's u and y are in memory in between. With a rank-one part every step needs all states,
+//! and for a single step none of this pays off.
 
 use super::{A, B, C, F, Form, G, RANK_ONE};
 use crate::simd::{Simd, mul_add, neg};
@@ -18,7 +18,7 @@ const BLOCK: usize = 32;
 
 /// Where the numbers of a sequence are.
 pub trait Sequence<S: Simd> {
-    /// Whether anybody asks for y.
+    /// Whether y is wanted.
     const WANTS_Y: bool = true;
 
     /// State `n` of plane `plane` of the parameters.
@@ -30,7 +30,7 @@ pub trait Sequence<S: Simd> {
     /// u of step `t`.
     fn u(&self, t: usize) -> S::f32s;
 
-    /// Sets y of step `t`, where it is wanted.
+    /// Sets y of step `t`, if it is wanted.
     fn set_y(&mut self, t: usize, y: S::f32s);
 
     /// State `n`.
@@ -39,12 +39,12 @@ pub trait Sequence<S: Simd> {
     /// Sets state `n`.
     fn set_x(&mut self, n: usize, x: Pair<S>);
 
-    /// Is told state `n` after step `t`.
+    /// Called with state `n` after step `t`.
     #[inline(always)]
     fn passed(&mut self, _t: usize, _n: usize, _x: Pair<S>) {}
 }
 
-/// Walks through `steps`, from the states that stand there to those after the last step.
+/// Walks through `steps`, from the sequence's present states to those after the last step.
 #[inline(always)]
 pub fn walk<S: Simd, Q: Sequence<S>>(simd: S, form: Form, steps: Range<usize>, sequence: &mut Q) {
     let n = form.states;
@@ -78,7 +78,7 @@ pub fn walk<S: Simd, Q: Sequence<S>>(simd: S, form: Form, steps: Range<usize>, s
     }
 }
 
-/// Walks with the states `first..first + K` through the steps from `start` on, whose u stand in `u`; adds their part of y / 2 to `sums`.
+/// Walks with the states `first..first + K` through the steps from `start` on, whose u are in `u`; adds their part of y / 2 to `sums`.
 #[inline(always)]
 fn pass<S: Simd, Q: Sequence<S>, const K: usize>(
     simd: S,
@@ -128,7 +128,7 @@ fn step<S: Simd>(simd: S, form: Form, t: usize, sequence: &mut impl Sequence<S>)
     sequence.set_y(t, mul_add(simd, sequence.skip(), u, simd.add_f32s(sum, sum)));
 }
 
-/// f · x. The next states wait for it, so four sums go side by side.
+/// f · x. The next states wait for it, so four sums are taken in parallel.
 #[inline(always)]
 fn feedback<S: Simd>(simd: S, states: usize, sequence: &impl Sequence<S>) -> S::f32s {
     let mut sums = [[simd.splat_f32s(0.0); 2]; 2];
@@ -160,7 +160,7 @@ fn add_product<S: Simd>(simd: S, v: Pair<S>, [re, im]: Pair<S>, sum: S::f32s) ->
     mul_add(simd, neg(simd, v[1]), im, mul_add(simd, v[0], re, sum))
 }
 
-/// Adds the two terms of Re v x each to a sum of its own, of which [`twice_real`] makes v · x.
+/// Adds each of the two terms of Re v x to a sum of its own, from which [`twice_real`] makes v · x.
 #[inline(always)]
 pub(super) fn add_parts<S: Simd>(simd: S, v: Pair<S>, [re, im]: Pair<S>, sums: Pair<S>) -> Pair<S> {
     [mul_add(simd, v[0], re, sums[0]), mul_add(simd, v[1], im, sums[1])]

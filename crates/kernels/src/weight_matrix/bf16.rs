@@ -15,7 +15,7 @@ pub(super) struct Bf16;
 pub(super) fn round(x: f32) -> u16 {
     let bits = x.to_bits();
     if x.is_nan() {
-        // Rounding could carry a NaN over to ∞; the quiet bit keeps it one.
+        // Rounding could turn a NaN into ∞; the quiet bit keeps it a NaN.
         return (bits >> 16) as u16 | 0x40;
     }
     ((bits + 0x7fff + ((bits >> 16) & 1)) >> 16) as u16

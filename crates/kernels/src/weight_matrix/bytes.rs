@@ -2,7 +2,7 @@
 //!
 //! A 16-bit input is x = 256 h + l with h and l in −128..=127, so Σ q x = 256 Σ q h + Σ q l. The units of a word are the h of its inputs,
 //! then their l; with two weights per byte, those of the first of each pair come first. The sums are the same integers as from pairs
-//! ([`super::tile`]), and everything after that is the same: so the bits of the results are too.
+//! ([`super::tile`]), and everything after that is the same, so the results have the same bits.
 
 #![allow(clippy::needless_range_loop, reason = "one index walks several arrays; closures would not have the instructions of the function")]
 
@@ -43,7 +43,7 @@ impl<C: Codec> Codec for Bytes<C> {
     }
 }
 
-/// Which lanes hold the first `count`.
+/// The mask of the first `count` lanes.
 #[inline(always)]
 fn first(count: usize) -> __mmask16 {
     if count >= BLOCK { !0 } else { (1 << count) - 1 }
@@ -130,7 +130,7 @@ pub(super) unsafe fn sums<C: Codec, S: Simd, const R: usize, const N: usize>(sim
     }
 }
 
-/// The largest magnitude of a row, as [`f32::to_bits`] has it: that of NaN is above all.
+/// The largest magnitude of a row, as [`f32::to_bits`] has it: NaN is above everything else.
 ///
 /// # Safety
 /// The CPU has AVX-512 (F, BW, CD, DQ, VL).
@@ -145,7 +145,7 @@ pub(super) unsafe fn largest(x: &[f32]) -> u32 {
     _mm512_reduce_max_epu32(largest)
 }
 
-/// Rounds a row `x` whose inputs are worth 1 / `inverse`, and gives −`zero` times the sum of each group.
+/// Rounds a row `x` to multiples of 1 / `inverse`, and writes −`zero` times the sum of each group.
 ///
 /// # Shapes
 /// `units`: those of all words; `offsets`: one for each group
@@ -155,7 +155,7 @@ pub(super) unsafe fn largest(x: &[f32]) -> u32 {
 #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
 pub(super) unsafe fn round<C: Codec>(x: &[f32], inverse: f32, zero: i32, units: &mut [u32], offsets: &mut [i32]) {
     assert!(C::BYTES);
-    // Of eight inputs, those with even numbers first.
+    // Of eight inputs, the even-numbered ones come first.
     let pairs = _mm_setr_epi8(0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
     let groups = x.chunks(C::GROUP * C::INPUTS).zip(units.chunks_mut(C::GROUP * C::UNITS));
     for ((x, units), offset) in groups.zip(offsets) {

@@ -31,7 +31,7 @@ pub(super) trait Codec: Copy {
     const INTEGERS: bool = Self::INPUTS > Self::UNITS;
     /// Words in a row whose sums become f32 together; divides the words of a part.
     const GROUP: usize = PART / Self::UNITS;
-    /// Whether the sum over all inputs is multiplied with a scale of the output.
+    /// Whether the sum over all inputs is multiplied by a scale of the output.
     const SCALES_OUTPUTS: bool = false;
     /// Whether the units of a word are bytes of integers and not pairs (`bytes.rs`).
     const BYTES: bool = false;
@@ -56,7 +56,7 @@ pub(super) trait Codec: Copy {
         simd.splat_u32s(if Self::INTEGERS { row.offsets[group] as u32 } else { 0 })
     }
 
-    /// `sums` + a unit of a row times weights: of f32, rounded once where an instruction does that; of integers, both products of the pair.
+    /// `sums` + a unit of a row times weights: of f32, rounded once if an instruction does that; of integers, both products of the pair.
     #[inline(always)]
     fn add<S: Simd>(simd: S, unit: S::u32s, weights: S::u32s, sums: S::u32s) -> S::u32s {
         if Self::INTEGERS {

@@ -17,7 +17,7 @@
 //! scale and minimum, 16 ranges searched     7.06     5.54     8.39   5
 //! ```
 //!
-//! A minimum beside the scale gives 11 % less error for 11 % more bytes, less than a bit is worth; so there is only one scale.
+//! A minimum in addition to the scale gives 11 % less error for 11 % more bytes, less than a bit is worth; so there is only one scale.
 //!
 //! NaN counts as 0 and ±∞ as ± the largest finite magnitude of its group. A group whose scale would not be a normal number becomes 0.
 
@@ -34,7 +34,7 @@ pub(super) struct Int4;
 
 /// q = 0 is stored as this.
 pub(super) const ZERO: u32 = 8;
-/// Added and subtracted again, it rounds to the nearest integer.
+/// Adding and subtracting it rounds to the nearest integer.
 const ROUND: f32 = 12_582_912.0;
 
 /// The scale, a bf16, and the levels of at most 32 weights.

@@ -24,7 +24,7 @@ impl AlignedBytes {
         let (mut lines, count) = (Vec::new(), len.div_ceil(LINE_BYTES));
         lines.try_reserve_exact(count)?;
         lines.resize(count, Line([0; BLOCK]));
-        // SAFETY: lines are words without gaps between them, for which any bytes are good, and hold at least `len` of these.
+        // SAFETY: lines are words without gaps between them, for which any bytes are valid, and hold at least `len` of these.
         let bytes = unsafe { core::slice::from_raw_parts_mut(lines.as_mut_ptr().cast::<u8>(), len) };
         fill(bytes)?;
         Ok(Self { lines: Arc::new(lines), len })
@@ -66,27 +66,27 @@ pub(super) enum Lines {
 }
 
 impl Lines {
-    /// Those that the little-endian `bytes` stand for.
+    /// The lines that the little-endian `bytes` represent.
     pub fn copied(bytes: &[u8]) -> Self {
         Self::Own(from_bytes(bytes))
     }
 
-    /// The lines of a part of `memory` where it lies, if it begins and ends with lines and words lie there as this processor reads them.
+    /// The lines of a part of `memory`, used in place, if it begins and ends at lines and this processor is little-endian.
     pub fn shared(memory: &AlignedBytes, part: Range<usize>) -> Option<Self> {
         let whole = part.start.is_multiple_of(LINE_BYTES) && part.len().is_multiple_of(LINE_BYTES) && part.end <= memory.len;
         let fits = whole && cfg!(target_endian = "little");
         fits.then(|| Self::Shared(Arc::clone(&memory.lines), part.start / LINE_BYTES..part.end / LINE_BYTES))
     }
 
-    /// The same of constants.
+    /// The same for constants.
     pub fn constant(bytes: &'static [u8]) -> Option<Self> {
-        // SAFETY: lines are words without gaps between them, for which any bytes are good.
+        // SAFETY: lines are words without gaps between them, for which any bytes are valid.
         let (before, lines, behind) = unsafe { bytes.align_to::<Line>() };
         let fits = before.is_empty() && behind.is_empty() && cfg!(target_endian = "little");
         fits.then_some(Self::Constant(lines))
     }
 
-    /// Lines to be changed, a copy where others read them too.
+    /// Lines to be changed: a copy, unless they are the matrix's own.
     pub fn to_mut(&mut self) -> &mut Vec<Line> {
         if !matches!(self, Self::Own(_)) {
             *self = Self::Own(self.to_vec());

@@ -5,10 +5,10 @@
 //! takes a little more than half of that and costs accuracy.
 //!
 //! Products with [`WeightFormat::Int8`] and [`WeightFormat::Int4`] multiply integers: a row of inputs x is rounded to multiples of max |x|
-//! / 32639, the same ones on every CPU. That changes an output by at most half of one for each weight, max |x| / 65278 · Σ_k |w_k|: for
+//! / 32639, the same ones on every CPU. That changes an output by at most half a multiple for each weight, max |x| / 65278 · Σ_k |w_k|: for
 //! inputs of similar magnitude, about a hundredth of the effect of rounding the weights to int8. Sums over 512 (int8) or 32 inputs (int4)
-//! are exact; these are added in f32. A row with NaN or ±∞ gives NaN; one whose largest magnitude is below 3.9e-34 counts as 0, and one may
-//! give ±∞ where Σ_k |q_k x_k|, q the stored integers of at most 127, exceeds 3.4e38: with n inputs from 2.6e36 / n on.
+//! are exact; these are added in f32. A row with NaN or ±∞ gives NaN; one whose largest magnitude is below 3.9e-34 counts as 0. A row may
+//! give ±∞ if Σ_k |q_k x_k|, with q the stored integers of at most 127, exceeds 3.4e38: with n inputs, from magnitudes of 2.6e36 / n on.
 //!
 //! With the other two formats inputs and sums are f32, with one exception:
 //!
@@ -100,9 +100,9 @@ impl WeightFormat {
 /// hundred rows rounded to bf16 if the CPU multiplies bf16; 64 KiB of weights.
 #[derive(Clone, Default)]
 pub struct Scratch {
-    /// Rows padded to whole words, where they are not whole, or rounded to integers.
+    /// Rows padded to whole words, if they are not whole, or rounded to integers.
     rows: rows::Memory,
-    /// Rows rounded to bf16, where the CPU multiplies those; else weights copied for several rows.
+    /// Rows rounded to bf16, if the CPU multiplies those; otherwise weights copied for several rows.
     lines: Vec<Line>,
 }
 
@@ -147,7 +147,7 @@ impl WeightMatrix {
     pub fn new(format: WeightFormat, outputs: usize, inputs: usize, values: &[f32]) -> Self {
         expect_len("weights", values, elements([outputs, inputs]));
         let layout = Layout::new(format, outputs, inputs);
-        // Nothing in `values` stands for the outputs of an empty matrix.
+        // Without inputs, the length of `values` does not limit the number of outputs.
         assert!(inputs > 0 || outputs <= 1 << 20, "a matrix of {outputs} outputs and no inputs; expected inputs for so many outputs");
         assert!(layout.byte_len().is_some(), "a matrix of {outputs} outputs and {inputs} inputs is larger than memory can be");
         let count = layout.blocks * (layout.words + layout.scales);
@@ -156,7 +156,7 @@ impl WeightMatrix {
         let per_word = format.inputs_per_word();
         for output in 0..layout.blocks * BLOCK {
             let (block, lane) = (output / BLOCK, output % BLOCK);
-            // Outputs of the padding have no weights: the encoders take 0 for what is not there.
+            // Padding outputs have no weights: the encoders take missing ones as 0.
             let row = if output < outputs { &values[output * inputs..][..inputs] } else { &[] };
             let part = |from: usize, len: usize| &row[from.min(row.len())..(from + len).min(row.len())];
             let mut put = |word: usize, bits: u32| words[layout.line(block, word)].0[lane] = bits;
@@ -237,7 +237,7 @@ impl WeightMatrix {
             WeightFormat::Int4 => scales.all(|bits| bf16::decode(bits, 0).is_finite() && bf16::decode(bits, 1).is_finite()),
         };
         if self.format == WeightFormat::Bf16 && self.inputs % 2 == 1 {
-            // The padding of a row meets a 0 in products; it must not be a NaN.
+            // Products multiply the padding of a row by 0; it must not be NaN.
             let last = |block: usize| layout.line(block, layout.words - 1);
             let is_clean = (0..layout.blocks).all(|block| self.lines[last(block)].0.iter().all(|word| word >> 16 == 0));
             if !is_clean {

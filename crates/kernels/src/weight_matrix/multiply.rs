@@ -10,8 +10,8 @@
 //! on which other rows and outputs are computed with it nor on how they are split into calls. Departures from the above:
 //!
 //! 1. A tile of up to twelve rows (fewer with fewer registers) unpacks a weight in a register and uses it for all of them. With more rows
-//!    weights are unpacked again for every tile, out of the nearest cache: unpacked to memory for all of them, bf16 and integers were slower.
-//!    Copied f32 were faster where vectors are narrow ([`super::panels`]).
+//!    weights are unpacked again for every tile, from the nearest cache: unpacking bf16 and integers to memory for all tiles was slower.
+//!    Copying f32 was faster with narrow vectors ([`super::panels`]).
 //! 2. A tile with fewer rows than it has room for repeats its last row and discards the result.
 //! 3. Rows are processed in stretches whose inputs stay in the second-level cache while all blocks pass.
 
@@ -31,7 +31,7 @@ use core::ops::Range;
 /// Units of the rows of a stretch: 256 KiB.
 const STRETCH: usize = 1 << 16;
 
-/// What is multiplied with what, where it goes, and memory for copied weights.
+/// What is multiplied by what, where the result goes, and memory for copied weights.
 pub(super) struct Product<'a, C> {
     pub format: PhantomData<C>,
     pub layout: Layout,
@@ -44,7 +44,7 @@ pub(super) struct Product<'a, C> {
     pub panel: &'a mut Vec<Line>,
 }
 
-/// By reference: a copy of so many small fields, read back as vectors, waits for all of them to be written.
+/// By reference: copying this many small fields and reading them back as vectors would wait until all of them are written.
 impl<C: Codec> WithSimd for &mut Product<'_, C> {
     type Output = ();
 
@@ -54,7 +54,7 @@ impl<C: Codec> WithSimd for &mut Product<'_, C> {
         match (S::F32_LANES, self.rows.count) {
             (16, 1) => self.run::<S, 1, 1, 1, 4>(simd),
             (16, 2) => self.run::<S, 2, 2, 2, 4>(simd),
-            // Bytes have twice the sums.
+            // Bytes need twice as many sums.
             (16, 3..) if C::BYTES && C::GROUP < PART / C::UNITS => self.run::<S, 4, 4, 2, 2>(simd),
             (16, 3..=4) if C::BYTES => self.run::<S, 4, 4, 4, 2>(simd),
             (16, _) if C::BYTES => self.run::<S, 6, 4, 2, 2>(simd),
@@ -77,20 +77,20 @@ impl<C: Codec> WithSimd for &mut Product<'_, C> {
 }
 
 impl<C: Codec> Product<'_, C> {
-    /// The rows, as many at a time as stay in the second cache, a multiple of `R`.
+    /// The rows, as many at a time as stay in the second-level cache, a multiple of `R`.
     #[inline(always)]
     pub(super) fn stretches<const R: usize>(&self) -> impl Iterator<Item = Range<usize>> + use<C, R> {
         let (count, at_once) = (self.rows.count, (STRETCH / self.rows.stride.max(1) / R).max(1) * R);
         (0..count).step_by(at_once).map(move |row| row..count.min(row + at_once))
     }
 
-    /// Everything, in tiles of `N` blocks and `R`, `R2` or `R3` rows, whichever leave least room empty.
+    /// Everything, in tiles of `N` blocks and `R`, `R2` or `R3` rows, whichever leaves the least room empty.
     #[inline(always)]
     fn run<S: Simd, const R: usize, const R2: usize, const R3: usize, const N: usize>(&self, simd: S) {
         for rows in self.stretches::<R>() {
             let Range { start: mut block, end } = self.target.blocks();
             while block < end {
-                // Blocks of one tile lie at the same distance from word to word.
+                // All blocks of a tile have the same distance from word to word.
                 let even = |n: usize| block + n <= end && self.layout.block(block).1 == self.layout.block(block + n - 1).1;
                 block += if N >= 4 && even(4) {
                     self.tiles::<S, R, R2, R3, 4>(simd, block, rows.clone())
@@ -111,7 +111,7 @@ impl<C: Codec> Product<'_, C> {
         block: usize,
         rows: Range<usize>,
     ) -> usize {
-        // The first tile of a panel prefetches all of it: of every few lines it reads one, which the processor does not foresee.
+        // The first tile of a panel prefetches all of it: it reads one of every few lines, which the hardware prefetcher does not follow.
         let (first, step) = self.layout.block(block);
         let begins_panel = N < 2 && step == PANEL && block.is_multiple_of(PANEL);
         let each = if C::GROUP < RUN { C::GROUP } else { RUN };
@@ -144,14 +144,14 @@ impl<C: Codec> Product<'_, C> {
         #[cfg(all(target_arch = "x86_64", feature = "std"))]
         if C::BYTES {
             let mut sums = [[Line([0; super::layout::BLOCK]); N]; R];
-            // SAFETY: bytes are multiplied only where the CPU was found to do that, with the vectors of that level.
+            // SAFETY: bytes are multiplied only if the CPU was found to do that, with the vectors of that level.
             unsafe { bytes::sums(simd, &tile, &mut sums) };
             return self.put_all(simd, &sums, block, row);
         }
         self.put_all(simd, &simd.vectorize(tile), block, row)
     }
 
-    /// Hands the sums of a tile on.
+    /// Passes the sums of a tile on to the target.
     #[inline(always)]
     fn put_all<S: Simd, const R: usize, const N: usize>(&self, simd: S, sums: &[[Line; N]; R], block: usize, row: usize) -> usize {
         for (r, sums) in sums.iter().enumerate().take(self.rows.count - row) {
@@ -168,11 +168,11 @@ impl<C: Codec> Product<'_, C> {
         &self.scales[block * self.layout.scales..][..self.layout.scales]
     }
 
-    /// Hands the sums of a block for a row on.
+    /// Passes the sums of a block for a row on to the target.
     #[inline(always)]
     pub(super) fn put<S: Simd>(&self, simd: S, sums: &Line, block: usize, row: usize, part: Part) {
         let scales = if C::SCALES_OUTPUTS { Some(&self.scales_of(block)[0]) } else { None };
-        // SAFETY: the outputs of all rows lie in the target, which nobody else uses: so promised whoever asked for the product.
+        // SAFETY: the outputs of all rows lie in the target, which nothing else uses, as the caller of the product promised.
         unsafe { self.target.put(simd, sums, scales, block, row, part) };
     }
 }

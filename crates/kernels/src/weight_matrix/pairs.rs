@@ -1,6 +1,6 @@
-//! The product where the CPU multiplies pairs of bf16: x is rounded to bf16 too, sums stay f32.
+//! The product on CPUs that multiply pairs of bf16: x is rounded to bf16 too, sums stay f32.
 //!
-//! A line of the layout is what one instruction takes: two neighbouring inputs of each of 16 outputs. It multiplies them with a pair of x
+//! A line of the layout is what one instruction takes: two neighbouring inputs of each of 16 outputs. It multiplies them by a pair of x
 //! and adds both products to 16 sums, so that no weight is decoded.
 //!
 //! ```text
@@ -31,7 +31,7 @@ const PACKED: usize = 5 << 10;
 /// Most rows of a tile.
 const ROWS: usize = 12;
 
-/// What is multiplied with what.
+/// What is multiplied by what.
 pub(super) struct Product<'a> {
     pub layout: Layout,
     /// `blocks · words` lines.
@@ -46,7 +46,7 @@ pub(super) struct Product<'a> {
     pub y_stride: usize,
     /// Of all outputs.
     pub bias: Option<&'a [f32]>,
-    /// Parts begin at multiples of so many words.
+    /// Parts begin at multiples of this many words.
     pub step: usize,
 }
 
@@ -54,7 +54,7 @@ impl Product<'_> {
     /// Computes everything; `packed` grows to what x needs.
     ///
     /// # Safety
-    /// The CPU has AVX-512 F, BW and VL, and AVX512-BF16; `outputs` of every row lie in the target, which nobody else uses.
+    /// The CPU has AVX-512 F, BW and VL, and AVX512-BF16; `outputs` of every row lie in the target, which nothing else uses.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
     pub unsafe fn run(&self, packed: &mut Vec<Line>) {
         // SAFETY: the caller's promise; the rows of a stretch are packed.
@@ -72,7 +72,7 @@ impl Product<'_> {
         }
     }
 
-    /// Packs a few hundred rows and hands them on, and so forth; `most` are the rows of a tile.
+    /// Packs a few hundred rows at a time and passes them to `work`; a tile has at most `most` rows.
     ///
     /// # Safety
     /// As for [`Product::run`].
@@ -82,7 +82,7 @@ impl Product<'_> {
         let at_once = (PACKED / (parts * ROW * most)).max(1) * most;
         for first in (0..self.rows).step_by(at_once) {
             let rows = first..self.rows.min(first + at_once);
-            // A tile with fewer rows than it has room for reads on, and drops what comes out.
+            // A tile with fewer rows than it has room for reads past them, and discards the results.
             let height = rows.len() + most - 1;
             if packed.len() < parts * height * ROW {
                 packed.resize(parts * height * ROW, Line([0; BLOCK]));
@@ -93,7 +93,7 @@ impl Product<'_> {
         }
     }
 
-    /// Parts of the inputs, at least one, which is then empty.
+    /// Number of parts of the inputs: at least one, which is empty if there are no inputs.
     pub(super) fn parts(&self) -> usize {
         self.layout.words.div_ceil(PART).max(1)
     }
@@ -141,7 +141,7 @@ pub(super) struct Stretch<'a> {
 }
 
 impl Stretch<'_> {
-    /// Every output in tiles of at most `N` blocks and `R`, `R2` or `R3` rows, whichever leave least room empty.
+    /// Every output in tiles of at most `N` blocks and `R`, `R2` or `R3` rows, whichever leaves the least room empty.
     ///
     /// # Safety
     /// As for [`Product::run`]; the rows are packed.
@@ -151,7 +151,7 @@ impl Stretch<'_> {
         let end = outputs.end.div_ceil(BLOCK);
         let mut block = outputs.start / BLOCK;
         while block < end {
-            // Blocks of one tile lie at the same distance from word to word.
+            // All blocks of a tile have the same distance from word to word.
             let even = |n: usize| block + n <= end && layout.block(block).1 == layout.block(block + n - 1).1;
             // SAFETY: the caller's promise.
             unsafe {

@@ -1,4 +1,4 @@
-//! The product of several rows of f32, with weights copied: a part of four blocks at a time, which all rows pass over.
+//! The product of several rows of f32, with weights copied: a part of four blocks at a time, which is used for all rows.
 //!
 //! ```text
 //! for every stretch of rows:  for every four blocks of 16 outputs:  for every part of the inputs:
@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The bits of the result are those of [`super::multiply`]. A panel (16 KiB) stays in the first-level cache, four of them and the inputs of a
-//! stretch in the second. In the matrix every fourth line is a block's: such lines share a quarter of the first-level cache, and the processor
-//! does not foresee them. Copying reads them all in order, and the next ones are prefetched while tiles are computed.
+//! stretch in the second. In the matrix a block has every fourth line: such lines share a quarter of the first-level cache, and the hardware
+//! prefetcher does not follow them. Copying reads all lines in order, and the next ones are prefetched while tiles are computed.
 
 use super::codec::{Codec, PART};
 use super::layout::{BLOCK, Line, PANEL};
@@ -22,7 +22,7 @@ use core::marker::PhantomData;
 use core::ops::Range;
 
 impl<C: Codec> Product<'_, C> {
-    /// Everything, in tiles of `R` or, where that leaves less room empty, `R2` rows.
+    /// Everything, in tiles of `R` or, if that leaves less room empty, `R2` rows.
     #[inline(always)]
     pub(super) fn run_in_panels<S: Simd, const R: usize, const R2: usize>(&mut self, simd: S) {
         let mut panels = core::mem::take(self.panel);
@@ -36,7 +36,7 @@ impl<C: Codec> Product<'_, C> {
                 let step = self.layout.block(block).1;
                 let count = if block.is_multiple_of(PANEL) && step == PANEL { PANEL.min(end - block) } else { 1 };
                 let mut words = 0..self.layout.words.min(per_part);
-                // A row of no inputs has one part all the same: its bias is due.
+                // A row without inputs still has one part, in which its bias is added.
                 loop {
                     self.part_of_blocks::<S, R, R2>(simd, block..block + count, rows.clone(), words.clone(), &mut panels);
                     if words.end == self.layout.words {
@@ -67,7 +67,7 @@ impl<C: Codec> Product<'_, C> {
                 panels[b * PART + i] = self.lines[first + word * step + b];
             }
         }
-        // What is copied next lies behind, if anything does.
+        // What is copied next follows in memory, if there is anything.
         let issues_of_tile = words.len().div_ceil(RUN);
         let issues = (count * rows.len().div_ceil(R) * issues_of_tile).max(1);
         let mut prefetcher = Prefetcher::new(self.lines, first + words.end * step, (words.len() * count).div_ceil(issues));

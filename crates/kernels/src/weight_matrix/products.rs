@@ -61,7 +61,7 @@ impl WeightMatrix {
             let step = if in_tiles { tiles::STEP } else { 1 };
             let product = pairs::Product { layout, lines, rows, inputs, x, outputs, y, y_stride, bias, step };
             let packed = &mut scratch.lines;
-            // SAFETY: the CPU has the instructions of the level and those for bf16, tiles too where they are taken; `y` holds every row.
+            // SAFETY: the CPU has the instructions of the level and those for bf16, and AMX if tiles are used; `y` holds every row.
             return unsafe { if in_tiles { tiles::run(&product, packed) } else { product.run(packed) } };
         }
         let target = Target { outputs, y, stride: y_stride, bias };
@@ -108,7 +108,7 @@ fn expect_rows(y: &[f32], rows: usize, width: usize, stride: usize) {
 mod tests {
     use super::*;
 
-    /// The product in pairs of integers, whatever the CPU multiplies.
+    /// The product in pairs of integers, whatever the CPU can multiply.
     fn in_pairs<C: Codec>(matrix: &WeightMatrix, level: Level, x: &[f32], rows: usize, zero: u32) -> Vec<f32> {
         let (layout, outputs) = (matrix.layout(), matrix.outputs);
         let mut y = alloc::vec![0.0; rows * outputs];

@@ -48,7 +48,7 @@ pub(super) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Rows of f32, `inputs` each, padded with 0 to whole words where need be.
+    /// Rows of f32, `inputs` each, padded with 0 to whole words if necessary.
     pub fn floating<C: Codec>(x: &'a [f32], rows: usize, inputs: usize, layout: &Layout, memory: &'a mut Memory) -> Self {
         let stride = layout.words * C::UNITS;
         let units = if stride == inputs {
@@ -77,7 +77,7 @@ impl<'a> Rows<'a> {
     ) -> Self {
         let (stride, groups) = (layout.words * C::UNITS, layout.words.div_ceil(C::GROUP));
         let Memory { units, offsets, scales } = memory;
-        // Only what grows is cleared: all of it is written.
+        // Only what is added is cleared, since all of it is written.
         let grow = |len: usize, now: usize| len.max(now);
         units.resize(grow(rows * stride, units.len()), 0);
         offsets.resize(grow(rows * groups, offsets.len()), 0);
@@ -87,7 +87,7 @@ impl<'a> Rows<'a> {
         Self { count: rows, units, stride, offsets, groups, scales }
     }
 
-    /// Row `r`, or the last where there are fewer.
+    /// Row `r`, or the last if there are fewer.
     #[inline(always)]
     pub fn row(&self, r: usize) -> Row<'a> {
         let r = r.min(self.count - 1);
@@ -125,7 +125,7 @@ impl<C: Codec> WithSimd for &mut Round<'_, C> {
             let offsets = &mut self.offsets[r * self.groups..][..self.groups];
             #[cfg(all(target_arch = "x86_64", feature = "std"))]
             if C::BYTES {
-                // SAFETY: bytes are multiplied only where the CPU was found to do that.
+                // SAFETY: bytes are multiplied only if the CPU was found to do that.
                 unsafe { bytes::round::<C>(x, inverse, self.zero, units, offsets) };
                 continue;
             }
@@ -134,7 +134,7 @@ impl<C: Codec> WithSimd for &mut Round<'_, C> {
     }
 }
 
-/// Rounds a row, and gives −`zero` times the sum of each group.
+/// Rounds a row, and writes −`zero` times the sum of each group.
 #[inline(always)]
 fn row<C: Codec>(x: &[f32], inverse: f32, zero: i32, units: &mut [u32], offsets: &mut [i32]) {
     for (g, offset) in offsets.iter_mut().enumerate() {
@@ -156,12 +156,12 @@ fn row<C: Codec>(x: &[f32], inverse: f32, zero: i32, units: &mut [u32], offsets:
     }
 }
 
-/// The largest magnitude of a row, ∞ or NaN where it has one.
+/// The largest magnitude of a row, ∞ or NaN if it has one.
 #[inline(always)]
 fn largest<C: Codec>(x: &[f32]) -> f32 {
     #[cfg(all(target_arch = "x86_64", feature = "std"))]
     if C::BYTES {
-        // SAFETY: bytes are multiplied only where the CPU was found to do that.
+        // SAFETY: bytes are multiplied only if the CPU was found to do that.
         return f32::from_bits(unsafe { bytes::largest(x) });
     }
     // The bits of magnitudes are in the order of the magnitudes, with those of ∞ and NaN above all others.
@@ -172,7 +172,7 @@ fn largest<C: Codec>(x: &[f32]) -> f32 {
     f32::from_bits(largest)
 }
 
-/// The scale of a row, and what its inputs are multiplied with.
+/// The scale of a row, and the factor of its inputs.
 #[inline(always)]
 fn scale(largest: f32) -> (f32, f32) {
     let scale = largest / LARGEST;
@@ -183,7 +183,7 @@ fn scale(largest: f32) -> (f32, f32) {
     }
 }
 
-/// Rounds the inputs of a word, and gives their sum: a unit holds an input and the one half a word on.
+/// Rounds the inputs of a word, and returns their sum: a unit holds an input and the one half a word further on.
 #[inline(always)]
 fn pairs<C: Codec>(x: &[f32], inverse: f32, units: &mut [u32]) -> i32 {
     let mut sum = 0;

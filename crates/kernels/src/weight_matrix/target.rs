@@ -35,11 +35,11 @@ impl Target<'_> {
         self.outputs.start / BLOCK..self.outputs.end.div_ceil(BLOCK)
     }
 
-    /// Adds sums of a block, f32, to those of earlier parts, finishes them after the last, `scales` being a line of f32 then, and writes those that
-    /// are wanted.
+    /// Adds the f32 sums of a block to those of earlier parts, finishes them after the last one (`scales` is then a line of f32), and writes those
+    /// that are wanted.
     ///
     /// # Safety
-    /// The outputs of the row lie in the target, which nobody else uses.
+    /// The outputs of the row lie in the target, which nothing else uses.
     #[inline(always)]
     pub unsafe fn put<S: Simd>(&self, simd: S, sums: &Line, scales: Option<&Line>, block: usize, row: usize, part: Part) {
         let first = block * BLOCK;

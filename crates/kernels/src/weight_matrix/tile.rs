@@ -28,7 +28,7 @@ pub(super) struct Tile<'a, C, const R: usize, const N: usize> {
 }
 
 impl<C: Codec, const R: usize, const N: usize> Tile<'_, C, R, N> {
-    /// Asserts that the rows have units for all words, and the blocks lines.
+    /// Asserts that the rows have units and the blocks have lines for all words.
     #[inline(always)]
     pub fn check(&self) {
         let Self { lines, first, step, words, .. } = self;

@@ -2,7 +2,7 @@
 //!
 //! Sixteen lines of the layout are a register of weights, a line of packed x one row of a register of x. Four registers hold sums: of up to
 //! sixteen rows and the four blocks of a panel, or of 32 rows and two blocks. Words that fill no register are left to vectors. Every row
-//! runs through the same registers whatever is beside it, so its result depends on nothing else.
+//! goes through the same registers whatever other rows there are, so its result depends on nothing else.
 
 use super::layout::{BLOCK, Layout, Line, PANEL};
 use super::pairs::{Product, ROW, Stretch, Tile};
@@ -19,7 +19,7 @@ const WORTH: usize = 256;
 /// Parts of the inputs are whole registers.
 pub(super) const STEP: usize = SIDE;
 
-/// Whether products with a matrix run here: a question of the machine and the matrix, not of the rows and outputs that are asked for.
+/// Whether products with a matrix run here: that depends on the machine and the matrix, not on the rows and outputs asked for.
 pub(super) fn take(layout: &Layout) -> bool {
     layout.blocks * layout.words >= WORTH && crate::amx::is_available()
 }
@@ -133,8 +133,8 @@ impl<const N: usize> Tile<N> {
     }
 }
 
-/// Multiplies in the tile registers: what is done once, in each step of sixteen words, and once more. All in one piece of assembly: between two, a
-/// compiler owes the registers nothing.
+/// Multiplies in the tile registers: what is done once at the beginning, in each step of sixteen words, and once at the end. It is a single piece of
+/// assembly, since a compiler need not preserve the registers between two.
 macro_rules! multiply {
     ($tile:ident, $sums:ident, [$($begin:literal),*], [$($step:literal),*], [$($end:literal),*]) => {
         asm!(

@@ -28,7 +28,7 @@ pub fn panic_of(work: impl FnOnce()) -> String {
     panic.downcast_ref::<String>().cloned().or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).expect("a message")
 }
 
-/// Runs `check` with the kernels held to every instruction set of this machine.
+/// Runs `check` with the kernels restricted to each instruction set of this machine in turn.
 pub fn on_every_level(check: impl Fn(&str)) {
     for level in minrnn_kernels::simd::Level::available() {
         level.scope(|| check(level.name()));
@@ -40,7 +40,7 @@ pub fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|x| x.to_bits()).collect()
 }
 
-/// The bits of what a kernel gave: no NaN may be among it, which stands where nothing was written.
+/// The bits of what a kernel wrote, which must have no NaN: outputs hold NaN where nothing was written.
 #[track_caller]
 pub fn written_bits(values: &[f32]) -> Vec<u32> {
     assert!(!values.iter().any(|x| x.is_nan()), "an output has NaN in it");
@@ -56,7 +56,7 @@ pub fn all_bits<const N: usize>(outputs: &[Vec<f32>; N]) -> [Vec<u32>; N] {
 /// Asserts that `run` gives the same bits on 1, 2, 5 and 16 threads.
 #[track_caller]
 pub fn assert_threads_change_nothing<const N: usize>(run: impl Fn() -> [Vec<f32>; N] + Sync) {
-    // There is but one.
+    // There is only one thread.
     if cfg!(target_family = "wasm") {
         return;
     }
@@ -121,7 +121,7 @@ pub fn codes(random: &mut Random, shape: Shape, resets: f64, padded: bool) -> Ve
     codes
 }
 
-/// Runs `write` on a buffer of `n` numbers that are none of what is expected, and asserts that NaN stands exactly in `range` afterwards.
+/// Runs `write` on a buffer of `n` numbers that are none of the expected ones, and asserts that afterwards exactly those in `range` are NaN.
 #[track_caller]
 pub fn assert_nan_in(name: &str, range: core::ops::Range<usize>, n: usize, write: impl FnOnce(Out<'_>)) {
     let mut numbers = vec![77.0f32; n];

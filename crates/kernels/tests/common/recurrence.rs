@@ -1,4 +1,4 @@
-//! The recurrences behind one face, so that every claim is checked on all of them.
+//! The recurrences behind one interface, so that every claim is checked on all of them.
 
 use super::{Random, outputs};
 pub use minrnn_kernels::recurrence::Cell;
@@ -7,7 +7,7 @@ use minrnn_kernels::reference::recurrence as reference;
 use minrnn_kernels::segments::{CONTINUE, PADDING, RESET, Segments};
 use minrnn_kernels::{Candidate, Gates, Shape, Start};
 
-/// Defines the list of all cells from the variants of [`Cell`] and what they hold. It does not compile without one of them.
+/// Defines the list of all cells from the variants of [`Cell`] and what they hold. It does not compile if one is missing.
 macro_rules! list_cells {
     ($($variant:ident $(($($choice:ident),+))?,)+) => {
         /// Every cell, with every candidate and all gates that it may have.
@@ -94,7 +94,7 @@ impl Tested for Cell {
             Cell::DecayMinGru(_) => (random.normal(n * 2), random.between(n, 0.0, 1.0)),
             // The largest shares of a candidate, 1 among them.
             Cell::FlooredMinGru(_) => (random.normal(n * 2), (0..shape.width).map(|c| 1.0 - c as f32 / shape.width as f32).collect()),
-            // Rates from that of a slow channel on, and now and then a step that forgets all.
+            // Rates from that of a slow channel upwards, and now and then a step that forgets everything.
             Cell::RgLru => {
                 let mut x = random.normal(n * 3);
                 let forgets = |row: &mut [f32], random: &mut Random| {

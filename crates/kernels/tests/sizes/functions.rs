@@ -19,7 +19,7 @@ pub struct Function {
     /// The factors of every slice's length, in the order in which `call` takes the slices.
     pub lengths: fn(&[usize]) -> Vec<Vec<usize>>,
     pub call: fn(&[usize], &mut Slices),
-    /// Whether it takes a size from its slices, or slices that are longer than needed.
+    /// Whether it derives a size from its slices, or accepts slices that are longer than needed.
     pub lenient: bool,
 }
 

@@ -29,7 +29,7 @@ pub fn segments(codes: &Option<Vec<i32>>, seq_len: usize) -> Segments<'_> {
     codes.as_ref().map_or(Segments::DENSE, |codes| Segments::new(codes, seq_len))
 }
 
-/// Sizes that are tried; long sequences only in narrow widths, for the reference takes its time.
+/// Sizes that are tried; long sequences only with narrow widths, since the reference is slow.
 pub fn shapes() -> impl Iterator<Item = Shape> {
     let all = LENGTHS.into_iter().flat_map(|seq_len| WIDTHS.map(|width| (seq_len, width)));
     all.filter(|(seq_len, width)| seq_len * width <= 1100)
@@ -80,8 +80,8 @@ pub fn close(name: &str, actual: &[f32], expected: &[f64], tolerance: f64) {
     }
 }
 
-/// Asserts that `run`, which gives states, h first, and the gradients `names`, gives the same bits on as many threads, and on other numbers of them
-/// what differs by the order of sums alone.
+/// Asserts that `run`, which gives states, h first, and the gradients `names`, gives the same bits on the same number of threads, and on other
+/// numbers of them results that differ only by the order of sums.
 #[track_caller]
 pub fn assert_threads_change_the_order_of_sums_alone<const S: usize, const G: usize>(
     names: [&str; G],

@@ -1,4 +1,4 @@
-//! What the experiments share: training a module on batches made anew for every iteration, and the accuracy of a language model.
+//! Shared by the experiments: training a module on batches generated for every iteration, and the accuracy of a language model.
 #![allow(dead_code, reason = "every experiment uses its own part")]
 
 use burn::module::Module;
@@ -14,13 +14,13 @@ pub fn device() -> Device {
     Device::flex().autodiff()
 }
 
-/// The first argument of the command line as a number of iterations, else `default`.
+/// The first command-line argument as a number of iterations, otherwise `default`.
 pub fn iterations(default: u64) -> u64 {
     std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// `module` after `iterations` updates of AdamW, the learning rate rising to `lr` and falling along a cosine; `loss` gives that of an
-/// iteration.
+/// `module` after `iterations` updates of AdamW, with a learning rate that rises to `lr` and falls along a cosine; `loss` returns the loss
+/// of an iteration.
 pub fn train<M: Module>(mut module: M, iterations: u64, lr: f64, loss: impl Fn(&M, u64) -> Tensor<1>) -> Result<M> {
     const WARMUP: f64 = 50.0;
     let mut optimizer = Optimizer::new(&TrainConfig { weight_decay: 0.0, ..Default::default() });
@@ -40,7 +40,7 @@ pub fn loss(model: &SequenceModel, batch: &Batch) -> Tensor<1> {
     model.loss(inputs, targets, mask, model.init_state(batch.batch_size), &steps, Mode::Evaluate).0
 }
 
-/// The share of scored steps at which the likeliest token is the right one.
+/// The share of scored steps at which the most likely token is the right one.
 pub fn accuracy(model: &SequenceModel, batch: &Batch) -> f64 {
     let MicroBatch { inputs, steps, .. } = MicroBatch::new(batch, &device()).expect("a batch fits itself");
     let (logits, _) = model.forward(inputs, model.init_state(batch.batch_size), &steps, Mode::Evaluate);

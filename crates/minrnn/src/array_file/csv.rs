@@ -1,4 +1,4 @@
-//! Comma-separated values, with as many digits as are needed to read each number back.
+//! Comma-separated values, with as many digits as are needed to read each number back exactly.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -22,7 +22,7 @@ fn row(labels: &[String], row: &[f32], out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
-/// Appends the cell `at` this place of a line.
+/// Appends the cell at index `at` of a line.
 fn cell(at: usize, shown: impl Display, out: &mut Vec<u8>) {
     if at > 0 {
         out.push(b',');

@@ -29,7 +29,7 @@ pub struct ArrayLayout {
 }
 
 impl ArrayLayout {
-    /// Rows of all sequences.
+    /// Number of rows of all sequences.
     fn rows(&self) -> Option<u64> {
         self.lengths.iter().try_fold(0u64, |sum, &length| sum.checked_add(length))
     }
@@ -42,9 +42,9 @@ impl ArrayLayout {
 
 /// A format of files.
 struct Format {
-    /// How their names end.
+    /// The ending of their names.
     ending: &'static str,
-    /// What stands before the first row.
+    /// What is written before the first row.
     header: fn(&ArrayLayout) -> Option<Vec<u8>>,
     /// Appends a row with its labels.
     row: fn(labels: &[String], row: &[f32], out: &mut Vec<u8>),

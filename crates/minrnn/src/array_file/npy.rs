@@ -7,14 +7,14 @@ pub(super) const FORMAT: Format = Format { ending: "npy", header, row };
 
 const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
 const ALIGNMENT: usize = 64;
-/// Digits that the number of rows may have.
+/// Maximum number of digits of the row count.
 const ROWS_DIGITS: usize = 21;
 
 fn header(layout: &ArrayLayout) -> Option<Vec<u8>> {
     layout.bytes()?;
     let (rows, width) = (layout.rows()?, layout.columns.len());
     let mut text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {width}), }}");
-    // NumPy leaves room for the rows to become more.
+    // NumPy leaves room for the row count to grow.
     text.extend(std::iter::repeat_n(' ', ROWS_DIGITS - rows.to_string().len()));
     let frame = MAGIC.len() + size_of::<u16>();
     let end = (frame + text.len() + 1).next_multiple_of(ALIGNMENT);

@@ -8,8 +8,8 @@ use tempfile::NamedTempFile;
 
 use crate::{Error, Result};
 
-/// Writes to a temporary file in the target's directory; [`AtomicFile::commit`] syncs it and renames it over the
-/// target. Dropped without a commit, it leaves nothing behind and the target as it was.
+/// Writes to a temporary file in the target's directory; [`AtomicFile::commit`] syncs it and renames it over the target. If dropped without
+/// a commit, it leaves nothing behind and the target untouched.
 pub(crate) struct AtomicFile {
     file: BufWriter<NamedTempFile>,
     path: PathBuf,
@@ -38,7 +38,7 @@ impl AtomicFile {
             .map_err(|e| could_not(self.action, &self.path, e))
     }
 
-    /// Makes the file durable and puts it in place of its target.
+    /// Makes the file durable and replaces the target with it.
     pub(crate) fn commit(self) -> Result<()> {
         let Self { file, path, action } = self;
         let finish = || put_in_place(file.into_inner().map_err(|e| e.into_error())?, &path);

@@ -11,7 +11,7 @@ pub struct Batch {
     pub inputs: Sequences,
     /// The targets at the same steps; meaningless where the mask is 0.
     pub targets: Sequences,
-    /// 1 where a step is scored, 0 where it is not, row-major `[B, T]`; `None` if every step is scored.
+    /// 1 where a step is scored and 0 elsewhere, row-major `[B, T]`; `None` if every step is scored.
     pub mask: Option<Vec<f32>>,
     /// Which steps are real, and where rows are reset.
     pub segments: Segments,
@@ -33,7 +33,7 @@ pub enum Sequences {
         /// Numbers per step.
         width: usize,
     },
-    /// Targets with predicted quantiles: levels · width outputs at every step, the levels of each number together.
+    /// Targets whose quantiles are predicted: levels · width outputs at every step, with the levels of each number adjacent.
     Quantiles {
         /// The numbers; NaN where missing.
         values: Vec<f32>,
@@ -67,7 +67,7 @@ impl Sequences {
         }
     }
 
-    /// Whether there is one entry at each of `n_steps` steps.
+    /// Checks that there is one entry at each of `n_steps` steps.
     fn check(&self, what: &str, n_steps: usize) -> Result<()> {
         let (found, width) = match self {
             Self::Tokens(tokens) => (tokens.len(), 1),
@@ -89,10 +89,10 @@ impl From<Vec<u32>> for Sequences {
 }
 
 impl Batch {
-    /// Checks that inputs, targets, mask and segments are those of `batch_size` rows of `seq_len` steps.
+    /// Checks that inputs, targets, mask and segments fit `batch_size` rows of `seq_len` steps.
     ///
     /// # Errors
-    /// When one of them is not.
+    /// When one of them does not.
     pub fn check(&self) -> Result<()> {
         let (rows, seq_len) = (self.batch_size, self.seq_len);
         let Some(n_steps) = rows.checked_mul(seq_len) else {
@@ -139,13 +139,14 @@ pub enum Carry {
     Nowhere,
     /// It is carried to the next batch: through the micro-steps of an update, and from the last to the first of the next update.
     ToNextBatch,
-    /// It is carried to the same micro-step of the next update: each has its own sequences, so they can be shared among processes.
+    /// It is carried to the same micro-step of the next update: each micro-step has its own sequences, so they can be distributed among
+    /// processes.
     ToNextUpdate,
 }
 
 /// An endless supply of training batches.
 ///
-/// The batch of (iteration, micro-step) is a pure function of the source's settings and these two numbers, so a resumed run just asks for
+/// The batch of (iteration, micro-step) is a pure function of the source's settings and these two numbers, so a resumed run simply asks for
 /// the next one; no position is saved.
 pub trait BatchSource: Send {
     /// The batch of micro-step `micro` (from 0) of `iteration` (from 0).

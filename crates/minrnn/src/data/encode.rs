@@ -49,10 +49,10 @@ pub fn encode_short_text(text: impl AsRef<Path>, tokenizer: &Tokenizer, most: u6
     if n_bytes > most { Err(too_long()) } else { Ok(tokens) }
 }
 
-/// Where tokens go.
+/// Receives the tokens.
 type Push<'p> = dyn FnMut(&[u32]) -> Result<()> + 'p;
 
-/// Hands the tokens of what `reader` gives to `push`; how many bytes they were.
+/// Passes the tokens of everything in `reader` to `push`; returns the number of bytes read.
 fn encode(reader: &mut impl Read, path: &Path, tokenizer: &Tokenizer, push: &mut Push) -> Result<u64> {
     let n_bytes = match tokenizer.kind() {
         TokenizerKind::Byte => encode_bytes(reader, path, push)?,

@@ -1,6 +1,6 @@
 //! Files commonly given in place of a text or a table, recognised by their first bytes.
 
-/// The first bytes, and what such a file is and what to do with it.
+/// The first bytes of such files, with what they are and what to do with them.
 const KNOWN: [(&[u8], &str); 8] = [
     (b"\x1f\x8b", "it is compressed with gzip; decompress it"),
     (b"\x28\xb5\x2f\xfd", "it is compressed with Zstandard; decompress it"),
@@ -15,7 +15,7 @@ const KNOWN: [(&[u8], &str); 8] = [
 /// Number of first bytes needed to recognise a file.
 pub const FOREIGN_LEN: usize = 16;
 
-/// What a file that begins with `bytes` is, if it is known to be neither a text nor a table, and what to do.
+/// What a file that begins with `bytes` is and what to do with it, if it is known to be neither a text nor a table.
 pub fn foreign(bytes: &[u8]) -> Option<&'static str> {
     KNOWN.iter().find(|(magic, _)| bytes.starts_with(magic)).map(|&(_, what)| what)
 }

@@ -7,7 +7,7 @@ use crate::Segments;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Labelled {
     pub tokens: Vec<u32>,
-    /// The step before which the model starts anew, where the sequence is two of them.
+    /// The step before which the model is reset, if the sequence is two concatenated ones.
     pub restart: Option<usize>,
     pub class: u32,
 }

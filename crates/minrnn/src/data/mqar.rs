@@ -55,7 +55,7 @@ impl Default for Mqar {
 }
 
 impl Mqar {
-    /// The most steps of a sequence.
+    /// Maximum number of steps of a sequence.
     const MAX_LENGTH: usize = 1 << 24;
 
     /// Checks that such sequences exist.
@@ -73,7 +73,7 @@ impl Mqar {
         if length > Self::MAX_LENGTH {
             return Err(Error::Config(format!("mqar_length must be at most {}, found {length}", Self::MAX_LENGTH)));
         }
-        // Key 0 is the blank, so there is one key less than there are values.
+        // Key 0 is the blank, so there is one key fewer than there are values.
         if vocab_size / 2 <= n_pairs || vocab_size > i32::MAX as usize {
             return Err(Error::Config(format!(
                 "mqar needs a vocabulary of at least {} tokens for mqar_pairs = {n_pairs} different keys and values (and one that fits 31 \
@@ -87,7 +87,7 @@ impl Mqar {
         Ok(())
     }
 
-    /// Chances of the places, up to a factor.
+    /// Unnormalised probabilities of the places.
     fn weights(&self) -> Vec<f64> {
         (1..=(self.length - 2 * self.n_pairs) / 2).map(|place| (place as f64).powf(self.power - 1.0)).collect()
     }
@@ -180,7 +180,7 @@ fn distinct(n: usize, from: u32, to: u32, rng: &mut ChaCha8Rng) -> Vec<u32> {
     chosen
 }
 
-/// `n` different places, drawn one after the other with chances proportional to `weights`.
+/// `n` different places, drawn one after the other with probabilities proportional to `weights`.
 fn distinct_places(n: usize, weights: &[f64], rng: &mut ChaCha8Rng) -> Vec<usize> {
     let mut left: Vec<(usize, f64)> = weights.iter().copied().enumerate().collect();
     let draw = |_| {
@@ -208,7 +208,7 @@ mod tests {
         MqarBatches::new(task.clone(), batch_size, 42, Purpose::TrainData).unwrap()
     }
 
-    /// Reads the pairs of a row and asks for every scored step whether its target is the value of the key read there.
+    /// Reads the pairs of a row and checks at every scored step that the target is the value of the key read there.
     fn check_row(task: &Mqar, inputs: &[u32], targets: &[u32], mask: &[f32]) {
         let middle = task.vocab_size as u32 / 2;
         let pairs = inputs[..2 * task.n_pairs].chunks_exact(2);
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_place_is_drawn_from_those_that_are_left() {
-        // Chances 4 : 2 : 1, so that (first, second) has the chance p_i p_j / (1 − p_i).
+        // Probabilities 4 : 2 : 1, so (first, second) has probability p_i p_j / (1 − p_i).
         let (weights, mut rng) = ([4.0, 2.0, 1.0], rng::stream(2, Purpose::TrainData, 0));
         let mut counts = BTreeMap::new();
         for _ in 0..40_000 {
@@ -299,7 +299,7 @@ mod tests {
         let rows = |task: &Mqar| (0..4).flat_map(|at| rows_of(source(task, 16).batch(at, 0).unwrap())).collect::<BTreeSet<_>>();
         assert_eq!(rows(&task).len(), 3);
         assert_eq!(rows(&Mqar::default()).len(), 64);
-        // What is scored is none of what is trained on.
+        // No scored example is trained on.
         let scored = rows_of(task.evaluation(16, 42, Purpose::ValidationData, 1).unwrap().batch(0).unwrap());
         assert_eq!((scored.len(), scored.intersection(&rows(&task)).count()), (16, 0));
     }

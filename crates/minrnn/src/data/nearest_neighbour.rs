@@ -4,8 +4,8 @@
 //!
 //! where: θ is uniform on the circle and v uniform in [0, 1), both drawn at every step; the first vector is the key of the search and its
 //! value is meaningless. Among vectors of equal length the nearest has the largest inner product. The length of a row is uniform in 2 …
-//! `max_length`; steps from the second on are scored. The xLSTM study, which defines this task, does not specify the minimum length and the
-//! first step: these are our choice.
+//! `max_length`; steps from the second on are scored. The xLSTM study, which defines this task, specifies neither the minimum length nor
+//! the first scored step: these are our choice.
 
 use std::f64::consts::TAU;
 
@@ -109,7 +109,7 @@ impl NearestNeighbourBatches {
     }
 }
 
-/// What a row asks for, 0 at its first step.
+/// The answers of a row; 0 at its first step.
 fn answers(row: &[[f32; WIDTH]]) -> Vec<f32> {
     let (mut nearest, mut value) = (f32::NEG_INFINITY, 0.0);
     let answer = |(step, x): (usize, &[f32; WIDTH])| {
@@ -229,7 +229,7 @@ mod tests {
                     prop_assert_eq!(mask[at] == 1.0, (1..length).contains(&step));
                     if mask[at] == 1.0 {
                         let least = (1..=step).map(|s| distance(row, s)).fold(f64::INFINITY, f64::min);
-                        // Rounding may exchange vectors at almost the same distance.
+                        // Rounding may swap vectors at almost the same distance.
                         prop_assert!((1..=step).any(|s| x(row, s)[2] == targets[at] && distance(row, s) <= least + 1e-6));
                     }
                 }

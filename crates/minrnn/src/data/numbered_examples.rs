@@ -1,10 +1,10 @@
-//! Rows drawn from a set of examples, each made by its own generator and so identified by a number.
+//! Rows drawn from a set of examples, each made by its own generator and therefore identified by a number.
 
 use rand::{Rng, RngExt};
 
 use crate::rng::{self, ChaCha8Rng, Purpose};
 
-/// The part of a generator's name under which examples are made; micro-steps never count so far.
+/// The part of a generator's name under which examples are made; no micro-step has this number.
 const EXAMPLE: u64 = u64::MAX;
 
 /// The examples of a generated task.

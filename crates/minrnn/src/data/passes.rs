@@ -13,19 +13,19 @@ use crate::{Error, Result};
 
 /// A finite list of examples, at most 2³² of them.
 pub(super) trait Examples: Debug + Send + Sync {
-    /// How many there are.
+    /// Number of examples.
     fn n_examples(&self) -> usize;
 
-    /// Steps of all of them together.
+    /// Total number of steps of all examples.
     fn n_steps(&self) -> u64;
 
-    /// Steps of the longest.
+    /// Number of steps of the longest example.
     fn longest(&self) -> usize;
 
     /// The examples numbered `chosen` as the rows of a batch.
     fn batch(&self, chosen: &[u32]) -> Batch;
 
-    /// CRC-32C of all there is, to tell other data from these.
+    /// CRC-32C of all examples, to detect changed data.
     fn checksum(&self) -> u32;
 }
 
@@ -38,12 +38,12 @@ pub(super) struct Parts {
 }
 
 impl Parts {
-    /// Steps of the longest example.
+    /// Number of steps of the longest example.
     pub(super) fn longest(&self) -> usize {
         [&self.train, &self.validation, &self.test].iter().map(|part| part.longest()).max().unwrap_or(0)
     }
 
-    /// Size and checksum of each part: a run goes on with the data it began with.
+    /// Size and checksum of each part, so that a run is resumed only with the data it began with.
     pub(super) fn description(&self) -> serde_json::Value {
         let of = |part: &Arc<dyn Examples>| json!({ "examples": part.n_examples(), "crc32c": format!("{:08x}", part.checksum()) });
         json!({ "train": of(&self.train), "validation": of(&self.validation), "test": of(&self.test) })
@@ -54,22 +54,22 @@ impl Parts {
         Ok(Box::new(ShuffledPasses::new(Arc::clone(&self.train), batch_size, seed)?))
     }
 
-    /// One pass over the whole part kept for `purpose`.
+    /// One pass over the whole part reserved for `purpose`.
     pub(super) fn evaluation(&self, batch_size: usize, purpose: Purpose) -> Result<Box<dyn EvaluationSet>> {
         let part = if purpose == Purpose::TestData { &self.test } else { &self.validation };
         Ok(Box::new(OrderedPass::new(Arc::clone(part), batch_size)?))
     }
 }
 
-/// One pass after the other, each in an order of its own; what is left at the end of a pass and fills no batch waits for another one.
+/// One pass after another, each in its own order; examples left at the end of a pass that do not fill a batch wait for a later pass.
 ///
-/// Every micro-step makes passes of its own, so that a batch depends on iteration and micro-step alone.
+/// Every micro-step makes its own passes, so that a batch depends only on iteration and micro-step.
 #[derive(Debug)]
 struct ShuffledPasses {
     examples: Arc<dyn Examples>,
     batch_size: usize,
     seed: u64,
-    /// The order of one pass of one micro-step, the last that was asked for.
+    /// The order of the pass and micro-step asked for last.
     order: Vec<u32>,
     order_of: Option<(u64, u64)>,
 }
@@ -108,7 +108,7 @@ impl BatchSource for ShuffledPasses {
         Ok(self.examples.batch(&self.order[start..start + self.batch_size]))
     }
 
-    /// On average: rows differ in length.
+    /// An average: rows differ in length.
     fn tokens_per_batch(&self) -> usize {
         (self.examples.n_steps() as f64 / self.examples.n_examples() as f64 * self.batch_size as f64) as usize
     }

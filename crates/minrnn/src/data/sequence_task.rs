@@ -31,7 +31,7 @@ pub struct Extent {
     pub length: usize,
     /// Number of steps of the longest training sequence, including those of a second round on all data.
     pub longest: usize,
-    /// Whether windows of at most `train.seq_len` steps are learned from instead of whole sequences.
+    /// Whether training uses windows of at most `train.seq_len` steps instead of whole sequences.
     pub in_windows: bool,
     /// Number of updates that the smallest data set needs.
     pub least_updates: u64,
@@ -57,18 +57,18 @@ pub trait SequenceTask: Debug + Send + Sync {
         None
     }
 
-    /// The accuracy of guessing, if accuracies are compared on a scale on which it is 0.
+    /// The accuracy of guessing, if accuracies are compared on a scale where guessing scores 0.
     fn chance(&self) -> Option<f64> {
         None
     }
 
-    /// Whether data are finite and split once: only the part for `Purpose::ValidationData` then chooses the checkpoint, and the one for
+    /// Whether the data are finite and split once: the part for `Purpose::ValidationData` then chooses the checkpoint, and the part for
     /// `Purpose::TestData` is scored once.
     fn has_parts(&self) -> bool {
         false
     }
 
-    /// The same task with everything outside a test file for training; `None` if that is the case already, or data are generated.
+    /// The same task trained on everything outside a test file; `None` if it already is, or if the data are generated.
     fn all(&self) -> Option<Box<dyn SequenceTask>> {
         None
     }
@@ -78,10 +78,10 @@ pub trait SequenceTask: Debug + Send + Sync {
         false
     }
 
-    /// Refuses settings that no new training should use, although models trained with them can be used and scored.
+    /// Refuses settings that no new training run should use, although models trained with them can still be used and scored.
     ///
     /// # Errors
-    /// A sentence that says what to change.
+    /// With a sentence that says what to change.
     fn expect_to_begin(&self) -> Result<()> {
         Ok(())
     }

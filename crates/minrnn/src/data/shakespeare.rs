@@ -9,7 +9,7 @@ use crate::{Error, Result};
 pub const URL: &str = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt";
 /// SHA-256 of the text, in hexadecimal.
 pub const SHA256: &str = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed";
-/// Size of the text in bytes, which is ASCII, so also in characters.
+/// Size of the text in bytes and, since it is ASCII, in characters.
 pub const LEN: usize = 1_115_394;
 
 /// Checks that `bytes` are Tiny Shakespeare.

@@ -6,19 +6,19 @@ use std::path::Path;
 
 use crate::{Error, Result};
 
-/// Maximum number of bytes read from a pipe, a terminal or a device, which may never end.
+/// Maximum number of bytes read from a pipe, terminal or device, which may never end.
 pub const MAX_PIPE_BYTES: u64 = 1 << 30;
 
 /// Bytes that are read once, from the first to the last.
 #[derive(Debug)]
 pub(crate) struct Source {
     file: File,
-    /// Bytes that may still come; a file has an end of its own.
+    /// Number of bytes that may still be read; `None` for a file, which has an end of its own.
     left: Option<u64>,
 }
 
 impl Source {
-    /// Opens `path`; that of a pipe waits for whoever writes into it.
+    /// Opens `path`; on a pipe this blocks until someone writes to it.
     ///
     /// # Errors
     /// When it cannot be opened.
@@ -28,7 +28,7 @@ impl Source {
         Ok(Self { file, left })
     }
 
-    /// The file, where it is one that can be read anywhere and again; else the source as it is.
+    /// The file, if it can be read repeatedly and at any position; otherwise the source unchanged.
     pub(crate) fn into_file(self) -> Result<File, Self> {
         if self.left.is_none() { Ok(self.file) } else { Err(self) }
     }

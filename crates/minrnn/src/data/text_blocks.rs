@@ -1,4 +1,4 @@
-//! A text file read in blocks of bounded size that never cut a character, and for BPE never cut where it would matter.
+//! A text file read in blocks of bounded size that never split a character, and for BPE never split where it would matter.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(super) enum Cut {
     Line,
 }
 
-/// What helps where a text is not UTF-8.
+/// What to suggest for a text that is not UTF-8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Remedy {
     /// Another encoding of the text: the vocabulary is given.
@@ -45,7 +45,7 @@ pub(super) struct TextBlocks<R> {
 }
 
 impl<R: Read> TextBlocks<R> {
-    /// Blocks of what `reader` gives; `path` and `remedy` are for messages.
+    /// The blocks of what `reader` reads; `path` and `remedy` are for messages.
     pub(super) fn new(reader: R, path: &Path, cut: Cut, remedy: Remedy) -> Self {
         Self { reader, path: path.to_owned(), cut, remedy, block_len: BLOCK_LEN, rest: Vec::new(), position: 0, at_end: false }
     }
@@ -66,7 +66,7 @@ impl<R: Read> TextBlocks<R> {
             let n = read.map_err(|e| Error::io("read the text file", &self.path, e))?;
             self.at_end = (n as u64) < wanted;
         }
-        // A character that was cut waits for the rest of it.
+        // A character that was cut waits for its remaining bytes.
         let waiting = if self.at_end { 0 } else { incomplete_tail(&self.rest) };
         let valid = match std::str::from_utf8(&self.rest[..self.rest.len() - waiting]) {
             Ok(text) => text,
@@ -91,7 +91,7 @@ impl<R: Read> TextBlocks<R> {
     }
 }
 
-/// The last place, not at the start, with a newline after it and something visible behind that.
+/// The last position, not at the start, that is followed by a newline and then something visible.
 fn last_line_cut(text: &str) -> Option<usize> {
     let visible_after = |at: usize| text[at + 1..].chars().next().is_some_and(|c| !c.is_whitespace());
     text.rmatch_indices('\n').map(|(at, _)| at).find(|&at| visible_after(at)).filter(|&at| at > 0)
@@ -109,7 +109,7 @@ fn not_utf8(path: &Path, position: u64, byte: u8, remedy: Remedy) -> Error {
     ))
 }
 
-/// Refuses a text of `len` bytes when that is none.
+/// Refuses an empty text; `len` is its number of bytes.
 pub(super) fn expect_not_empty(path: &Path, len: u64) -> Result<()> {
     if len > 0 {
         return Ok(());

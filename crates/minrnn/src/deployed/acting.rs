@@ -28,7 +28,7 @@ impl<'a> DeployedPolicy<'a> {
         }
     }
 
-    /// How a step becomes numbers.
+    /// The encoding of steps as numbers.
     pub fn encoding(&self) -> &'a StepEncoding {
         self.encoding
     }
@@ -55,7 +55,7 @@ impl Actor for DeployedPolicy<'_> {
             }
             Shown::Windows { batch, rows, padded, padding } => {
                 let mut actions = vec![0.0; batch * action_width];
-                // What is cut off has no part in what follows.
+                // What is cut off must not affect what follows.
                 let left_out = if padding == LeftPadding::Cut { padded * width } else { 0 };
                 let windows: Vec<&[f32]> = rows.chunks_exact(rows.len() / batch).map(|window| &window[left_out..]).collect();
                 let mut sessions = self.model.init_state(batch)?;

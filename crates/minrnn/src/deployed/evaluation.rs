@@ -13,8 +13,8 @@ use crate::memory::{Estimate, Run, running};
 use crate::ops::pinball_sum;
 use crate::train::{Evaluation, is_right, loss_of};
 
-/// The peak memory that [`evaluate`] needs, beside the model of `config`, for a table, in batches of `batch_size` sequences, the longest of
-/// `longest` steps.
+/// The peak memory that [`evaluate`] needs in addition to the model of `config`, for a table, in batches of `batch_size` sequences, the
+/// longest of `longest` steps.
 ///
 /// # Errors
 /// When the configuration is not valid.
@@ -24,7 +24,7 @@ pub fn evaluate_memory(config: &ModelConfig, batch_size: usize, longest: usize) 
     running("evaluation", config, Run { sessions: batch_size, steps: longest, threads, read: steps, predicted: steps })
 }
 
-/// Scores `model` on every batch of `set` and shows all predictions to `comparison`; `None` if `stop` was raised before the end. The
+/// Scores `model` on every batch of `set` and passes all predictions to `comparison`; `None` if `stop` was raised before the end. The
 /// threads of the ambient pool read different sequences.
 ///
 /// # Errors
@@ -80,7 +80,7 @@ pub fn evaluate(
     Ok(Some(Evaluation { loss: loss / n_targets.max(1) as f64, accuracy, n_scored }))
 }
 
-/// What is predicted at every step of `batch`, `[B, T, outputs]`, zeros at padding; the sessions, one for each row, move on.
+/// The predictions at every step of `batch`, `[B, T, outputs]`, zeros at padding; advances the sessions, one for each row.
 fn predicted(model: &Model, batch: &Batch, sessions: &mut [State]) -> Result<Vec<f32>> {
     let of_row = batch.seq_len * model.outputs();
     let mut outputs = vec![0.0; batch.batch_size * of_row];
@@ -100,7 +100,7 @@ fn predicted(model: &Model, batch: &Batch, sessions: &mut [State]) -> Result<Vec
     Ok(outputs)
 }
 
-/// The same of one row: `outputs` are its own, `[T, outputs]`.
+/// The same for one row, whose predictions are written to `outputs` `[T, outputs]`.
 fn predict_row(model: &Model, batch: &Batch, row: usize, state: &mut State, outputs: &mut [f32], workspace: &mut Workspace) -> Result<()> {
     let (seq_len, width) = (batch.seq_len, model.outputs());
     let length = batch.segments.lengths().map_or(seq_len, |lengths| lengths[row]);

@@ -11,7 +11,7 @@ use super::saved::{read, write};
 use crate::generate::ModelIdentity;
 use crate::{Error, Result};
 
-/// Sessions that there is room for at first.
+/// Number of sessions that there is room for at first.
 const FEW: usize = 16;
 /// No session.
 const NONE: usize = usize::MAX;
@@ -28,7 +28,7 @@ pub struct Groups<'m> {
     max: usize,
 }
 
-/// A session in the order in which they last spoke.
+/// A session, linked in the order of last use.
 struct Place {
     name: Arc<str>,
     older: usize,
@@ -119,21 +119,21 @@ impl<'m> Groups<'m> {
         Ok((row, Some(forgotten)))
     }
 
-    /// Takes `row` out of the order.
+    /// Removes `row` from the order.
     fn leave(&mut self, row: usize) {
         let Place { older, newer, .. } = self.places[row];
         *(if older == NONE { &mut self.oldest } else { &mut self.places[older].newer }) = newer;
         *(if newer == NONE { &mut self.newest } else { &mut self.places[newer].older }) = older;
     }
 
-    /// Puts `row` behind all others.
+    /// Puts `row` last, as the most recently used.
     fn enter(&mut self, row: usize) {
         let last = std::mem::replace(&mut self.newest, row);
         (self.places[row].older, self.places[row].newer) = (last, NONE);
         *(if last == NONE { &mut self.oldest } else { &mut self.places[last].newer }) = row;
     }
 
-    /// Rows from the one that has been silent for the longest time to the one that spoke last.
+    /// Rows from the least to the most recently used.
     fn order(&self) -> Vec<usize> {
         let known = |row: usize| (row != NONE).then_some(row);
         std::iter::successors(known(self.oldest), |&row| known(self.places[row].newer)).collect()

@@ -1,4 +1,4 @@
-//! The text that a run held out, as much as is needed to know what is usual.
+//! The text that a run held out, as much as is needed to know what level of surprise is usual.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ use minrnn_model::{CheckpointFiles, incomplete_tail};
 
 use super::Deployed;
 
-/// Most tokens.
+/// Maximum number of tokens.
 const ENOUGH: u64 = 1 << 17;
 
-/// What is known of the held-out text.
+/// What is known about the held-out text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeldOut {
     /// Its beginning.
@@ -40,7 +40,7 @@ pub fn held_out_text(deployed: &Deployed) -> Result<HeldOut> {
     }
     for name in [TOKENIZER_FILE, TOKENS_FILE] {
         let path = run.join(name);
-        // What cannot be looked at may be there, and is not called missing.
+        // A file that cannot be checked may exist, so it is not reported as missing.
         if !path.try_exists().map_err(|source| Error::io("read", &path, source))? {
             return Ok(HeldOut::Gone(path));
         }
@@ -57,10 +57,10 @@ pub fn held_out_text(deployed: &Deployed) -> Result<HeldOut> {
     Ok(HeldOut::Text(whole_characters(bytes)))
 }
 
-/// `bytes` without the parts of a character at both ends, which a cut between tokens may have left there.
+/// `bytes` without partial characters at both ends, which a cut between tokens may have left there.
 fn whole_characters(mut bytes: Vec<u8>) -> Vec<u8> {
     let continues = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
-    // A character has at most three bytes behind its first.
+    // A character has at most three bytes after its first.
     let begun = bytes.iter().take(3).take_while(continues).count();
     bytes.drain(..begun);
     bytes.truncate(bytes.len() - incomplete_tail(&bytes));
@@ -77,7 +77,7 @@ mod tests {
         for (from, to, expected) in [(0, 7, "€a語"), (1, 7, "a語"), (2, 6, "a"), (3, 5, "a"), (0, 4, "€a"), (5, 7, ""), (4, 6, "")] {
             assert_eq!(whole_characters(text[from..to].to_vec()), expected.as_bytes(), "{from}..{to}");
         }
-        // What is no UTF-8 inside is somebody else's to refuse.
+        // Invalid UTF-8 inside is left for others to refuse.
         assert_eq!(whole_characters(b"a\xffb".to_vec()), b"a\xffb");
     }
 }

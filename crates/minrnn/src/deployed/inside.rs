@@ -11,7 +11,7 @@ use crate::data::table::Series;
 use crate::output::is_same_place;
 use crate::{Error, Result, expect_output};
 
-/// Most steps of a pass, and most outputs of one.
+/// Maximum number of steps per pass, and of outputs per pass.
 const CHUNK_LEN: usize = 512;
 const CHUNK_OUTPUTS: usize = 1 << 20;
 
@@ -64,7 +64,7 @@ impl InsideFiles {
 }
 
 impl InsideInputs<'_> {
-    /// Steps of each sequence.
+    /// Number of steps of each sequence.
     fn lengths(&self) -> Vec<u64> {
         match self {
             Self::Text(tokens) => vec![tokens.len() as u64],
@@ -72,7 +72,7 @@ impl InsideInputs<'_> {
         }
     }
 
-    /// What a row is called by: its sequence, where it has a name, and its step.
+    /// The names of a row's labels: its sequence, if sequences have names, and its step.
     fn labels(&self, has_steps: bool) -> Vec<String> {
         let group = if let Self::Table(task, _) = self { task.group() } else { None };
         group.into_iter().chain(has_steps.then_some("step")).map(str::to_owned).collect()
@@ -99,10 +99,10 @@ fn numbered(n: usize) -> Vec<String> {
     (0..n).map(|at| at.to_string()).collect()
 }
 
-/// Reads `inputs` with `model` and writes the wanted `files`, atomically; false if `stop` was raised before the end.
+/// Reads `inputs` with `model` and writes the wanted `files`, atomically; returns false if `stop` was raised before the end.
 ///
 /// # Errors
-/// As [`InsideFiles::expect_fit`]; when the model has other inputs, gives a number that is not finite, or a file cannot be written.
+/// As [`InsideFiles::expect_fit`]; when the model has other inputs, returns a number that is not finite, or a file cannot be written.
 pub fn write_inside(model: &Model, inputs: InsideInputs<'_>, files: &InsideFiles, stop: &AtomicBool) -> Result<bool> {
     files.expect_fit(model.config())?;
     let (d, width) = (model.config().d_model, model.outputs());

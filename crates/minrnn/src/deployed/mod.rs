@@ -1,8 +1,8 @@
 //! A model for inference: from a run, a checkpoint, or a packed file.
 //!
 //! [`Deployed::load`] loads any of them. With the runtime, [`score`] computes the loss on a text, [`predict`] predictions for the sequences
-//! of a table, [`evaluate`] scores on batches, [`score_rows`] and [`Surprise`] how surprising rows and texts are, and [`write_inside`]
-//! writes the model's internal activations.
+//! of a table, [`evaluate`] scores on batches, [`score_rows`] and [`TextScorer`] how surprising the rows of tables and texts are, and
+//! [`write_inside`] writes the model's internal activations.
 
 mod acting;
 mod evaluation;
@@ -16,6 +16,8 @@ mod saved;
 mod score;
 mod surprise;
 mod text_rows;
+mod text_surprise;
+mod usual;
 
 pub use acting::DeployedPolicy;
 pub use evaluation::{evaluate, evaluate_memory};
@@ -28,6 +30,8 @@ pub use row_surprise::{calibrate_rows, score_rows};
 pub use score::{Score, score, score_memory};
 pub use surprise::{Listener, Surprise};
 pub use text_rows::{RowUnit, TextRow, TextRows};
+pub use text_surprise::TextScorer;
+pub use usual::{Usual, exceeds};
 
 use std::path::{Path, PathBuf};
 
@@ -49,7 +53,7 @@ pub struct Deployed {
     pub tokenizer: Option<Tokenizer>,
     /// The task on tables, if the model was trained on one.
     pub table: Option<TableTask>,
-    /// How a step becomes numbers, if the model is a policy.
+    /// The encoding of steps as numbers, if the model is a policy.
     pub policy: Option<StepEncoding>,
     /// How surprising held-out rows were, if known.
     pub surprise: Option<Calibration>,
@@ -57,7 +61,7 @@ pub struct Deployed {
     pub path: PathBuf,
     /// The tensors of a packed file.
     pub tensors: Vec<TensorEntry>,
-    /// The content of a packed file, whose memory is that of the matrices.
+    /// The content of a packed file; the matrices point into it.
     packed: Option<AlignedBytes>,
 }
 
@@ -123,7 +127,7 @@ impl Deployed {
     }
 }
 
-/// Whoever gave a file may have meant a directory, or the one whose name is in the file.
+/// The error for a file that is not a packed model: the user may have meant its directory, or the checkpoint named in it.
 fn not_a_model(path: &Path, error: minrnn_stream::Error) -> Error {
     if let Some(checkpoint) = named_in(path) {
         let checkpoint = checkpoint.display();

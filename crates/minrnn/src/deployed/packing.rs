@@ -44,13 +44,13 @@ pub fn pack(run: &Path, output: &Path, format: WeightFormat, memory_limit: Optio
     Ok(Packed { from, mixers: deployed.model.config().mixer_names(), tensors, bytes, deployed })
 }
 
-/// The best checkpoint of a run, or a checkpoint, as a packed file: where it was, and the tensors of the file.
+/// Packs the best checkpoint of a run, or a checkpoint; returns its path, and the tensors of the file.
 fn packed(run: &Path, output: &Path, format: WeightFormat, memory_limit: Option<Size>) -> Result<(PathBuf, Vec<TensorEntry>)> {
     let checkpoint = find_checkpoint(run)?;
     let weights_bytes = std::fs::metadata(checkpoint.join(WEIGHTS_FILE)).map_or(0, |file| file.len());
     packing(weights_bytes, format).expect_room(memory_limit)?;
     let (config, mut weights) = read_checkpoint(&checkpoint)?;
-    // A vocabulary or a task that cannot be read is refused now, not by whoever gets the file.
+    // An unreadable vocabulary or task is refused now rather than by the recipient of the file.
     let files = CheckpointFiles::open(&checkpoint)?;
     let tokenizer = files.tokenizer()?.map(|(_, bytes)| bytes);
     let table = files.table_task(&config.model)?.map(|(_, bytes)| bytes);
@@ -63,9 +63,9 @@ fn packed(run: &Path, output: &Path, format: WeightFormat, memory_limit: Option<
     Ok((checkpoint, tensors))
 }
 
-/// A packed file once more, its matrices rounded further.
+/// Packs a packed file again, with its matrices rounded further.
 fn repacked(file: &Path, output: &Path, format: WeightFormat, memory_limit: Option<Size>) -> Result<(PathBuf, Vec<TensorEntry>)> {
-    // A vocabulary or a task that cannot be read is refused here as well.
+    // An unreadable vocabulary or task is refused here as well.
     Deployed::load(file)?;
     let file_bytes = std::fs::metadata(file).map_or(0, |file| file.len());
     packing(file_bytes, format).expect_room(memory_limit)?;

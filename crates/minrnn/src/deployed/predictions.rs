@@ -11,16 +11,16 @@ use crate::data::table::Series;
 use crate::memory::{Estimate, Run, running};
 use crate::predict::finite;
 
-/// Steps of each sequence between two looks at `stop`.
+/// Number of steps of each sequence between two checks of `stop`.
 const CHUNK_LEN: usize = 2048;
-/// Sequences of a bunch that has enough steps.
+/// Number of sequences in a bunch that has enough steps.
 const ENOUGH: usize = 8;
-/// Steps of the sequences of a bunch that keep the arithmetic busy.
+/// Number of steps in a bunch that keep the arithmetic busy.
 const ENOUGH_STEPS: usize = 512;
-/// Most sequences of a bunch that has fewer steps.
+/// Maximum number of sequences in a bunch with fewer steps.
 const MOST: usize = 32;
 
-/// The memory that [`predict`] needs for `series`, beside the model of `config`.
+/// The memory that [`predict`] needs for `series` in addition to the model of `config`.
 ///
 /// # Errors
 /// When the configuration is not valid.
@@ -50,7 +50,7 @@ pub fn predict(model: &Model, task: &TableTask, series: &[Series], stop: &Atomic
             workspace.set_threads((threads / bunches.len()).max(1));
             workspace
         };
-        // Behind a bunch that is at fault nothing needs to be read, before it everything: another one may be the first.
+        // After a faulty bunch nothing needs to be read, but everything before it does: an earlier one may be the first fault.
         let at_fault = AtomicUsize::new(usize::MAX);
         let read = |workspace: &mut Workspace, (at, bunch): (usize, &&[Series])| match at_fault.load(Ordering::Relaxed) < at {
             true => Ok(None),
@@ -65,7 +65,7 @@ pub fn predict(model: &Model, task: &TableTask, series: &[Series], stop: &Atomic
     Ok(found.into_iter().collect::<Option<Vec<_>>>().map(|found| found.into_iter().flatten().collect()))
 }
 
-/// The sequences that are read together, whatever the number of threads, on which no prediction may depend.
+/// The sequences that are read together, regardless of the number of threads, on which no prediction may depend.
 fn bunches(mut series: &[Series]) -> Vec<&[Series]> {
     let mut bunches = Vec::new();
     while !series.is_empty() {
@@ -81,7 +81,7 @@ fn bunches(mut series: &[Series]) -> Vec<&[Series]> {
     bunches
 }
 
-/// The same of sequences that are read together.
+/// The same for sequences that are read together.
 fn of_bunch(
     model: &Model,
     task: &TableTask,
@@ -90,7 +90,7 @@ fn of_bunch(
     stop: &AtomicBool,
 ) -> Result<Option<Vec<Prediction>>> {
     let mut state = model.init_state(bunch.len())?;
-    // All but the last step of each, which have different numbers of them.
+    // All but the last step of each, since they differ in length.
     let longest = bunch.iter().map(|series| series.len() - 1).max().unwrap_or(0);
     for start in (0..longest).step_by(CHUNK_LEN) {
         if stop.load(Ordering::Relaxed) {

@@ -8,11 +8,11 @@ use minrnn_stream::{Model, Workspace};
 use crate::data::table::{ForecastRow, ForecastRows};
 use crate::{Result, expect_output};
 
-/// Steps between two looks at `stop`.
+/// Number of steps between two checks of `stop`.
 const CHUNK_LEN: usize = 512;
 
-/// Calls `see` with every row of `rows`, its sequence and its step, and what `model` forecast for it one step before; false if `stop` was
-/// raised before the end.
+/// Calls `see` with every row of `rows`, its sequence and its step, and what `model` forecast for it one step before; returns false if
+/// `stop` was raised before the end.
 ///
 /// # Errors
 /// When the model has other inputs, a surprise is not finite, or any error of `see`.

@@ -10,12 +10,12 @@ use minrnn_stream::{Model, SavedSessions};
 use crate::generate::ModelIdentity;
 use crate::{Error, Result};
 
-/// Writes `saved`, of `model`, to `path`, whole or not at all.
+/// Writes `saved`, of `model`, to `path`, atomically.
 pub(super) fn write(path: &Path, model: &Model, identity: &ModelIdentity, saved: &SavedSessions) -> Result<()> {
     write_atomic(path, &saved.to_bytes(model, identity.as_str())?).map_err(Error::from)
 }
 
-/// All of the file, or no more than its first bytes where saved sessions begin otherwise.
+/// The whole file, or only its first bytes if saved sessions do not begin like that.
 fn bytes_of(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut bytes = Vec::new();
@@ -26,7 +26,7 @@ fn bytes_of(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What was saved to `path` with `model`.
+/// The sessions saved to `path` with `model`.
 ///
 /// # Errors
 /// When the file cannot be read, is damaged, or was saved with another model.

@@ -9,7 +9,7 @@ use crate::Result;
 use crate::memory::{Estimate, Run, running};
 use crate::train::{Evaluation, is_right, loss_of};
 
-/// Tokens between two looks at `stop`.
+/// Number of tokens between two checks of `stop`.
 const PASS: usize = 2048;
 
 /// The result of one pass over a text.
@@ -21,7 +21,7 @@ pub struct Score {
     pub agreement: Option<f64>,
 }
 
-/// The peak memory that [`score`] needs, beside the model of `config`, for `n_tokens` tokens.
+/// The peak memory that [`score`] needs in addition to the model of `config`, for `n_tokens` tokens.
 ///
 /// # Errors
 /// When the configuration is not valid.

@@ -11,7 +11,7 @@ use crate::generate::ModelIdentity;
 use crate::train::loss_of;
 use crate::{Error, Result};
 
-/// Logits of one pass.
+/// Maximum number of logits per pass.
 const OUTPUTS: usize = 1 << 18;
 
 /// A text read as it arrives.
@@ -20,7 +20,7 @@ pub struct Surprise<'m> {
     tokenizer: &'m Tokenizer,
     state: State,
     workspace: Workspace,
-    /// What the last token let expect; empty before the first.
+    /// The logits after the last token; empty before the first.
     logits: Vec<f32>,
     outputs: Vec<f32>,
     input: TextInput,
@@ -36,7 +36,7 @@ pub trait Listener {
     /// Any error ends the reading.
     fn token(&mut self, line: u64, text: &[u8], log_probability: Option<f64>) -> Result<()>;
 
-    /// Something in line `line` that the model cannot read, and which is skipped.
+    /// Something in line `line` that the model cannot read and that is skipped.
     ///
     /// # Errors
     /// Any error ends the reading.
@@ -89,7 +89,7 @@ impl<'m> Surprise<'m> {
         self.read(&rest, listener)
     }
 
-    /// Bytes that are tokens, whether or not they are text.
+    /// Reads bytes that are tokens, whether or not they are text.
     fn read_bytes(&mut self, bytes: &[u8], listener: &mut dyn Listener) -> Result<()> {
         let mut tokens = Vec::new();
         for line in bytes.split_inclusive(|&byte| byte == b'\n') {
@@ -118,7 +118,7 @@ impl<'m> Surprise<'m> {
         Ok(())
     }
 
-    /// The characters of `line` that the vocabulary has.
+    /// Reads the characters of `line` that are in the vocabulary.
     fn read_known(&mut self, line: &str, listener: &mut dyn Listener) -> Result<()> {
         let mut tokens = Vec::new();
         for character in line.chars() {

@@ -1,9 +1,10 @@
 //! The lines or tokens of a text as rows, each with its surprise.
 
 use super::surprise::Listener;
+use super::usual::exceeds;
 use crate::{Error, Result};
 
-/// Bytes of a row's text that are kept.
+/// Maximum number of bytes of a row's text that are kept.
 const LONGEST_TEXT: usize = 1 << 16;
 
 /// The unit of a text's rows.
@@ -13,6 +14,21 @@ pub enum RowUnit {
     Line,
     /// A token.
     Token,
+}
+
+impl RowUnit {
+    /// The names of the units.
+    pub const NAMES: [&'static str; 2] = ["line", "token"];
+
+    /// The unit of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Line, Self::Token].into_iter().find(|unit| unit.name() == name)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
 }
 
 /// A row of a text.
@@ -32,13 +48,20 @@ pub struct TextRow {
     pub has_no_text: bool,
 }
 
+impl TextRow {
+    /// Whether it is an anomaly: more surprising than `threshold`, or with something that is not in the vocabulary; `None` if that cannot be told.
+    pub fn is_marked(&self, threshold: Option<f64>) -> Option<bool> {
+        if self.has_unknown { Some(true) } else { exceeds(self.surprise, threshold) }
+    }
+}
+
 /// Collects the tokens of a text into rows, and passes each on as soon as it is complete.
 pub struct TextRows<'a> {
     unit: RowUnit,
     see: &'a mut dyn FnMut(TextRow) -> Result<()>,
     row: TextRow,
     text: Vec<u8>,
-    /// Of the tokens whose probability is known.
+    /// The summed surprise of the tokens whose probability is known.
     sum: f64,
     known: u64,
 }
@@ -64,7 +87,7 @@ impl<'a> TextRows<'a> {
         (self.see)(TextRow { text: text[..end].to_owned(), surprise, ..std::mem::take(&mut self.row) })
     }
 
-    /// The row that something in `line` belongs to.
+    /// Opens the row that something in `line` belongs to.
     fn open(&mut self, line: u64) -> Result<()> {
         if self.unit == RowUnit::Token || self.row.line != line {
             self.finish()?;
@@ -98,7 +121,7 @@ impl Listener for TextRows<'_> {
         Ok(())
     }
 
-    /// What begins so is in another encoding; later on it is a flaw in a text, and an unusual one.
+    /// A file that begins like this is in another encoding; later it is a flaw in a text, and unusual.
     fn not_text(&mut self, line: u64, flaw: Error) -> Result<()> {
         if self.row.line == 0 {
             return Err(flaw);
@@ -140,6 +163,23 @@ mod tests {
         assert_eq!(tokens[..2], [row(1, "a", 1, None, false), row(1, "\n", 1, Some(2.0), false)]);
         assert_eq!(tokens[3], row(2, "\u{fffd}", 0, None, true));
         assert_eq!(tokens.len(), 5);
+    }
+
+    #[test]
+    fn what_is_not_in_the_vocabulary_is_marked_without_a_threshold_too() {
+        let row = |surprise, has_unknown| TextRow { surprise, has_unknown, ..TextRow::default() };
+        for (surprise, threshold, expected) in
+            [(Some(3.0), Some(2.0), Some(true)), (Some(1.0), Some(2.0), Some(false)), (None, Some(2.0), None), (Some(3.0), None, None)]
+        {
+            assert_eq!(row(surprise, false).is_marked(threshold), expected);
+            assert_eq!(row(surprise, true).is_marked(threshold), Some(true));
+        }
+    }
+
+    #[test]
+    fn units_are_called_by_their_names() {
+        assert_eq!(RowUnit::NAMES.map(RowUnit::named), [Some(RowUnit::Line), Some(RowUnit::Token)]);
+        assert_eq!(RowUnit::named("word"), None);
     }
 
     #[test]

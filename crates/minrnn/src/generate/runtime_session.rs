@@ -10,7 +10,7 @@ use crate::{Error, Result};
 
 /// The name of the state in a saved session.
 const STATE: &str = "runtime";
-/// The names of what each block keeps of past tokens `[B, tokens, width]`, zeros before the first, and of how many there are `[B]`.
+/// Prefixes of the names of each block's past tokens `[B, tokens, width]`, zeros before the first, and of their counts `[B]`.
 const PAST: &str = "past.";
 const COUNT: &str = "count.";
 
@@ -26,7 +26,7 @@ impl<'m> RuntimeSession<'m> {
     /// `batch_size` new sequences.
     ///
     /// # Errors
-    /// When memory cannot hold so many.
+    /// When memory cannot hold that many.
     pub fn new(model: &'m Model, batch_size: usize) -> Result<Self> {
         Ok(Self { model, state: model.init_state(batch_size)?, workspace: Workspace::new() })
     }
@@ -89,7 +89,7 @@ impl TokenSession for RuntimeSession<'_> {
             let longest = (0..rows).map(|row| past(row).len()).max().unwrap_or(0);
             let padded = (0..rows).flat_map(|row| std::iter::repeat_n(0.0, longest - past(row).len()).chain(past(row).iter().copied()));
             tensors.push((format!("{PAST}{at}"), vec![rows, longest / width, width], padded.collect()));
-            // Fewer than an f32 counts exactly: no more than `max_seq_len`.
+            // At most `max_seq_len`, which an f32 counts exactly.
             let counts = (0..rows).map(|row| (past(row).len() / width) as f32).collect();
             tensors.push((format!("{COUNT}{at}"), vec![rows], counts));
         }
@@ -99,7 +99,7 @@ impl TokenSession for RuntimeSession<'_> {
     fn restore(&self, batch_size: usize, tensors: Vec<StateTensor>) -> Result<Self> {
         expect_finite(tensors.iter().map(|(name, _, values)| (name.as_str(), values.as_slice())))?;
         if tensors.iter().all(|(name, ..)| name != STATE) {
-            // One that the training model has read.
+            // A state saved by the training model.
             let state = state_forms::to_runtime(self.model, batch_size, tensors)?;
             return Ok(Self { model: self.model, state, workspace: Workspace::new() });
         }

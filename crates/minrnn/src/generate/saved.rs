@@ -1,5 +1,5 @@
 //! Sessions in files: safetensors with one tensor `state.…` for each part of the state; the rest is JSON in the header, preceded by the
-//! CRC-32C of it and the tensors in eight hexadecimal digits.
+//! CRC-32C of the JSON and the tensors in eight hexadecimal digits.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use crate::{Error, Result};
 
 const KEY: &str = "minrnn_session";
 const VERSION: u64 = 2;
-/// The version whose json has no checksum before it.
+/// The version without a checksum before its JSON.
 const UNCHECKED: u64 = 1;
 const CHECKSUM_DIGITS: usize = 8;
 const PREFIX: &str = "state.";
@@ -35,7 +35,7 @@ pub(super) struct SavedText {
     pub rows: Vec<Continuation>,
 }
 
-/// What the header says of a session.
+/// The description of a session in the header.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Saved<'a> {
@@ -80,7 +80,7 @@ pub(super) fn write(session: &impl TokenSession, path: &Path, identity: &ModelId
     write_safetensors(path, tensors, Some((KEY, &format!("{checksum}{header}")))).map_err(Error::from)
 }
 
-/// The checksum of a session's json and its tensors, which come in the order of their names.
+/// The checksum of a session's JSON and its tensors, in the order of their names.
 fn checksum<'a>(header: &str, tensors: impl Iterator<Item = (&'a str, &'a Tensor)>) -> String {
     let mut crc = crc32c::crc32c(header.as_bytes());
     for (name, tensor) in tensors {
@@ -91,7 +91,7 @@ fn checksum<'a>(header: &str, tensors: impl Iterator<Item = (&'a str, &'a Tensor
     format!("{crc:0CHECKSUM_DIGITS$x}")
 }
 
-/// The json of a saved session, once it and the tensors are known to be what was written, and whether that could be known.
+/// The JSON of a saved session, after checking it and the tensors against the checksum, and whether there was a checksum.
 fn checked<'a>(header: &'a str, weights: &Weights) -> Result<(&'a str, bool), String> {
     if header.starts_with('{') {
         return Ok((header, false));
@@ -129,8 +129,9 @@ pub(super) fn read<S: TokenSession>(path: &Path, like: &S, identity: &ModelIdent
         let problem = format!("{what}{}; load it with the checkpoint it was made with", difference(&weights, like));
         return Err(Error::malformed(path, problem));
     }
-    // Nothing is allocated for rows that the file does not hold; a state that grows holds more than a new one.
-    // Training and runtime go on from each other's, which have as many numbers but for what rounding lost, at most as many again.
+    // Nothing is allocated for rows that the file does not hold; a state that has grown holds more than a new one. Training model and
+    // runtime can continue from each other's states, which have equally many numbers except for stored rounding errors, at most as many
+    // again.
     let of_one_row = like.values_per_row().div_ceil(2);
     if saved.batch_size.checked_mul(of_one_row).is_none_or(|least| least > weights.value_count()) {
         let (rows, found) = (saved.batch_size, weights.value_count());
@@ -151,11 +152,11 @@ pub(super) fn read<S: TokenSession>(path: &Path, like: &S, identity: &ModelIdent
     Ok((session, saved.text.map(Cow::into_owned)))
 }
 
-/// The first part of a saved state that is another one in a session like `like`, in words; nothing where all are alike.
+/// The first part of a saved state that does not fit a session like `like`, in words; empty if all fit.
 fn difference<S: TokenSession>(weights: &Weights, like: &S) -> String {
     let part = |(name, expected, _): (String, Vec<usize>, Vec<f32>)| match weights.get(&format!("{PREFIX}{name}")) {
         None => Some(format!(": its state has no '{name}'")),
-        // There may be other rows, and more in a cache.
+        // The number of rows and the length of a cache may differ.
         Some(found) if found.shape().len() == expected.len() && found.shape().last() == expected.last() => None,
         Some(found) => {
             let rows = found.shape().iter().take(1).copied();

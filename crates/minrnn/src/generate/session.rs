@@ -54,7 +54,7 @@ impl<'m, M: Mixer> Session<'m, M> {
         self.step_rows(&(0..self.batch_size).collect::<Vec<_>>(), tokens)
     }
 
-    /// Reads in passes over the rows that have something left, so that a short prompt costs nothing while a long one is read.
+    /// Reads in passes over the rows that have tokens left, so that a short prompt costs nothing while a long one is read.
     fn read<P: AsRef<[u32]>>(&mut self, prompts: &[P], mut wanted: Option<&mut Logits>) -> Result<()> {
         self.expect_rows(prompts.len())?;
         prompts.iter().try_for_each(|prompt| self.expect_known(prompt.as_ref()))?;

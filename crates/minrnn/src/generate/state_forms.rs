@@ -1,8 +1,8 @@
-//! Converts a state between the training model's form, tensor by tensor, and the runtime's, a row of numbers for each sequence and lists of
-//! past tokens, so that one can continue from what the other has read.
+//! Converts a state between the training model's form, tensor by tensor, and the runtime's, a row of numbers for each sequence plus lists
+//! of past tokens, so that one can continue from what the other has read.
 //!
-//! Both hold the same numbers in the same order with a few exceptions: the runtime has the states of Mamba's channels side by side, the
-//! rounding errors of RWKV-4's log-weights and of a mean's sums, and no zeros before the first past token.
+//! Both hold the same numbers in the same order with a few exceptions: the runtime stores the states of Mamba's channels side by side,
+//! keeps the rounding errors of RWKV-4's log-weights and of a mean's sums, and has no zeros before the first past token.
 
 use std::collections::BTreeMap;
 
@@ -19,21 +19,21 @@ use crate::{Error, Result};
 /// A tensor of the training model's state.
 struct Part {
     name: String,
-    /// Size of each dimension behind the batch; the first is any where the tensor grows.
+    /// Size of each dimension after the batch; the first may be any size if the tensor grows.
     shape: Vec<usize>,
     form: Form,
 }
 
-/// Where its numbers stand in the runtime.
+/// Where its numbers are in the runtime.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
     /// In the row, in the same order.
     Same,
     /// In the row, transposed.
     Transposed,
-    /// In the row, with as many zeros behind it.
+    /// In the row, followed by as many zeros.
     WithLosses,
-    /// In the list of past tokens of its block: all of it, or as many as the place says that follows it.
+    /// In the list of past tokens of its block: all of it, or as many as given by the position tensor that follows it.
     Past { counted: bool },
 }
 
@@ -69,7 +69,7 @@ fn form(config: &CheckedConfig, name: &str) -> Form {
 /// The runtime's state of `batch_size` sequences that a training model has read.
 ///
 /// # Errors
-/// When a tensor is missing, has another shape or another name than those of the model's state, or holds a number that is not finite.
+/// When a tensor is missing, has a different shape or name from those of the model's state, or holds a number that is not finite.
 pub(super) fn to_runtime(model: &Model, batch_size: usize, tensors: Vec<StateTensor>) -> Result<RuntimeState> {
     let mut tensors: BTreeMap<String, (Vec<usize>, Vec<f32>)> =
         tensors.into_iter().map(|(name, shape, values)| (name, (shape, values))).collect();
@@ -142,7 +142,7 @@ pub(super) fn from_runtime(model: &Model, state: &RuntimeState) -> Result<Vec<St
                 let past = |i: usize| state.pasts(i).nth(list).unwrap_or(&[]);
                 let width = shape[1];
                 let longest = (0..batch_size).map(|i| past(i).len() / width).max().unwrap_or(0);
-                // A cache that nothing has been read into has room for one token, a window as many as it ever holds.
+                // An empty cache has room for one token, a window for as many as it ever holds.
                 let tokens = if counted { longest.max(shape[0]) } else { shape[0] };
                 let padded = |i: usize| std::iter::repeat_n(0.0, tokens * width - past(i).len()).chain(past(i).iter().copied());
                 (vec![tokens, width], (0..batch_size).flat_map(padded).collect())
@@ -158,7 +158,7 @@ pub(super) fn from_runtime(model: &Model, state: &RuntimeState) -> Result<Vec<St
     Ok(tensors)
 }
 
-/// Most past tokens that each list holds.
+/// Maximum number of past tokens in each list.
 fn parts_seen(model: &Model) -> Vec<usize> {
     let config = model.config().checked().expect("the model's configuration");
     (0..config.n_layers).filter_map(|layer| config.block_past(layer)).map(|past| past.window.saturating_sub(1)).collect()

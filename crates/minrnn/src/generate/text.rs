@@ -105,7 +105,7 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
         Ok(self.text.rows.iter_mut().map(|row| row.replace_stops(stops.clone())).collect())
     }
 
-    /// Continues every row with a text of its own, even a row that had stopped; returns the text of each that was held back.
+    /// Continues every row with a text of its own, even a row that had stopped; returns each row's text that was held back.
     ///
     /// # Errors
     /// When there is not one text for each row, or one has a character outside the vocabulary or is not UTF-8 where that is required;
@@ -164,7 +164,7 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
             }
             let pieces = self.step()?;
             generated += pieces.len();
-            // Every piece of the step is handed over: its tokens have been generated.
+            // Every piece of the step is passed on, since its tokens have been generated.
             let flow: Vec<_> = pieces.into_iter().map(&mut each).collect();
             if flow.iter().any(ControlFlow::is_break) {
                 break;
@@ -221,7 +221,7 @@ impl<'t, S: TokenSession> TextGenerator<'t, S> {
     }
 }
 
-/// Says of which row a logit is no number.
+/// Adds to the error the row whose logits are not finite.
 fn naming(row: usize, error: minrnn_stream::Error) -> Error {
     match error {
         minrnn_stream::Error::Logit { value, .. } => Error::Output { what: format!("text {}", row + 1), value: value.into() },

@@ -35,7 +35,7 @@ impl Logits {
 /// Name, shape and values of a part of a state, whose first dimension is the batch.
 pub type StateTensor = (String, Vec<usize>, Vec<f32>);
 
-/// Refuses numbers that no state of a working model holds, in parts with their names.
+/// Refuses named parts with numbers that no state of a working model holds.
 ///
 /// # Errors
 /// When one is NaN or infinite.

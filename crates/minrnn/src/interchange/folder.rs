@@ -16,22 +16,22 @@ use crate::{Error, Result};
 const CONFIG_FILE: &str = "config.json";
 const TOKENIZER_FILE: &str = "tokenizer.json";
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
-/// What libraries wrote before there were safetensors.
+/// Files that libraries wrote before safetensors existed.
 const PICKLED: [&str; 2] = ["pytorch_model.bin", "pytorch_model.bin.index.json"];
 
-/// How a format's library keeps a whole model.
+/// How a format's library stores a whole model.
 pub(super) struct Folder {
-    /// `config.json` of a model whose tensors are written in this form; refuses what it has no words for.
+    /// `config.json` of a model whose tensors are written in this form; refuses what it cannot express.
     pub(super) config: fn(&CheckedConfig, Form) -> Result<Value>,
     /// Further files whose content is always the same.
     pub(super) others: &'static [(&'static str, &'static str)],
-    /// The settings of a model that `config.json` says and the tensors do not, as `key=value`; or why it is none of this format.
+    /// The settings of a model that `config.json` states and the tensors do not, as `key=value`; or why it is not of this format.
     pub(super) settings: fn(&Said) -> Result<Vec<String>>,
-    /// Refuses a `config.json` that describes another model than the tensors are, or one that computes what none of ours does.
+    /// Refuses a `config.json` that does not match the tensors, or that describes a model which ours cannot compute.
     pub(super) expect: fn(&Said, &CheckedConfig, &Foreign<'_>) -> Result<()>,
     /// The library, as the hub calls it.
     pub(super) library: &'static str,
-    /// Python that opens the folder `model`, after which `logits` are those of the tokens `ids` `[B, T]`.
+    /// Python that opens the folder `model` and computes the `logits` of the tokens `ids` `[B, T]`.
     pub(super) loading: &'static str,
 }
 
@@ -99,10 +99,10 @@ impl ForeignModel {
     }
 }
 
-/// The file `name` of `folder`, where it is there.
+/// The file `name` in `folder`, if it exists.
 fn find(folder: &Path, name: &str) -> Result<Option<PathBuf>> {
     let file = folder.join(name);
-    // What cannot be looked at may be there, and is not called missing.
+    // A file that cannot be checked may exist, so it is not reported as missing.
     let is_there = file.try_exists().map_err(|source| Error::io("read", &file, source))?;
     Ok(is_there.then_some(file))
 }
@@ -148,7 +148,7 @@ pub fn export_folder(
             let (shape, data) = tensor.into_parts();
             (name, shape, data.into())
         });
-        // The entry that libraries on PyTorch look for.
+        // The entry that PyTorch-based libraries look for.
         write_safetensors(directory.join(WEIGHTS_FILE), tensors, Some(("format", "pt")))?;
         Ok(count)
     })
@@ -162,7 +162,7 @@ const TOKENIZER_CONFIG: &str = r#"{
 }
 "#;
 
-/// The page of the model.
+/// The model card.
 fn card(folder: &Folder, config: &ModelConfig, reads_text: bool) -> String {
     let (library, loading) = (folder.library, folder.loading.trim());
     let kinds: Vec<_> = config.mixer_kinds().iter().map(ToString::to_string).collect();
@@ -197,7 +197,7 @@ mod tests {
         for name in [CONFIG_FILE, TOKENIZER_FILE, WEIGHTS_FILE] {
             let (file, aside) = (folder.path().join(name), folder.path().join("aside"));
             let is_there = std::fs::rename(&file, &aside).is_ok();
-            // A link that leads to itself.
+            // A link to itself.
             std::os::unix::fs::symlink(&file, &file).unwrap();
             let refused = read().unwrap_err().to_string();
             assert!(refused.starts_with(&format!("could not read '{}': ", file.display())), "{refused}");

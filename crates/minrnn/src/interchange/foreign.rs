@@ -10,9 +10,9 @@ use crate::{Error, Result};
 /// The tensors of a file, asked for their shapes.
 pub(super) struct Foreign<'a>(&'a Weights);
 
-/// The direction in which a table is to be read.
+/// The direction in which a table is read.
 pub(super) enum Side<'a> {
-    /// From a file, which decides where the format leaves a choice.
+    /// From a file, which decides wherever the format leaves a choice.
     Import(Foreign<'a>),
     /// To a file of this form.
     Export(Form),
@@ -48,7 +48,7 @@ impl<'a> Foreign<'a> {
         Ok([rows / parts, columns])
     }
 
-    /// Whether the file has no tensor `again`, or has the numbers of `name` there.
+    /// Whether the file has no tensor `again`, or one with the numbers of `name`.
     pub(super) fn repeats(&self, name: &str, again: &str) -> bool {
         self.0.get(again).is_none_or(|again| self.0.get(name).is_some_and(|first| same_bits(first.data(), again.data())))
     }
@@ -66,7 +66,7 @@ impl<'a> Foreign<'a> {
 }
 
 impl Side<'_> {
-    /// Whether a tensor that the format may lack is there; `written` when it is up to us.
+    /// Whether a tensor that the format may lack exists; `written` on export.
     pub(super) fn has(&self, name: &str, written: bool) -> bool {
         match self {
             Self::Import(file) => file.has(name),
@@ -74,7 +74,7 @@ impl Side<'_> {
         }
     }
 
-    /// Size of the last dimension of `name`; `written` when it is up to us.
+    /// Size of the last dimension of `name`; `written` on export.
     pub(super) fn last_size(&self, name: &str, written: usize) -> Result<usize> {
         match self {
             Self::Import(file) => Ok(file.tensor(name)?.shape().last().copied().unwrap_or(1)),

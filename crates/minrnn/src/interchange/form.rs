@@ -26,7 +26,7 @@ impl Default for Form {
 const THEIR_FILTERS: [&str; 3] = [".mixer.conv1d.weight", ".conv1d.conv.weight", ".0.net.0.weight"];
 /// Ends of our names.
 const OUR_FILTERS: [&str; 2] = [".conv1d.weight", ".conv.depthwise.weight"];
-/// Mamba's, on either side.
+/// The end of the names of Mamba's convolution biases, on either side.
 const BIAS: &str = ".mixer.conv1d.bias";
 
 impl Form {
@@ -41,8 +41,8 @@ impl Form {
         }
     }
 
-    /// This form as far as it can hold `ours`, a model that may have been trained on since it was read: with the taps and biases that are
-    /// no longer zero.
+    /// This form, extended if necessary to hold `ours`, a model that may have been trained further since it was read: with the taps and
+    /// biases that are no longer zero.
     pub(super) fn that_holds(self, ours: &Weights) -> Result<Self> {
         if !(1..=CONV_TAPS).contains(&self.taps) {
             return Err(Error::Config(format!("filters have 1 to {CONV_TAPS} taps, found taps = {} in the form of a file", self.taps)));

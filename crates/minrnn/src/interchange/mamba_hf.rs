@@ -107,7 +107,7 @@ with torch.no_grad():
 "#,
 };
 
-/// What is added to a mean square in place of the floor of our norm of no ε: it counts where that floor does.
+/// The ε written for our norm without ε, which has a floor instead: it matters only where that floor does.
 const LEAST_EPS: f64 = 1e-30;
 
 /// `MambaConfig`.
@@ -161,7 +161,7 @@ fn expect(said: &Said, config: &CheckedConfig, file: &Foreign<'_>) -> Result<()>
     if said.number("expand")?.is_some_and(|expand| (expand * d as f64).trunc() != e as f64) {
         return Err(said.contradicted("expand", &format!("an inner width of {e} for a width of {d}")));
     }
-    // A word for the rank that transformers computes from the width.
+    // "auto" stands for the rank that transformers computes from the width.
     match said.get("time_step_rank").and_then(Value::as_str) {
         Some("auto") if config.step_rank() == d.div_ceil(16) => {}
         _ => said.expect_size("time_step_rank", config.step_rank())?,

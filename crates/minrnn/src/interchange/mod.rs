@@ -75,14 +75,15 @@ struct Layout {
     config: fn(&Foreign<'_>, &Settings) -> Result<ModelConfig>,
     /// Refuses a model that the format cannot hold.
     check: fn(&ModelConfig) -> Result<()>,
-    /// Which tensor is which; the other side may have several ways to say the same.
+    /// Which tensor is which; the other side may have several forms for the same model.
     table: fn(&CheckedConfig, &Side<'_>) -> Result<Table>,
-    /// How the library keeps a whole model, where it has a way of its own.
+    /// How the library stores a whole model, if it has its own way.
     folder: Option<&'static Folder>,
 }
 
 impl Layout {
-    /// Refuses a model that the format cannot hold; none holds a wiring around another mixer, and a whole model is one of language.
+    /// Refuses a model that the format cannot hold; no format holds a wiring around another mixer, and whole models must be language
+    /// models.
     fn expect_to_hold(&self, config: &ModelConfig, format: Format) -> Result<()> {
         demand(format, "wiring", config.wiring, WiringKind::None)?;
         if !format.is_part() {
@@ -202,7 +203,7 @@ fn expect_language_model(format: Format, config: &ModelConfig) -> Result<()> {
     Err(Error::Config(format!("a file of format {format} holds models that read tokens and predict the next one, and this one {found}")))
 }
 
-/// Refuses a model whose blocks do not all have the same of these mixers.
+/// Refuses a model whose blocks do not all have the same one of these mixers.
 fn demand_one_mixer(format: Format, config: &ModelConfig, expected: &[MixerKind]) -> Result<()> {
     let kinds = config.mixer_kinds();
     kinds.iter().try_for_each(|&kind| demand_one_of(format, "mixer", kind, expected))?;
@@ -212,7 +213,7 @@ fn demand_one_mixer(format: Format, config: &ModelConfig, expected: &[MixerKind]
     }
 }
 
-/// Refuses what the minimal cells of other libraries do not have: an epsilon, positions, layers without biases, other gates and candidates than the paper's.
+/// Refuses what the minimal cells of other libraries do not have: an epsilon, positions, layers without biases, gates and candidates other than the paper's.
 fn demand_plain(format: Format, config: &ModelConfig) -> Result<()> {
     demand(format, "rms_eps", config.rms_eps, 0.0)?;
     demand(format, "positions", config.positions, Positions::None)?;
@@ -222,12 +223,12 @@ fn demand_plain(format: Format, config: &ModelConfig) -> Result<()> {
     demand(format, "candidate", config.candidate, Candidate::Positive)
 }
 
-/// Refuses `found` where the format holds `expected` alone.
+/// Refuses `found` unless it is `expected`, the only value that the format holds.
 fn demand<T: PartialEq + fmt::Display>(format: Format, key: &str, found: T, expected: T) -> Result<()> {
     demand_one_of(format, key, found, &[expected])
 }
 
-/// Refuses `found` where the format holds one of `expected`.
+/// Refuses `found` unless it is one of `expected`.
 fn demand_one_of<T: PartialEq + fmt::Display>(format: Format, key: &str, found: T, expected: &[T]) -> Result<()> {
     if expected.contains(&found) {
         return Ok(());

@@ -6,7 +6,7 @@ pub(super) enum Rule {
     Pair { ours: String, theirs: String, shape: Vec<usize>, map: Map },
     /// Our tensor is a constant that the other library takes for granted.
     Fixed { ours: String, shape: Vec<usize>, constant: Constant },
-    /// The other library stores our tensor, which another rule holds, once more; where it does not, nothing is missing.
+    /// The other library stores our tensor, which another rule covers, a second time; if it does not, nothing is missing.
     Repeat { ours: String, theirs: String, shape: Vec<usize> },
     /// The other library stores a tensor that nothing depends on; it is written full of `value`.
     Unused { theirs: String, shape: Vec<usize>, value: f32 },
@@ -18,17 +18,17 @@ pub(super) enum Map {
     Same,
     /// As they are, in another shape of as many numbers.
     Reshaped(Vec<usize>),
-    /// 1 + ours: a gain against its distance from 1.
+    /// 1 + ours: theirs is a gain, ours its difference from 1.
     Gain,
-    /// ours − 1: the distance of a gain from 1 against the gain.
+    /// ours − 1: theirs is a gain's difference from 1, ours the gain.
     Offset,
     /// Ours as an array of shape `view`, its axes in the order `axes`; written in `shape`.
     Permuted { view: [usize; 3], axes: [usize; 3], shape: Vec<usize> },
-    /// Filters `[D, 1, K]` of which theirs lack the oldest taps, which are zero.
+    /// Filters `[D, 1, K]`; theirs lack the oldest taps, which are zero.
     LastTaps(usize),
 }
 
-/// What a tensor that the other library lacks stands for.
+/// The value of a tensor that the other library lacks.
 #[derive(Clone, Copy)]
 pub(super) enum Constant {
     /// All zeros.
@@ -55,7 +55,7 @@ impl Constant {
 }
 
 impl Map {
-    /// The shape of their tensor where ours has `shape`.
+    /// The shape of their tensor if ours has `shape`.
     pub(super) fn their_shape(&self, shape: &[usize]) -> Vec<usize> {
         match self {
             Self::Same | Self::Gain | Self::Offset => shape.to_vec(),

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::{Error, Result};
 
-/// The configuration that another library wrote. Dots in a key, such as `slstm_block.slstm.num_heads`, lead into parts. What is expected of a key
-/// is not expected where it is absent: the tensors say the sizes, and the rest has the library's default.
+/// The configuration that another library wrote. Dots in a key, such as `slstm_block.slstm.num_heads`, lead into nested objects. An absent key
+/// satisfies every expectation: the tensors give the sizes, and the rest has the library's default.
 #[derive(Debug)]
 pub(super) struct Said {
     path: PathBuf,
@@ -28,13 +28,13 @@ impl Said {
         key.split('.').try_fold(&self.value, |part, name| part.get(name))
     }
 
-    /// A number, refused where something else stands there.
+    /// A number; any other value is refused.
     pub(super) fn number(&self, key: &str) -> Result<Option<f64>> {
         let wrong = |said: &Value| self.wrong(format!("it says {key} = {said}, expected a number"));
         self.get(key).map(|said| said.as_f64().ok_or_else(|| wrong(said))).transpose()
     }
 
-    /// Refuses another size than `found`, which the tensors have.
+    /// Refuses a size other than `found`, which the tensors have.
     pub(super) fn expect_size(&self, key: &str, found: usize) -> Result<()> {
         match self.get(key) {
             Some(said) if *said != json!(found) => Err(self.contradicted(key, &found.to_string())),
@@ -53,7 +53,7 @@ impl Said {
         }
     }
 
-    /// Refuses a head that is said to be the embedding where the tensors have one of its own.
+    /// Refuses a head declared to be tied to the embedding if the tensors have a separate one.
     pub(super) fn expect_head(&self, key: &str, config: &CheckedConfig) -> Result<()> {
         match self.get(key) {
             Some(Value::Bool(true)) if !config.tie_embeddings => Err(self.contradicted(key, "a head that is not the embedding")),
@@ -61,7 +61,7 @@ impl Said {
         }
     }
 
-    /// A complaint about a key where the tensors have `found`.
+    /// A complaint about a key that contradicts `found` in the tensors.
     pub(super) fn contradicted(&self, key: &str, found: &str) -> Error {
         let said = self.get(key).map(ToString::to_string).unwrap_or_default();
         self.wrong(format!("it says {key} = {said}, but the tensors beside it have {found}; they belong to different models"))

@@ -29,7 +29,7 @@ impl Settings {
         Ok(Self(given.remove(SECTION).and_then(|keys| keys.try_into().ok()).unwrap_or_default()))
     }
 
-    /// These and `others`.
+    /// These keys and those of `others`; these take precedence.
     pub(super) fn and(&self, mut others: Self) -> Self {
         others.0.extend(self.0.clone());
         others
@@ -55,7 +55,7 @@ impl Settings {
         self.0.contains_key(key)
     }
 
-    /// Refuses to go on without `key`, which `why` no file can tell.
+    /// Refuses to continue without `key`; `why` says why the file does not determine it.
     pub(super) fn demand(&self, key: &str, why: &str) -> Result<()> {
         if self.has(key) {
             return Ok(());
@@ -68,7 +68,7 @@ impl Settings {
         self.expect_no_other(&Self(table(config)?), path)
     }
 
-    /// Checks that none of these keys has another value in what the file at `path` says.
+    /// Checks that none of these keys has another value in `said`, from the file at `path`.
     pub(super) fn expect_no_other(&self, said: &Self, path: &Path) -> Result<()> {
         let mut both = self.0.iter().filter_map(|(key, value)| Some((key, value, said.0.get(key)?)));
         match both.find(|(_, value, file)| value != file) {

@@ -7,7 +7,7 @@ use super::rule::{Constant, Map, Rule};
 use super::{Format, NamedTensor};
 use crate::{Error, Result};
 
-/// The rules of one model; every tensor of either side stands in exactly one, those of [`Rule::Repeat`] apart.
+/// The rules of one model; every tensor of either side is in exactly one, apart from those of [`Rule::Repeat`].
 #[derive(Default)]
 pub(super) struct Table {
     rules: Vec<Rule>,
@@ -16,7 +16,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// The names that follow lie below these.
+    /// Sets the prefixes of the names that follow.
     pub(super) fn below(&mut self, ours: impl Into<String>, theirs: impl Into<String>) {
         (self.ours, self.theirs) = (ours.into(), theirs.into());
     }
@@ -26,7 +26,7 @@ impl Table {
         self.pair(ours, theirs, shape, Map::Same);
     }
 
-    /// Numbers that `map` carries over.
+    /// Numbers converted by `map`.
     pub(super) fn pair<const N: usize>(&mut self, ours: &str, theirs: &str, shape: [usize; N], map: Map) {
         let (ours, theirs) = (self.ours(ours), self.theirs(theirs));
         self.rules.push(Rule::Pair { ours, theirs, shape: shape.to_vec(), map });
@@ -44,17 +44,17 @@ impl Table {
         self.fixed(&format!("{ours}.bias"), [rows], Constant::Zeros);
     }
 
-    /// One of our tensors that the other side takes for granted.
+    /// One of our tensors that is a constant for the other side.
     pub(super) fn fixed<const N: usize>(&mut self, ours: &str, shape: [usize; N], constant: Constant) {
         self.rules.push(Rule::Fixed { ours: self.ours(ours), shape: shape.to_vec(), constant });
     }
 
-    /// One of their tensors with the values of one of ours that stands in another rule.
+    /// One of their tensors with the values of one of ours that is in another rule.
     pub(super) fn repeat<const N: usize>(&mut self, ours: &str, theirs: &str, shape: [usize; N]) {
         self.rules.push(Rule::Repeat { ours: self.ours(ours), theirs: self.theirs(theirs), shape: shape.to_vec() });
     }
 
-    /// The head, on its own or the embedding once more.
+    /// The head, either separate or the embedding again.
     pub(super) fn head(&mut self, theirs: &str, vocab_size: usize, d_model: usize, tied: bool) {
         match tied {
             true => self.repeat("embedding.weight", theirs, [vocab_size, d_model]),
@@ -112,7 +112,7 @@ impl Table {
     /// Their tensors from ours.
     pub(super) fn export(self, ours: &mut Weights, format: Format) -> Result<Vec<NamedTensor>> {
         let mut tensors = Vec::new();
-        // Before the tensors are taken; one that is missing or misshapen is told of by the rule that takes it.
+        // Checked before the tensors are taken; a missing or misshapen one is reported by the rule that takes it.
         for rule in &self.rules {
             if let Rule::Repeat { ours: name, theirs, .. } = rule
                 && let Some(tensor) = ours.get(name)

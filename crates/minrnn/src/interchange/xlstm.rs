@@ -2,7 +2,7 @@
 //!
 //! The layers have our names except for sLSTM's gates: what the library calls `fgate` feeds its input gate, and `igate` its forget gate.
 //! Its LayerNorms store the difference of the gain from 1 and have no bias. The recurrent weights and biases of sLSTM are in another order
-//! if they were trained with the library's CUDA kernels; either order is read, that of the vanilla back end is written.
+//! if they were trained with the library's CUDA kernels; either order is read, and that of the vanilla back end is written.
 
 use std::collections::BTreeSet;
 
@@ -242,9 +242,9 @@ fn expect_places(said: &Said, config: &CheckedConfig) -> Result<()> {
     let Some(at) = said.get("slstm_at") else { return Ok(()) };
     let n_layers = config.n_layers as i64;
     let scalar: BTreeSet<i64> = (0..n_layers).filter(|&layer| config.mixer_at(layer as usize) == MixerKind::SLstm).collect();
-    // Without mlstm_block the library makes every block one of sLSTM, whatever stands here.
+    // Without mlstm_block the library makes every block an sLSTM, whatever this says.
     let is_all = at.as_str() == Some("all") || said.get("mlstm_block").is_none_or(Value::is_null);
-    // Python counts places below 0 from the end.
+    // Python counts negative indices from the end.
     let place = |place: &Value| place.as_i64().map(|place| if place < 0 { place + n_layers } else { place });
     let places: Option<BTreeSet<i64>> = at.as_array().and_then(|places| places.iter().map(place).collect());
     if places.as_ref() == Some(&scalar) || (is_all && scalar.len() == config.n_layers) {
@@ -261,7 +261,7 @@ fn expect_m_lstm(said: &Said, config: &CheckedConfig, file: &Foreign<'_>, block:
     said.expect_size("mlstm_block.mlstm.num_heads", heads)?;
     said.expect_size("mlstm_block.mlstm.conv1d_kernel_size", taps)?;
     said.expect_size("mlstm_block.mlstm.qkv_proj_blocksize", qkv_block)?;
-    // A key of the whole stack, which the library hands on to blocks of mLSTM alone.
+    // A key of the whole stack, which the library passes on to mLSTM blocks only.
     said.expect("bias", false)?;
     expect_width(said, "mlstm_block.mlstm", config.d_model, inner)
 }
@@ -287,7 +287,7 @@ fn expect_s_lstm(said: &Said, config: &CheckedConfig, file: &Foreign<'_>, block:
     }
 }
 
-/// Checks an inner width against what the library makes of `proj_factor` and how it is to be rounded.
+/// Checks an inner width against what the library computes from `proj_factor` and its rounding.
 fn expect_width(said: &Said, part: &str, d_model: usize, found: usize) -> Result<()> {
     let key = |name: &str| format!("{part}.{name}");
     let Some(factor) = said.number(&key("proj_factor"))? else { return Ok(()) };
@@ -298,7 +298,7 @@ fn expect_width(said: &Said, part: &str, d_model: usize, found: usize) -> Result
         multiple * if is_up { parts.ceil() } else { parts.floor() }
     };
     let width = factor * d_model as f64;
-    // A ratio such as 8/3 written in decimal still means what it stands for.
+    // A ratio such as 8/3 written in decimal still means the exact ratio.
     if [width, width * (1.0 - 1e-8)].into_iter().any(|width| rounded(width) == found as f64) {
         return Ok(());
     }

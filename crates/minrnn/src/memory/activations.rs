@@ -26,7 +26,7 @@ impl Sizes {
     }
 }
 
-/// An operation, numbers of one step.
+/// An operation, in numbers per step.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Op<'a> {
     /// The sizes of the tensors it keeps.
@@ -41,13 +41,13 @@ pub(crate) struct Op<'a> {
     pub works: u128,
 }
 
-/// The operations of a part, by numbers of a step.
+/// The operations of a part, in numbers per step.
 pub(crate) struct Activations {
     sizes: Sizes,
     tape: Tape,
     /// Numbers per step that wait beside the coming operations.
     pub aside: u128,
-    /// For each layer x W + b so far its input and output widths, and whether there is a bias b.
+    /// For each layer x W + b so far, its input and output widths, and whether there is a bias b.
     #[cfg(test)]
     pub layers: Vec<(u128, u128, bool)>,
 }
@@ -104,7 +104,7 @@ impl Activations {
         self.sizes.scored
     }
 
-    /// A tensor of `numbers` in total that the next operation keeps beside those per step.
+    /// A tensor of `numbers` in total that the next operation keeps in addition to those per step.
     pub fn keep(&mut self, numbers: u128) {
         self.tape.keep(numbers);
     }

@@ -22,14 +22,14 @@ pub use tape::{Long, Tape};
 use crate::model::Pass;
 use crate::{Error, Result};
 
-/// Bytes of a number.
+/// Bytes per number.
 pub(crate) const F32: u128 = size_of::<f32>() as u128;
 
 /// Memory of the program itself: the code it runs, threads, tables of libraries, buffers of products. Measured.
 pub const PROGRAM: u128 = 60 << 20;
-/// Tensors come and go, and an allocator that gives nothing back is left with gaps between those that stay: this part of them. Measured.
+/// Tensors come and go, and an allocator that returns nothing is left with gaps between those that stay: one part in this many. Measured.
 const GAPS: u128 = 4;
-/// What long tensors leave of their last pieces serves nothing else, and most of it was touched by other tensors before: percent. Measured.
+/// The unused ends of long tensors' last pieces serve nothing else, and this percentage of them was touched by earlier tensors. Measured.
 const TOUCHED: u128 = 60;
 
 /// A part of the memory needed.
@@ -43,7 +43,7 @@ pub struct Part {
     pub remedies: &'static [&'static str],
 }
 
-/// Name, bytes and remedies of a part to be.
+/// Name, bytes and remedies of a future [`Part`].
 pub(crate) type NewPart = (&'static str, u128, &'static [&'static str]);
 
 /// The peak memory that something needs, by parts.
@@ -56,13 +56,13 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Of parts that are not empty.
+    /// An estimate of the parts that are not empty.
     pub(crate) fn new(purpose: &'static str, parts: impl IntoIterator<Item = NewPart>) -> Self {
         let parts = parts.into_iter().filter(|(_, bytes, _)| *bytes > 0).map(|(name, bytes, remedies)| Part { name, bytes, remedies });
         Self { purpose, parts: parts.collect() }
     }
 
-    /// The same with what the allocator holds besides.
+    /// The same with the unused memory held by the allocator.
     pub(crate) fn with_gaps(mut self, gaps: u128) -> Self {
         self.parts.push(Part { name: "gaps between tensors", bytes: gaps, remedies: &[] });
         self
@@ -119,8 +119,8 @@ impl Estimate {
     }
 }
 
-/// Bytes that the allocator holds beside `moving` bytes of tensors, some of them in `long` ones. A tensor of `largest` bytes finds no
-/// gap as long as itself.
+/// Bytes that the allocator holds in addition to `moving` bytes of tensors, some of them `long`. A tensor of `largest` bytes finds no gap
+/// that fits it.
 pub(crate) fn gaps(moving: u128, largest: u128, long: Long) -> u128 {
     (moving / GAPS).max(largest.min(moving)) + F32 * long.left * TOUCHED / 100
 }
@@ -158,7 +158,7 @@ pub(crate) struct Run {
     pub predicted: usize,
 }
 
-/// What `purpose`, `run` with a model of `config`, needs besides the model, which is there already.
+/// What `purpose`, `run` with a model of `config`, needs besides the model, which is already in memory.
 ///
 /// # Errors
 /// When the configuration is not valid.
@@ -189,7 +189,7 @@ pub fn packing(bytes: u64, format: WeightFormat) -> Estimate {
     Estimate::new("packing", parts)
 }
 
-/// Where nothing can be done.
+/// For parts about which nothing can be done.
 pub(crate) const NOTHING: &[&str] = &[];
 const MODEL: &[&str] = &["take a smaller model"];
 const ROWS: &[&str] = &["take fewer sequences at a time", "a model with smaller states"];

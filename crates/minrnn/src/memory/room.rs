@@ -52,10 +52,10 @@ impl Room {
     }
 }
 
-/// Addresses that glibc sets aside for the allocations of a thread.
+/// Address space that glibc reserves for the allocations of a thread.
 const ARENA: u64 = 64 << 20;
 
-/// The limits that the files below `root` tell of.
+/// The limits found in the files below `root`.
 fn found(root: &Path) -> Vec<Room> {
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
     let status = read("proc/self/status");
@@ -70,7 +70,7 @@ fn found(root: &Path) -> Vec<Room> {
     }
     let limits = read("proc/self/limits");
     if let Some(limit) = field(&limits, "Max address space") {
-        // Addresses that hold no data: the program's files, and what the C library sets aside for each thread, now or later.
+        // Address space without data: the program's files, and what the C library reserves for each thread, now or later.
         let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64 + 1;
         let mapped = of_self("VmSize:").saturating_sub(of_self("VmData:")).max(threads * ARENA);
         rooms.push(Room { bytes: limit.saturating_sub(mapped), source: Source::AddressSpace });
@@ -82,7 +82,7 @@ fn found(root: &Path) -> Vec<Room> {
     rooms
 }
 
-/// What the control groups of this process, and those that they are in, have left.
+/// What the control groups of this process, and the groups around them, have left.
 fn control_groups(root: &Path, own: &str, resident: u64) -> Vec<Room> {
     let mut rooms = Vec::new();
     for line in own.lines() {
@@ -97,7 +97,7 @@ fn control_groups(root: &Path, own: &str, resident: u64) -> Vec<Room> {
         };
         for place in places {
             let place = root.join(place);
-            // In a container the root of what is seen may be the group itself.
+            // In a container the visible root may be the group itself.
             for group in Path::new(path).ancestors() {
                 rooms.extend(control_group(&place, group, files, resident));
             }
@@ -109,17 +109,17 @@ fn control_groups(root: &Path, own: &str, resident: u64) -> Vec<Room> {
 fn control_group(place: &Path, group: &Path, [limit, usage, inactive, active]: [&str; 4], resident: u64) -> Option<Room> {
     let directory: PathBuf = place.join(group.strip_prefix("/").unwrap_or(group));
     let number = |file: &str| fs::read_to_string(directory.join(file)).ok()?.trim().parse::<u64>().ok();
-    // Where there is no limit it is a word, or a number beyond all memory.
+    // Without a limit it is a word, or a number beyond all memory.
     let limit = number(limit).filter(|&limit| limit < 1 << 60)?;
     let statistics = fs::read_to_string(directory.join("memory.stat")).unwrap_or_default();
-    // Pages of files are given up when memory runs short.
+    // Pages of files are reclaimed when memory runs short.
     let files = [inactive, active].map(|key| field(&statistics, key).unwrap_or(0)).iter().sum::<u64>();
     let used = number(usage)?.saturating_sub(files);
     let bytes = limit.saturating_sub(used).saturating_add(resident).min(limit);
     Some(Room { bytes, source: Source::ControlGroup(group.display().to_string()) })
 }
 
-/// The number behind `key` at the beginning of a line.
+/// The number after `key` at the beginning of a line.
 fn field(text: &str, key: &str) -> Option<u64> {
     let rest =
         text.lines().find_map(|line| line.strip_prefix(key).filter(|rest| rest.starts_with([' ', '\t', ':']) || key.ends_with(':')))?;
@@ -163,7 +163,7 @@ mod tests {
             machine(&[STATUS, ("proc/self/limits", &table)])
         };
         let space = least(&limits("1099511627776", "unlimited"));
-        // At least what is mapped without data, and what threads will map.
+        // Less at least what is mapped without data, and what threads will map.
         assert!(space.source == Source::AddressSpace && space.bytes <= (1 << 40) - (50_000 << 10) && space.bytes > 1 << 39, "{space:?}");
         assert_eq!(least(&limits("unlimited", "1073741824")), Room { bytes: 1 << 30, source: Source::Data });
         assert_eq!(least(&limits("1000", "unlimited")).bytes, 0);

@@ -44,7 +44,7 @@ impl FromStr for Size {
             return whole.checked_mul(factor).filter(|&bytes| bytes > 0).map(Self).ok_or_else(refused);
         }
         let bytes = number.parse::<f64>().map_err(|_| refused())? * factor as f64;
-        // Below 2⁶⁴, and not a number written as a word.
+        // Below 2⁶⁴, and not a word such as NaN or infinity.
         if (1.0..1.8e19).contains(&bytes) { Ok(Self(bytes as u64)) } else { Err(refused()) }
     }
 }
@@ -58,7 +58,7 @@ impl TryFrom<String> for Size {
 }
 
 impl From<Size> for String {
-    /// The size exactly, in the largest unit that it is a whole number of.
+    /// The exact size, in the largest unit of which it is a multiple.
     fn from(size: Size) -> Self {
         let fits = |&&(_, factor): &&(&str, u64)| size.0 > 0 && size.0.is_multiple_of(factor);
         let (unit, factor) = UNITS.iter().filter(fits).max_by_key(|(_, factor)| factor).unwrap_or(&UNITS[0]);
@@ -96,7 +96,7 @@ pub fn rounded(bytes: u128) -> String {
 pub fn of_file(bytes: u64) -> String {
     match bytes {
         ..1000 => format!("{bytes} bytes"),
-        // What would be rounded to 1000.0 kB is a megabyte.
+        // A size that would round to 1000.0 kB is a megabyte.
         1000..999_950 => format!("{:.1} kB", bytes as f64 / 1e3),
         _ => format!("{:.2} MB", bytes as f64 / 1e6),
     }

@@ -35,7 +35,7 @@ pub struct Tape {
     pub forward: u128,
     /// The peak of both passes, including what is kept.
     pub backward: u128,
-    /// Held through both passes beside all of this: states.
+    /// Held through both passes in addition to all of this: states.
     pub held: u128,
     /// The long tensors among what is kept and held.
     pub long: Long,
@@ -46,7 +46,7 @@ pub struct Tape {
 /// Tensors longer than a piece of the allocator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Long {
-    /// Numbers that would fit into the unused ends of their last pieces.
+    /// How many numbers would fit into the unused ends of their last pieces.
     pub left: u128,
 }
 
@@ -68,14 +68,14 @@ impl std::ops::Add for Long {
     }
 }
 
-/// Numbers in a piece of the command's allocator, mimalloc: 32 MiB. A longer tensor begins with a piece and takes whole ones, the header of
-/// its first included; shorter ones share them.
+/// Numbers in a piece of the command's allocator, mimalloc: 32 MiB. A longer tensor starts a new piece and takes whole ones, including the
+/// header of the first; shorter tensors share pieces.
 const PIECE: u128 = (32 << 20) / F32;
-/// Numbers of the header.
+/// Size of a header, in numbers.
 const HEADER: u128 = (64 << 10) / F32;
 
 impl Tape {
-    /// A tensor that the next operation keeps for the backward pass, as far as none before it keeps the same.
+    /// A tensor that the next operation keeps for the backward pass, unless an earlier one keeps the same.
     pub(super) fn keep(&mut self, numbers: u128) {
         self.kept += numbers;
         self.long.add(numbers);
@@ -89,7 +89,7 @@ impl Tape {
         if most > self.backward {
             self.backward = most;
             self.passing = Long::default();
-            // The gradient of its input and the workspace; what it gives is short beside them where it matters.
+            // The gradient of its input and the workspace; its output is short compared with them where it matters.
             [reads, works].into_iter().for_each(|numbers| self.passing.add(numbers));
         }
     }

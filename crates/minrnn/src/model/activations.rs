@@ -23,7 +23,7 @@ impl Pass {
     pub fn of(config: &CheckedConfig, sizes: Sizes) -> Self {
         let mut blocks: Vec<Tape> = Vec::with_capacity(config.n_layers);
         for layer in 0..config.n_layers {
-            // The same mixers come again in the same order, and blocks of the same mixer are alike.
+            // Mixers repeat in the same order, and blocks with the same mixer are alike.
             let alike = (0..layer).find(|&other| config.mixer_at(other) == config.mixer_at(layer));
             blocks.push(match alike {
                 Some(other) => blocks[other],

@@ -64,13 +64,13 @@ impl Decision<AnyMixer> {
         Self::with_mixers(config, seed, device, |layer, init| Ok(AnyMixer::new(&checked, layer, init)))
     }
 
-    /// What the maps of a step, times and norm keep of a batch of `sizes` places.
+    /// What the maps of a step, the times and the norm keep for a batch of `sizes` tokens.
     pub(super) fn embedding_activations(config: &CheckedConfig, sizes: Sizes) -> Tape {
         let d = config.d_model as u128;
         let mut list = Activations::new(sizes);
-        // A third of the places is of each part, with its time and its bias.
+        // Each part makes a third of the tokens, with its time and its bias.
         list.op(Op { keeps: &[d], reads: d, gives: d, aside: 2 * d, ..Op::default() });
-        // The norm of PyTorch's LayerNorm, made of Burn's operations.
+        // PyTorch's LayerNorm, composed of Burn's operations.
         list.op(Op { keeps: &[d], reads: d, gives: d, aside: d, ..Op::default() });
         if config.dropout > 0.0 {
             list.op(Op { reads: d, gives: d, ..Op::default() });
@@ -78,7 +78,7 @@ impl Decision<AnyMixer> {
         list.tape()
     }
 
-    /// What everything from the last block to the loss keeps of a batch: the final norm, and the action of the places that are read.
+    /// What everything from the last block to the loss keeps for a batch: the final norm, and the actions at the tokens that are read.
     pub(super) fn head_activations(config: &CheckedConfig, sizes: Sizes) -> Tape {
         let (d, action) = (config.d_model as u128, config.n_outputs as u128);
         let mut list = Activations::new(sizes);
@@ -109,7 +109,7 @@ impl<M: Mixer> Decision<M> {
         let times = Embedding { weight: init.normal([POLICY_TIMES, d], 1.0) };
         let norm = Norm::new(NormKind::Layer, d, &mut init);
         let head = init.linear(d, action_width);
-        // The initialisation that a configuration chooses reaches the blocks alone, as in the published code.
+        // The configured initialisation applies to the blocks only, as in the published code.
         let backbone = Backbone::with_mixers(config, &mut init.for_model(config), mixer)?;
         let dropout = if config.dropout_sites.contains(&DropoutSite::Embedding) { config.dropout } else { 0.0 };
         Ok(Self { to_go, observation, action, times, norm, backbone, head, dropout })
@@ -132,7 +132,7 @@ impl<M: Mixer> Decision<M> {
     }
 
     /// The action at every step, and the state after the last observation. Without a `state` the rows begin a sequence, and the previous
-    /// action in the first row is ignored; the state of earlier rows is all that is needed of them.
+    /// action in the first row is ignored; otherwise the state replaces all earlier rows.
     ///
     /// # Shapes
     /// * `inputs` `[B, K, S + A + 2]`, K at least 1 → `[B, K, A]`
@@ -152,10 +152,10 @@ impl<M: Mixer> Decision<M> {
         (self.act(x), state)
     }
 
-    /// The tokens `[B, N, D]` of rows, with the codes of these; of rows that begin a sequence, without the action before the first.
+    /// The tokens `[B, N, D]` of rows, with their codes; for rows that begin a sequence, without the action before the first.
     ///
     /// # Panics
-    /// When the rows are not those of this policy, or there is none.
+    /// When the rows do not fit this policy, or there are none.
     pub(crate) fn enter(&self, inputs: Inputs, is_begun: bool, steps: &StepCodes, mode: Mode) -> (Tensor<3>, StepCodes) {
         let Inputs::Values(inputs) = inputs else { panic!("a policy reads values, found tokens") };
         let [batch, n_steps, width] = inputs.dims();
@@ -166,7 +166,7 @@ impl<M: Mixer> Decision<M> {
         (x, of_tokens(steps, batch, n_steps, left_out))
     }
 
-    /// The action `[B, K, A]` at every step from normalised features `[B, N, D]` of its tokens.
+    /// The action `[B, K, A]` at every step, from the normalised features `[B, N, D]` of the tokens.
     pub(crate) fn act(&self, x: Tensor<3>) -> Tensor<3> {
         let [batch, n_tokens, _] = x.dims();
         let n_steps = n_tokens.div_ceil(TOKENS);
@@ -207,7 +207,7 @@ impl<M: Mixer> Decision<M> {
         let action = part(&self.action, 1 + observation_width, action_width);
 
         let times = (inputs.narrow(2, width - 1, 1) * POLICY_TIME_SCALE).round().reshape([batch, n_steps]);
-        // An action belongs to the row before its own; before the first row, to the time before.
+        // A previous action belongs to the time of the row before; in the first row, to one less than that row's time.
         let first = times.clone().narrow(1, 0, 1) - 1.0;
         let before = if n_steps == 1 { first } else { Tensor::cat(vec![first, times.clone().narrow(1, 0, n_steps - 1)], 1) };
         let vectors = |times: Tensor<2>| embedding(times.clamp(0.0, (POLICY_TIMES - 1) as f64).int(), self.times.weight.val());
@@ -223,7 +223,7 @@ impl<M: Mixer> Decision<M> {
     }
 }
 
-/// The codes of tokens from those of steps. A reset acts behind the action that belongs to the step before it.
+/// The codes of tokens from those of steps. A reset acts after the action that belongs to the step before it.
 fn of_tokens(steps: &StepCodes, batch: usize, n_steps: usize, left_out: usize) -> StepCodes {
     if steps.is_dense() {
         return StepCodes::dense();

@@ -16,7 +16,7 @@ pub enum Inputs {
 }
 
 impl Inputs {
-    /// Number of rows B and of steps T.
+    /// Number of rows B and number of steps T.
     pub fn dims(&self) -> [usize; 2] {
         match self {
             Self::Tokens(tokens) => tokens.dims(),
@@ -65,10 +65,10 @@ pub enum Targets {
 }
 
 impl Targets {
-    /// Refuses targets that are not those of `n_steps` predictions of `n_outputs` classes or numbers.
+    /// Refuses targets that do not fit `n_steps` predictions of `n_outputs` classes or numbers.
     ///
     /// # Panics
-    /// When they are not.
+    /// When they do not.
     #[track_caller]
     pub(super) fn expect_fits(&self, n_steps: usize, n_outputs: usize) {
         let (what, found, expected) = match self {

@@ -40,7 +40,7 @@ impl State for PairMemory {
 }
 
 impl PairMemory {
-    /// Of nothing yet.
+    /// The initial state.
     pub(super) fn init(batch_size: usize, width: usize, device: &Device) -> Self {
         let zeros = || Tensor::zeros([batch_size, width], device);
         Self { previous: zeros(), last: zeros() }
@@ -53,20 +53,20 @@ impl PairHead {
     }
 
     pub(super) fn activations(d: u128, list: &mut Activations) {
-        // What stood before, its copy at resets, the recurrence over it, and the four features with their products.
+        // The previous x, its copy at resets, the recurrence over it, and the four features with their products.
         list.op(Op { keeps: &[d; 4], reads: 2 * d, gives: d, aside: 2 * d, ..Op::default() });
         list.op(Op { keeps: &[d, d, 4 * d], reads: 4 * d, gives: d, aside: 4 * d, ..Op::default() });
         list.op(Op { keeps: &[d], reads: d, gives: d, ..Op::default() });
     }
 
-    /// The comparisons of `x` `[B, T, D]`, and what carries on.
+    /// The comparisons of `x` `[B, T, D]`, and the state to carry.
     pub(super) fn forward(&self, x: Tensor<3>, memory: PairMemory, steps: &StepCodes) -> (Tensor<3>, PairMemory) {
         let [batch, seq_len, _] = x.dims();
         if batch * seq_len == 0 {
             expect_rows(&memory, batch);
             return (x, memory);
         }
-        // Step t of `before` is what stood at t − 1.
+        // Step t of `before` is x at t − 1.
         let before = Tensor::cat(vec![memory.last.unsqueeze_dim(1), x.clone()], 1);
         let last = linear::rows(before.clone()).select(0, last_steps(batch, seq_len, steps, &x.device()));
         let resets: Vec<f32> = codes(batch, seq_len, steps).map(|code| f32::from(u8::from(code == RESET))).collect();
@@ -86,7 +86,7 @@ fn codes(batch: usize, seq_len: usize, steps: &StepCodes) -> impl Iterator<Item 
     (0..batch).flat_map(move |b| (0..seq_len).map(move |t| steps.code(b, t)))
 }
 
-/// Where each row's last real step stands among rows of one step more, the first of which was before the batch.
+/// The index of each row's last real step among rows with one more step, the first of which precedes the batch.
 fn last_steps(batch: usize, seq_len: usize, steps: &StepCodes, device: &Device) -> Tensor<1, Int> {
     let length = |b: usize| (0..seq_len).filter(|&t| steps.code(b, t) != PADDING).count();
     let places: Vec<i64> = (0..batch).map(|b| (b * (seq_len + 1) + length(b)) as i64).collect();
@@ -109,7 +109,7 @@ mod tests {
         assert!(differences.iter().all(|&difference| difference < 1e-5), "{differences:?}");
     }
 
-    /// The comparison of two vectors `[1, 1, D]` by the formula.
+    /// The comparison of two vectors `[1, 1, D]`, from the formula.
     fn compared(head: &PairHead, a: Tensor<3>, x: Tensor<3>) -> Tensor<3> {
         let both = Tensor::cat(vec![a.clone(), x.clone(), a.clone() - x.clone(), a * x], 2);
         let preact = both.matmul(head.linear.weight.val().unsqueeze()) + head.linear.bias.as_ref().unwrap().val().unsqueeze();

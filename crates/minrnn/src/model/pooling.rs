@@ -19,7 +19,7 @@ use crate::ops::{Start, StepCodes, StepPositions, linear_scan};
 pub struct RunningMean {
     /// The sum since the last reset `[B, D]`.
     pub sum: Tensor<2>,
-    /// The steps since the last reset `[B, 1]`, as [`minrnn_kernels::count`] keeps them.
+    /// The steps since the last reset `[B, 1]`, as kept by [`minrnn_kernels::count`].
     pub count: Tensor<2>,
 }
 
@@ -30,7 +30,7 @@ impl State for RunningMean {
 }
 
 impl RunningMean {
-    /// Of nothing yet.
+    /// The initial state.
     pub(super) fn init(batch_size: usize, width: usize, device: &Device) -> Self {
         Self { sum: Tensor::zeros([batch_size, width], device), count: Tensor::zeros([batch_size, 1], device) }
     }
@@ -41,7 +41,7 @@ impl RunningMean {
         list.op(Op { keeps: &[1], reads: d, gives: d, ..Op::default() });
     }
 
-    /// The means of `x` `[B, T, D]` so far, and what carries on; 0 at padding.
+    /// The means of `x` `[B, T, D]` so far, 0 at padding, and the state to carry.
     pub(super) fn forward(self, x: Tensor<3>, steps: &StepCodes) -> (Tensor<3>, Self) {
         let [batch, seq_len, _] = x.dims();
         if batch * seq_len == 0 {
@@ -56,7 +56,7 @@ impl RunningMean {
             let (sums, sum) = linear_scan(x.ones_like(), x, Start::carried(self.sum), steps);
             return (sums * shares, Self { sum, count: places.after });
         }
-        // Seen from the mean so far: beside the sum of many steps, rounding would lose what a step adds.
+        // Relative to the mean so far: next to the sum of many steps, rounding would lose what a step adds.
         let until_reset = |b: usize| {
             (0..seq_len).scan(1.0f32, move |carried, t| {
                 *carried = if steps.code(b, t) == RESET { 0.0 } else { *carried };
@@ -73,7 +73,7 @@ impl RunningMean {
         let mean = self.sum.clone() / before;
         let about = mean.clone().unsqueeze_dim::<3>(1) * Tensor::from_data(TensorData::new(carried, [batch, seq_len, 1]), &device);
         let (sums, last) = linear_scan(x.ones_like(), x - about.clone(), Start::carried(mean.zeros_like()), steps);
-        // Without a step it stays what it is, to the bit.
+        // Without a step it stays unchanged, bit for bit.
         let sum = self.sum * column(stays) + (last + mean * more);
         (sums * shares + about, Self { sum, count: places.after })
     }
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn a_mean_goes_on_from_many_steps() {
         let device = Device::flex();
-        // Of 3 · 2²⁴ steps the sum of one row would not change by 1, and their count not at all. The other row has read nothing, a third padding alone.
+        // After 3 · 2²⁴ steps, adding 1 would not change the sum of one row, nor a step its count. Another row has read nothing, a third only padding.
         let n = 3u32 << 24;
         let column = |values: [f32; 3]| Tensor::<2>::from_data(values.map(|value| [value]), &device);
         let (sum, count) = (column([1.5 * n as f32, 0.0, 8.0]), column([count::kept(n), 0.0, 4.0]));
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(means, [1.5, 1.5, 7.0, 6.0, 4.0, 5.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
         let [sums, counts] = [after.sum, after.count].map(|x| x.into_data().try_to_vec::<f32>().unwrap());
         assert_eq!((sums, counts), (vec![12.0, 10.0, 8.0], vec![2.0, 2.0, 4.0]));
-        // Steps that are read alike leave the mean where it is, and are counted. Added one by one, none of them would change the sum.
+        // Steps around the mean leave it where it is, and are counted. Added one by one, none of them would change the sum.
         let alike = Tensor::<1>::from_data([[1.25f32, 1.75]; 32].as_flattened(), &device).reshape([1, 64, 1]).repeat_dim(0, 3);
         let mut state = RunningMean { sum, count };
         for _ in 0..30 {
@@ -122,7 +122,7 @@ mod tests {
         let [sums, counts] = [state.sum, state.count].map(|x| x.into_data().try_to_vec::<f32>().unwrap());
         let after = n + 30 * 64;
         assert_eq!(count::of(counts[0]), after);
-        // Each of the pieces rounds once.
+        // Each piece rounds once.
         let drift = (f64::from(sums[0]) / f64::from(after) - 1.5).abs();
         assert!(drift < 30.0 * f64::from(f32::EPSILON), "{drift:e}");
     }

@@ -21,14 +21,14 @@ pub struct Scored {
 }
 
 impl Scored {
-    /// What everything from features of `d` channels to the loss of `v` numbers keeps of a batch, where scored positions are chosen.
+    /// What everything from features of `d` channels to the loss of `v` numbers keeps for a batch, if scored positions are selected.
     pub(super) fn activations(list: &mut Activations, d: u128, v: u128, has_bias: bool) {
         let (all, scored) = (list.steps(), list.scored());
         if scored < all {
-            // The gradient of all is made of zeros and theirs.
+            // The gradient of all features is zeros, with theirs inserted.
             list.whole(all * d, scored * d);
         }
-        // The product keeps features, the loss predictions. Their gradient follows; a bias is added to a copy.
+        // The matmul keeps features, the loss predictions. Their gradient follows; a bias is added to a copy.
         list.keep(scored * d);
         list.whole(scored * d, scored * v);
         if has_bias {
@@ -48,8 +48,8 @@ impl Scored {
     }
 }
 
-/// Features `[B, T, D]` as `[1, N, D]` at the positions with a weight, with their targets and weights, where these are at most half of
-/// all; everything as it is otherwise. There are as many targets and weights as positions.
+/// Features `[B, T, D]` as `[1, N, D]` at the positions with a weight, with their targets and weights, if these are at most half of all;
+/// otherwise everything unchanged. There must be as many targets and weights as positions.
 pub(super) fn where_scored(features: Tensor<3>, targets: Targets, mask: Option<Arc<[f32]>>) -> (Tensor<3>, Targets, Option<Arc<[f32]>>) {
     let Some(weights) = &mask else { return (features, targets, mask) };
     let positions: Vec<usize> = weights.iter().enumerate().filter(|&(_, &weight)| weight != 0.0).map(|(at, _)| at).collect();
@@ -67,7 +67,7 @@ pub(super) fn where_scored(features: Tensor<3>, targets: Targets, mask: Option<A
     (linear::rows(features).select(0, indices).unsqueeze(), targets, Some(weights))
 }
 
-/// Some of the `n` rows of `values`.
+/// The given `rows` of the `n` rows of `values`.
 fn rows_of(values: &[f32], n: usize, rows: &[usize]) -> Arc<[f32]> {
     let width = values.len() / n;
     rows.iter().flat_map(|&at| &values[at * width..][..width]).copied().collect()

@@ -68,7 +68,7 @@ impl SequenceModel<AnyMixer> {
         Self::with_mixers(config, seed, device, |layer, init| Ok(AnyMixer::new(&checked, layer, init)))
     }
 
-    /// What embedding or the map of values, places, and dropout on both keep of a batch.
+    /// What the embedding or map of values, the positions, and the dropout on both keep for a batch.
     pub(super) fn embedding_activations(config: &CheckedConfig, sizes: Sizes) -> Tape {
         let d = config.d_model as u128;
         let mut list = Activations::new(sizes);
@@ -85,8 +85,8 @@ impl SequenceModel<AnyMixer> {
         list.tape()
     }
 
-    /// What everything from the last block to the loss keeps of a batch: the final norm, pooling, the comparison of pairs, and the head
-    /// where steps are scored.
+    /// What everything from the last block to the loss keeps for a batch: the final norm, pooling, the comparison of pairs, and the head at
+    /// scored steps.
     pub(super) fn head_activations(config: &CheckedConfig, sizes: Sizes) -> Tape {
         let (d, v) = (config.d_model as u128, config.outputs() as u128);
         let mut list = Activations::new(sizes);
@@ -164,7 +164,7 @@ impl<M: Mixer> SequenceModel<M> {
         BackboneState { position, pooling, pair, ..self.backbone.init_state(batch_size) }
     }
 
-    /// D: tables are `[V, D]`, and a linear map keeps `[F, D]`.
+    /// D: tables are `[V, D]`, and a linear map's weight is `[F, D]`.
     fn d_model(&self) -> usize {
         self.input_weight().dims()[1]
     }
@@ -240,7 +240,7 @@ impl<M: Mixer> SequenceModel<M> {
     ///   1)
     ///
     /// # Panics
-    /// When the shapes do not fit, even if few positions are scored, or a scored target is not below V.
+    /// When the shapes do not fit, even if few positions are scored, or a scored target is V or more.
     pub fn loss(
         &self,
         inputs: impl Into<Inputs>,
@@ -254,7 +254,7 @@ impl<M: Mixer> SequenceModel<M> {
         (scored.loss(), state)
     }
 
-    /// What is predicted at the scored positions, with what should be, and the state after the last step.
+    /// The predictions at the scored positions, with their targets, and the state after the last step.
     pub(crate) fn predict_scored(
         &self,
         inputs: Inputs,
@@ -268,10 +268,10 @@ impl<M: Mixer> SequenceModel<M> {
         (self.score(features, targets, mask), state)
     }
 
-    /// What is predicted from features `[B, T, D]` where they are scored, with what should be.
+    /// The predictions from features `[B, T, D]` at scored positions, with their targets.
     ///
-    /// The head is the widest layer of a model with many tokens, and a task may ask for a few answers at the end of a long sequence; where
-    /// at most half of the positions are scored the head sees these alone.
+    /// The head is the widest layer of a model with many tokens, and a task may ask for a few answers at the end of a long sequence; if at
+    /// most half of the positions are scored, the head computes only these.
     ///
     /// # Panics
     /// When there are not as many targets or weights as positions.
@@ -285,10 +285,11 @@ impl<M: Mixer> SequenceModel<M> {
         Scored { predicted: linear::rows(self.logits(features)), targets, mask }
     }
 
-    /// The embedded tokens or mapped values `[B, T, D]`, with dropout while training, and the place of the next one.
+    /// The embedded tokens or mapped values `[B, T, D]`, with dropout while training, and the position of the next one.
     ///
     /// # Panics
-    /// When the inputs are not what the model reads, or the state belongs to a model without learned positions and this one has some.
+    /// When the inputs are not of the kind the model reads, or the state belongs to a model without learned positions and this one has
+    /// them.
     pub(crate) fn embed(
         &self,
         inputs: Inputs,
@@ -336,10 +337,10 @@ impl<M: Mixer> SequenceModel<M> {
         (x, state)
     }
 
-    /// The means of normalised features `[B, T, D]` in a model with pooling, and what it carries on.
+    /// The running means of normalised features `[B, T, D]` in a model with pooling, and the state to carry.
     ///
     /// # Panics
-    /// When the state belongs to a model without pooling and this one has some.
+    /// When the state belongs to a model without pooling and this one has it.
     pub(crate) fn pool(&self, x: Tensor<3>, state: Option<RunningMean>, steps: &StepCodes) -> (Tensor<3>, Option<RunningMean>) {
         if !self.pools {
             return (x, None);
@@ -348,17 +349,17 @@ impl<M: Mixer> SequenceModel<M> {
         (means, Some(state))
     }
 
-    /// Features `[B, T, D]` compared with those before the last reset in a model of pairs, and what it carries on.
+    /// Features `[B, T, D]` compared with those before the last reset in a model of pairs, and the state to carry.
     ///
     /// # Panics
-    /// When the state belongs to a model without a pair head and this one has some.
+    /// When the state belongs to a model without a pair head and this one has one.
     pub(crate) fn compare(&self, x: Tensor<3>, state: Option<PairMemory>, steps: &StepCodes) -> (Tensor<3>, Option<PairMemory>) {
         let Some(pair_head) = &self.pair_head else { return (x, None) };
         let (x, state) = pair_head.forward(x, state.expect("the state of a model with a pair head"), steps);
         (x, Some(state))
     }
 
-    /// What is predicted `[B, T, V]` from features `[B, T, D]`.
+    /// The predictions `[B, T, V]` from features `[B, T, D]`.
     pub(crate) fn logits(&self, x: Tensor<3>) -> Tensor<3> {
         match &self.head {
             Some(head) if head.bias.is_some() => linear::apply(head, x),

@@ -23,7 +23,7 @@ use super::state::{State, StateZip};
 use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, EMPTY_LOG_WEIGHT, PrefixMemory, StepCodes};
 
-/// An attention with learned queries.
+/// Attention with learned queries.
 #[derive(Module, Debug)]
 pub struct Aaren {
     /// q of all heads `[E]`.

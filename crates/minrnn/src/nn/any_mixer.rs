@@ -42,7 +42,7 @@ macro_rules! mixers {
                 }
             }
 
-            /// Adds what the mixer of block `layer` keeps for the backward pass, and holds for a moment.
+            /// Adds what the mixer of block `layer` keeps for the backward pass, and what it holds temporarily.
             pub(crate) fn activations(config: &CheckedConfig, layer: usize, list: &mut Activations) {
                 let config = &config.inside_wiring();
                 match config.mixer_at(layer) {

@@ -8,7 +8,7 @@
 //! k are rotated by the position of their token since the last reset (so only the distance between two tokens matters).
 //!
 //! The cache holds at most the last `window` tokens. Without a window it grows up to `max_seq_len` tokens and then drops the oldest: a
-//! token never sees further back than that, even within one call. Rows with fewer tokens have zeros before theirs, masked by the counter.
+//! token never sees further back than this, even within one call. Rows with fewer tokens have zeros before theirs, masked by the counter.
 //! There is no dropout on the attention weights.
 
 use burn::module::Module;
@@ -23,7 +23,7 @@ use super::state::{State, StateZip, expect_rows};
 use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, AttentionPlan, StepCodes, StepPositions};
 
-/// Query rows of a tile.
+/// Query rows per tile.
 const QUERIES: u128 = 64;
 
 /// Attention with its projections.
@@ -99,7 +99,8 @@ impl Attention {
         list.out(d, d, config.bias);
     }
 
-    /// Steps of the cache after `seq_len` more steps: what the row that has most needs, and never none, which tensors handle badly.
+    /// Length of the cache after `seq_len` more steps: what the longest row needs, but at least 1, as tensors handle empty dimensions
+    /// badly.
     fn next_length(&self, past: usize, seq_len: usize, furthest: usize) -> usize {
         if self.grows { furthest.min(self.window).min(past + seq_len).max(1) } else { self.window }
     }

@@ -1,4 +1,4 @@
-//! Two mixers over the same sequence, one of them in reverse: an encoder rather than a mixer, since it carries no state.
+//! Two mixers over the same sequence, one of them in reverse; an encoder rather than a mixer, since it carries no state.
 
 use burn::module::Module;
 use burn::tensor::{Int, Tensor, TensorData};
@@ -29,7 +29,7 @@ impl<M: Mixer> Bidirectional<M> {
         let steps = segments.steps(batch, seq_len)?;
         let order = reversed_order(segments, batch, seq_len);
         let (ahead, _) = self.forward.forward(x.clone(), self.forward.init_state(batch), &steps);
-        // Reversed inside each segment, the segments keep their places, so the same resets hold.
+        // With the reversal inside each segment, segments keep their places, so the same resets apply.
         let (back, _) = self.backward.forward(reorder(x, &order), self.backward.init_state(batch), &steps);
         Ok(ahead + reorder(back, &order))
     }

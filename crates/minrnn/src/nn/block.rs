@@ -119,14 +119,14 @@ impl<S: State> State for BlockState<S> {
 }
 
 impl Block<AnyMixer> {
-    /// What block `layer` keeps of a batch, with the state it begins with and the one it ends with.
+    /// What block `layer` keeps for a batch, including its initial and final states.
     pub(crate) fn activations(config: &CheckedConfig, layer: usize, sizes: Sizes) -> Tape {
         let d = config.d_model as u128;
         let mut list = Activations::new(sizes);
         if config.conv {
             CausalConv::activations(config, &mut list);
         }
-        // The residual stream is beside everything down to the sum.
+        // The residual stream is held beside everything up to the sum.
         list.aside = d;
         Norm::activations(config, &mut list);
         Wiring::activations(config, &mut list, |list| AnyMixer::activations(config, layer, list));

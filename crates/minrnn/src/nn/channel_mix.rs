@@ -53,7 +53,7 @@ impl ChannelMix {
         }
     }
 
-    /// What it keeps up to its dropout and sum.
+    /// What it keeps, up to its dropout and sum.
     pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
         let [d, m] = [config.d_model, config.d_ff()].map(|x| x as u128);
         list.op(Op { keeps: &[d], reads: d, gives: 2 * d, ..Op::default() });

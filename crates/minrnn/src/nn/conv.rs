@@ -56,7 +56,7 @@ impl Depthwise {
         Window { window: Tensor::zeros([batch_size, k - 1, width], &weight.device()) }
     }
 
-    /// What [`forward_silu`](Self::forward_silu) keeps of `width` channels.
+    /// What [`forward_silu`](Self::forward_silu) keeps for `width` channels.
     pub(super) fn silu_activations(width: u128, list: &mut Activations) {
         for _ in 0..2 {
             list.op(Op { keeps: &[width], reads: width, gives: width, ..Op::default() });

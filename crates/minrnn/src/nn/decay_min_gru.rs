@@ -28,7 +28,7 @@ use super::mixer::Mixer;
 use crate::memory::activations::Activations;
 use crate::ops::{self, Start, StepCodes, softplus};
 
-/// The least and the greatest rate of a new cell.
+/// The smallest and the largest rate of a new cell.
 const RATES: [f32; 2] = [1e-3, 1.0];
 
 /// A minGRU that forgets with time, and its down-projection.

@@ -10,8 +10,8 @@
 //! where: S is the memory of a head (n × n, initially empty); q query, k key, v value; β the share of the error at the key that is
 //! corrected.
 //!
-//! A minGRU of the same width E stores E numbers and cannot choose where; this stores E · n, addressed by keys, and a new value for an old
-//! key replaces the old one. The benefit is measured by
+//! A minGRU of the same width E stores E numbers and cannot choose where; this memory stores E · n, addressed by keys, and a new value for
+//! an old key replaces the old value. The benefit is measured by
 //!
 //! ```text
 //! cargo build --release --workspace --examples && target/release/examples/recall

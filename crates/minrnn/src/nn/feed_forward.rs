@@ -49,7 +49,7 @@ impl FeedForward {
         Some(Self { up, down: init.residual_linear(d_ff, d, bias), scale, kind })
     }
 
-    /// What the part `kind` keeps up to its bias, dropout and sum.
+    /// What the part `kind` keeps, up to its bias, dropout and sum.
     pub(super) fn activations(config: &CheckedConfig, kind: FeedForwardKind, list: &mut Activations) {
         let [d, m] = [config.d_model, config.d_ff()].map(|x| x as u128);
         match kind {
@@ -57,7 +57,7 @@ impl FeedForward {
             FeedForwardKind::Mlp | FeedForwardKind::Gated => {
                 let up = if kind == FeedForwardKind::Gated { 2 * m } else { m };
                 list.op(Op { keeps: &[d], reads: d, gives: up, ..Op::default() });
-                // The activation's gradient is made whole before that of its input.
+                // The activation's gradient is materialised before that of its input.
                 list.op(Op { keeps: &[up], reads: up, gives: d, works: list.steps() * m, ..Op::default() });
             }
             FeedForwardKind::GeGlu | FeedForwardKind::SwiGlu => {

@@ -24,7 +24,7 @@ mod tests {
     use crate::nn::{Initializer, Mixer};
     use crate::ops::StepCodes;
 
-    /// The written equations on a given U and V, with an identity as the projection back.
+    /// The equations above with given U and V, and an identity as the down-projection.
     #[test]
     fn the_gate_is_the_negated_forget_gate() {
         let device = Device::flex();

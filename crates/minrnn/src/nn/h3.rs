@@ -3,7 +3,7 @@
 //! ```text
 //! q, k, v = W x + b      k̄_t = Σ_{l<N} K_l ⊙ k_{t−l} + D_k ⊙ k_t      m_ab = k̄_a v_b      y_b = Σ_a q_a S4D(m_ab)      out = W_o y + b_o
 //! ```
-//! where: a, b are channels of one head, which has e of each; all e² products of a head go through its one state space (its skip is S4D's
+//! where: a, b are channels of one head, which has e of them; all e² products of a head go through its one state space (its skip is S4D's
 //! D); head h has the channels h·e …, and for e = 1 the products are element-wise.
 
 use burn::module::{Module, Param};

@@ -21,12 +21,12 @@ use super::init::Initializer;
 use super::linear::{apply, bias, matmul_rows, rows, sequences};
 use crate::ops;
 
-/// W_s and b_s, where there is a highway.
+/// W_s and b_s, if there is a highway.
 pub(super) fn highway_gate(config: &CheckedConfig, init: &mut Initializer) -> Option<Linear> {
     config.highway.then(|| init.linear(config.d_model, config.d_model))
 }
 
-/// y `[B, T, D]` of the hidden states `h` `[B, T, E]` and the layer's input `x` `[B, T, D]`.
+/// y `[B, T, D]` for the hidden states `h` `[B, T, E]` and the layer's input `x` `[B, T, D]`.
 pub(super) fn project(out_proj: &Linear, gate: Option<&Linear>, h: Tensor<3>, x: Tensor<3>) -> Tensor<3> {
     let [batch, seq_len, _] = x.dims();
     match gate {

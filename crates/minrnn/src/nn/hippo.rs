@@ -11,7 +11,7 @@
 
 use minrnn_model::S4Init;
 
-/// One eigenvector of LegS: its frequency ω, and its parts of P and of B (real, imaginary).
+/// One eigenvector of LegS: its frequency ω, and its components of P and of B (real, imaginary).
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Mode {
     pub frequency: f64,
@@ -42,7 +42,7 @@ pub(super) fn legs(n: usize) -> Vec<Mode> {
     let mut order: Vec<usize> = (0..2 * n).collect();
     order.sort_by(|&i, &j| values[i].total_cmp(&values[j]));
     let mode = |&i: &usize| {
-        // v* w for real w: the real part of v against w, less its imaginary part.
+        // v* w for real w: the product of w with the real part of v, and minus that with its imaginary part.
         let against = |weight: &dyn Fn(usize) -> f64| {
             let part = |from: usize| (0..n).map(|row| vectors[(from + row) * 2 * n + i] * weight(row)).sum::<f64>();
             [part(0), -part(n)]
@@ -64,7 +64,7 @@ pub(super) fn frequencies(init: S4Init, n: usize) -> Vec<f64> {
 
 /// Eigenvalues and eigenvectors (columns) of a symmetric matrix `[n, n]`, by Jacobi's rotations.
 fn symmetric_eigen(mut a: Vec<f64>, n: usize) -> (Vec<f64>, Vec<f64>) {
-    /// Rotations stop when what is off the diagonal is this small against the whole.
+    /// Rotations stop when the off-diagonal part is this small relative to the whole.
     const SMALL: f64 = 1e-15;
     const MOST_SWEEPS: usize = 40;
     let mut vectors = vec![0.0; n * n];
@@ -134,7 +134,7 @@ mod tests {
         ((0..n * n).map(entry).collect(), (0..n).map(|row| (2.0 * row as f64 + 1.0).sqrt()).collect())
     }
 
-    /// X of A X = B by elimination, B having `columns` columns.
+    /// Solves A X = B for X by elimination; B has `columns` columns.
     fn solve(mut a: Vec<f64>, mut b: Vec<f64>, n: usize, columns: usize) -> Vec<f64> {
         for pivot in 0..n {
             for row in (0..n).filter(|&row| row != pivot) {
@@ -146,7 +146,7 @@ mod tests {
         (0..n * columns).map(|i| b[i] / a[i / columns * n + i / columns]).collect()
     }
 
-    /// K_l = B*ᵀ Ā^l B̄ by powers of the bilinear matrices, the output being the input's own direction.
+    /// K_l = B*ᵀ Ā^l B̄ by powers of the bilinear matrices, with B as the output vector.
     fn dense_kernel(n: usize, dt: f64, len: usize) -> Vec<f64> {
         let (a, b) = dense(n);
         let shifted = |sign: f64| -> Vec<f64> {
@@ -193,7 +193,7 @@ mod tests {
         assert!((inverse[0] - 12.0 / pi).abs() < 1e-12 && (inverse[1] - 4.0 / 3.0 / pi).abs() < 1e-12);
     }
 
-    /// The layer's recurrence against powers of the dense matrices, and both against the generating function of S4's paper
+    /// Compares the layer's recurrence with powers of the dense matrices, and both with the generating function of S4's paper
     /// (arXiv:2111.00396, §3).
     #[test]
     fn impulse_responses_are_those_of_the_dense_matrices() {

@@ -79,12 +79,12 @@ impl Filter {
         (y, Window { window })
     }
 
-    /// Numbers of the taps, of the hidden layers that make them, and of their gradients.
+    /// Number of values in the taps, in the hidden layers that compute them, and in their gradients.
     pub(super) fn workspace(config: &CheckedConfig) -> u128 {
         (config.max_seq_len * (3 * config.d_model + 12 * HYENA_HIDDEN)) as u128
     }
 
-    /// The filter as a convolution takes it, `[D, 1, L]`: the last tap meets the current step, and b is part of it.
+    /// The filter as a convolution takes it, `[D, 1, L]`: the last tap applies to the current step and includes b.
     fn taps(&self) -> Tensor<3> {
         let features = self.features.val();
         let ([lags, _], [d]) = (features.dims(), self.skip.dims());

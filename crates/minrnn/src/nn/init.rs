@@ -19,7 +19,7 @@ pub(super) fn xlstm_deviation(d_model: usize) -> f32 {
     (2.0 / (5 * d_model) as f32).sqrt()
 }
 
-/// Deviation of xLSTM's matrices back to the residual stream, 2/(blocks · √D).
+/// Deviation of xLSTM's projections back to the residual stream, 2/(blocks · √D).
 pub(super) fn xlstm_output_deviation(d_model: usize, n_layers: usize) -> f32 {
     2.0 / (n_layers as f32 * (d_model as f32).sqrt())
 }
@@ -31,7 +31,7 @@ pub struct Initializer {
     rng: ChaCha8Rng,
     device: Device,
     kind: Initialization,
-    /// Deviation of GPT-2's weights that end a residual branch, of which each block has two.
+    /// Deviation of GPT-2's weights at the end of a residual branch, of which each block has two.
     residual_deviation: f32,
 }
 
@@ -100,7 +100,7 @@ impl Initializer {
                 next.iter_mut().zip(old).for_each(|(x, old)| *x -= along * old);
             }
             let norm = next.iter().map(|x| x * x).sum::<f64>().sqrt();
-            // A draw that lies in the span of the others says nothing; the next one does.
+            // A draw in the span of the others is discarded for the next one.
             if norm > 1e-6 {
                 next.iter_mut().for_each(|x| *x /= norm);
                 basis.push(next);

@@ -5,7 +5,7 @@ use minrnn_model::CheckedConfig;
 /// Refuses a block that the model of `config` does not have; they are counted from 0.
 ///
 /// # Panics
-/// When `layer` is not below `n_layers`.
+/// When `layer` is `n_layers` or more.
 #[track_caller]
 pub(super) fn expect_layer(config: &CheckedConfig, layer: usize) {
     let n_layers = config.n_layers;

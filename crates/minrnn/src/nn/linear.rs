@@ -6,7 +6,8 @@ use burn::tensor::Tensor;
 
 use crate::ops::{self, Dropout, bias_dropout_residual};
 
-/// The rows of a batch of sequences: `[B, T, M]` → `[B·T, M]`. Also without any step, where Burn's reshape reads a 0 as "as before".
+/// The rows of a batch of sequences: `[B, T, M]` → `[B·T, M]`. Works without any step too, where Burn's reshape would read a 0 as
+/// "unchanged".
 pub(crate) fn rows(x: Tensor<3>) -> Tensor<2> {
     let [batch, seq_len, width] = x.dims();
     match batch * seq_len {

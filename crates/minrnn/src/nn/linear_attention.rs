@@ -84,7 +84,7 @@ impl Mixer for LinearAttention {
     fn forward(&self, x: Tensor<3>, state: LinearAttentionState, steps: &StepCodes) -> (Tensor<3>, LinearAttentionState) {
         let [q, k, v] = [&self.query, &self.key, &self.value].map(|linear| matmul(linear, x.clone()));
         let form = Retention::linear_attention(self.n_heads);
-        // These features know of no position.
+        // These features do not depend on the position.
         let position = Tensor::zeros([x.dims()[0], 1], &x.device());
         let (y, state) = ops::retention(&form, q, k, v, RetentionState { state: state.sums, position }, steps);
         (matmul(&self.out_proj, y), LinearAttentionState { sums: state.state })

@@ -113,8 +113,8 @@ impl MLstm {
         self.igate.weight.dims()[1]
     }
 
-    /// Pre-activations `[B, T, 2NH]` of the input gates, then of the forget gates: a product with each of q, k and v, so that they need
-    /// not be copied side by side.
+    /// Pre-activations `[B, T, 2NH]` of the input gates, then of the forget gates: one matmul each with q, k and v, so that they need not
+    /// be concatenated.
     fn gates(&self, qkv: [Tensor<3>; 3]) -> Tensor<3> {
         let [_, _, e] = qkv[0].dims();
         let weight = Tensor::cat(vec![self.igate.weight.val(), self.fgate.weight.val()], 1);

@@ -121,7 +121,7 @@ impl Mixer for MinGru {
     }
 }
 
-/// What minGRU and minLSTM keep: their pre-activations have `parts` parts, their logarithms `softplus` softplus functions.
+/// What minGRU and minLSTM keep: their pre-activations have `parts` parts, and their logarithms take `softplus` softplus functions.
 pub(super) fn minimal_activations(config: &CheckedConfig, parts: u128, softplus: usize, list: &mut Activations) {
     let [d, e] = [config.d_model, config.d_inner()].map(|x| x as u128);
     let inputs = parts * e;

@@ -49,7 +49,7 @@ pub struct RmsNorm {
 }
 
 impl RmsNorm {
-    /// With ε, which the kernel does not have, (1 + γ) ⊙ x / √(mean x² + ε) from tensor operations.
+    /// With ε, which the kernel does not support: (1 + γ) ⊙ x / √(mean x² + ε) from tensor operations.
     fn with_eps(&self, x: Tensor<3>) -> Tensor<3> {
         if x.shape().num_elements() == 0 {
             return x;
@@ -99,7 +99,7 @@ impl Norm {
         }
     }
 
-    /// What the norm that `config` asks for keeps.
+    /// What the norm described by `config` keeps.
     pub(crate) fn activations(config: &CheckedConfig, list: &mut Activations) {
         let d = config.d_model as u128;
         let keeps = match config.norm {
@@ -122,7 +122,7 @@ impl Norm {
         }
     }
 
-    /// As [`forward`](Self::forward), and also returns `x` itself for the residual connection around what follows. If a kernel normalises,
+    /// As [`forward`](Self::forward), but also returns `x` itself for the residual connection around what follows. If a kernel normalises,
     /// the first result is in `format`.
     pub fn forward_and_input(&self, x: Tensor<3>, steps: &StepCodes, mode: Mode, format: FloatDType) -> (Tensor<3>, Tensor<3>) {
         match self {
@@ -156,7 +156,7 @@ impl BatchNorm {
 /// running ← (1 − momentum) · running + momentum · batch.
 fn blend(running: &RunningState<Tensor<1>>, batch: Tensor<1>) {
     running.update(running.value_sync() * (1.0 - MOMENTUM) + batch.detach() * MOMENTUM);
-    // An update lies in wait until the next read, where neither saving nor loading would see it.
+    // An update stays pending until the next read, and neither saving nor loading would see it.
     running.value_sync();
 }
 

@@ -88,7 +88,7 @@ impl RetNet {
         Retention::ret_net(self.n_heads, self.query.weight.dims()[1] / self.n_heads)
     }
 
-    /// SiLU(`gate`) ⊙ `o` / √(mean o² + 1e−6), the mean being that of a head; both `[B, T, E]`.
+    /// SiLU(`gate`) ⊙ `o` / √(mean o² + 1e−6), with the mean over a head; both `[B, T, E]`.
     fn gated_norm(&self, gate: Tensor<3>, o: Tensor<3>) -> Tensor<2> {
         let (gate, o) = (rows(ops::silu(gate)), rows(o));
         let [n, e] = o.dims();

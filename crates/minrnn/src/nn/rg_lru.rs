@@ -26,7 +26,7 @@ use super::state::{State, StateZip};
 use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, RgLruMemory, StepCodes, block_diagonal, softplus};
 
-/// The range from which a fully open gate's a is drawn at first.
+/// The range of initial values of a for a fully open gate.
 const FIRST_DECAYS: [f64; 2] = [0.9, 0.999];
 
 /// An RG-LRU with its projections.
@@ -111,7 +111,7 @@ impl Mixer for RgLru {
     }
 }
 
-/// The Λ for which a fully open gate's a stands at the place `unit` in [0, 1) of [`FIRST_DECAYS`]: softplus(Λ) = −ln a / 8.
+/// The Λ for which a fully open gate's a is at the fraction `unit` in [0, 1) of [`FIRST_DECAYS`]: softplus(Λ) = −ln a / 8.
 fn first_decay(unit: f32) -> f32 {
     let [low, high] = FIRST_DECAYS;
     let rate = -(low + f64::from(unit) * (high - low)).ln() / RG_LRU_SHARPNESS;

@@ -9,7 +9,7 @@
 //! ```
 //! where: x input (D); r receptance, k key, v value, P, Q sums and u bonus (E; the authors have E = D: `expansion = 1`).
 //!
-//! The authors' norm after the embedding and small embedding are not part of a mixer, and this model has neither.
+//! The authors' small initial embedding and the norm after it are not part of a mixer, and this model has neither.
 
 use burn::module::{Module, Param};
 use burn::nn::Linear;
@@ -70,7 +70,7 @@ impl State for Rwkv4State {
     }
 }
 
-/// The place of a block: ρ = layer / (n − 1) from the first to the last, and κ = 1 − layer / n.
+/// The relative position of a block: ρ = layer / (n − 1) from the first to the last, and κ = 1 − layer / n.
 pub(super) fn place(layer: usize, n_layers: usize) -> (f64, f64) {
     let n = n_layers.max(1);
     (layer as f64 / (n - 1).max(1) as f64, 1.0 - layer as f64 / n as f64)
@@ -81,7 +81,7 @@ pub(super) fn unbiased(weight: Param<Tensor<2>>) -> Linear {
     Linear { weight, bias: None }
 }
 
-/// An orthogonal matrix `[in, out]`, longer where it widens.
+/// An orthogonal matrix `[in, out]`, with a larger gain if it widens.
 pub(super) fn widening(d_input: usize, d_output: usize, init: &mut Initializer) -> Linear {
     let gain = (d_output as f64 / d_input as f64).max(1.0).sqrt();
     unbiased(init.orthogonal([d_input, d_output], gain))

@@ -9,7 +9,7 @@
 //! `D` in the equations is a channel's skip, like the parameter of this name.
 //!
 //! There is neither convolution nor gate: those are Mamba's wiring, and `wiring = mamba` around this layer is [`Mamba`](super::Mamba).
-//! Without a wiring the channels are mixed as in S4, so that the two differ only in their sequence maps.
+//! Without a wiring the channels are mixed as in S4, so the two differ only in their sequence maps.
 
 #![allow(non_snake_case, reason = "parameters have the names they have in checkpoints")]
 
@@ -27,7 +27,7 @@ use super::state::{State, StateZip};
 use crate::memory::activations::{Activations, Op};
 use crate::ops::{self, SelectiveScan, StepCodes};
 
-/// The range that first step sizes are drawn from, uniformly in their logarithm.
+/// The range of initial step sizes, drawn uniformly in their logarithm.
 const FIRST_STEPS: [f64; 2] = [1e-3, 0.1];
 
 /// An S6 layer.
@@ -74,8 +74,8 @@ impl Selective<'_> {
         Tensor::zeros([batch_size, e, n], &a_log.device())
     }
 
-    /// y `[B, T, E]`, multiplied by SiLU(z) where there is a z, and the last state. `u` and `selecting` are the same numbers for two
-    /// readers: the recurrence, and the layer that chooses step sizes, B and C.
+    /// y `[B, T, E]`, multiplied by SiLU(z) if there is a z, and the last state. `u` and `selecting` hold the same numbers for two readers:
+    /// the recurrence, and the layer that computes step sizes, B and C.
     pub(super) fn scan(
         &self,
         [u, selecting]: [Tensor<3>; 2],
@@ -99,7 +99,7 @@ impl Selective<'_> {
         ops::selective_scan(scan, steps)
     }
 
-    /// What `scan` keeps of `e` channels, with a z where it is `gated`.
+    /// What `scan` keeps for `e` channels, with a z if it is `gated`.
     pub(super) fn activations(config: &CheckedConfig, e: u128, gated: bool, list: &mut Activations) {
         let (n, r, z) = (config.d_state as u128, config.step_rank() as u128, if gated { e } else { 0 });
         list.op(Op { keeps: &[e], reads: e, gives: r + 2 * n, aside: z + e, ..Op::default() });
@@ -117,7 +117,7 @@ impl S6 {
         Self { out_proj: output_mixing(config, init), ..inner }
     }
 
-    /// Of width `e`, without what mixes the channels.
+    /// A layer of width `e`, without channel mixing.
     pub(super) fn inner(e: usize, config: &CheckedConfig, init: &mut Initializer) -> Self {
         let (n, r) = (config.d_state, config.step_rank());
         let a_log: Vec<f32> = (0..e * n).map(|i| ((i % n + 1) as f32).ln()).collect();
@@ -153,7 +153,7 @@ impl Mixer for S6 {
     }
 }
 
-/// The bias whose softplus is the step size at the place `unit` in [0, 1) of [`FIRST_STEPS`].
+/// The bias whose softplus is the step size at the fraction `unit` in [0, 1) of [`FIRST_STEPS`].
 fn first_step_bias(unit: f32) -> f32 {
     let [low, high] = FIRST_STEPS.map(f64::ln);
     let step = (low + f64::from(unit) * (high - low)).exp();

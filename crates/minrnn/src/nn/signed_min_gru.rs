@@ -6,7 +6,7 @@
 //! h_t = (1 − z_t) ⊙ tanh(s_t) ⊙ h_{t−1} + z_t ⊙ h̃_t
 //! y_t = W_o h_t + b_o
 //! ```
-//! where: tanh(s) is the sign and size of what is kept, everything else as in minGRU.
+//! where: tanh(s) is the sign and magnitude of what is kept; everything else as in minGRU.
 //!
 //! minGRU's coefficients lie in (0, 1), so its state decays but never changes sign; no stack of layers of such a recurrence can compute the
 //! parity of bit strings of any length. Coefficients in (−1, 1) can: a 1 multiplies the state by about −1, a 0 by about 1. The benefit is

@@ -50,7 +50,7 @@ pub trait State: Clone + std::fmt::Debug + Send {
     ///
     /// # Errors
     /// When a tensor is missing, has another shape, is not f32, or contains NaN or ±∞. The batch size must be that of `self`; the length of a growing
-    /// tensor is that of the file.
+    /// tensor is taken from the file.
     fn load(self, tensors: &BTreeMap<String, TensorData>) -> Result<Self> {
         let mut load = Load { path: Path::default(), tensors, problem: None };
         let state = self.clone().zip(self, &mut load);
@@ -88,7 +88,7 @@ impl State for () {
 
 impl<S: State> State for Vec<S> {
     /// # Panics
-    /// When the two have not as many states.
+    /// When the numbers of states differ.
     fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self {
         let (n, found) = (self.len(), other.len());
         assert!(n == found, "expected another list of {n} states, found one of {found}; the states belong to different models");
@@ -104,16 +104,16 @@ impl<S: State> State for Vec<S> {
 
 impl<S: State> State for Option<S> {
     /// # Panics
-    /// When one of the two has a state and the other none.
+    /// When only one of the two has a state.
     fn zip<F: StateZip>(self, other: Self, f: &mut F) -> Self {
         zip_if_any(self, other, |a, b| a.zip(b, f))
     }
 }
 
-/// `zip` of two parts of states that have them, nothing of two that have none.
+/// `zip` of an optional part of two states; `None` if neither has it.
 ///
 /// # Panics
-/// When one has the part and the other does not.
+/// When only one has the part.
 pub(crate) fn zip_if_any<T>(a: Option<T>, b: Option<T>, zip: impl FnOnce(T, T) -> T) -> Option<T> {
     match (a, b) {
         (Some(a), Some(b)) => Some(zip(a, b)),
@@ -122,7 +122,7 @@ pub(crate) fn zip_if_any<T>(a: Option<T>, b: Option<T>, zip: impl FnOnce(T, T) -
     }
 }
 
-/// Refuses a state that is not one of `batch_size` rows, where no step is there that would meet it.
+/// Refuses a state without `batch_size` rows, for calls without steps, where no operation would notice.
 ///
 /// # Panics
 /// When it is not.
@@ -205,7 +205,7 @@ impl StateZip for Collect {
 struct Load<'a> {
     path: Path,
     tensors: &'a BTreeMap<String, TensorData>,
-    /// The first.
+    /// The first problem found.
     problem: Option<Error>,
 }
 

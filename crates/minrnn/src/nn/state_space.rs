@@ -27,7 +27,7 @@ use super::init::Initializer;
 use super::state::{State, StateZip};
 use crate::ops::{StepCodes, state_space};
 
-/// Smallest and largest step Δ at the beginning.
+/// Smallest and largest initial step Δ.
 const STEPS: [f64; 2] = [1e-3, 1e-1];
 
 /// Parameters of the state spaces of D channels; without weight decay.
@@ -94,7 +94,7 @@ impl StateSpace {
         }
     }
 
-    /// x = 0 of `copies` sequences of states for each channel.
+    /// x = 0 for `copies` sets of states per channel.
     pub(super) fn init_state(&self, batch_size: usize, copies: usize) -> StateSpaceState {
         let [channels, half] = self.log_a_real.dims();
         StateSpaceState { x: Tensor::zeros([batch_size, 2 * half, copies * channels], &self.device()) }
@@ -104,7 +104,7 @@ impl StateSpace {
         self.skip.val().device()
     }
 
-    /// `u` `[B, T, D · copies]`, of which `copies` neighbours share the parameters of a channel, → y of that shape.
+    /// `u` `[B, T, D · copies]`, where `copies` neighbours share the parameters of a channel, → y of that shape.
     pub(super) fn forward(&self, u: Tensor<3>, state: StateSpaceState, steps: &StepCodes, copies: usize) -> (Tensor<3>, StateSpaceState) {
         let [channels, half] = self.log_a_real.dims();
         let (mut parameters, mut skip) = (self.discrete(), self.skip.val());

@@ -11,7 +11,7 @@ use burn::tensor::{Device, Tensor};
 use super::conv::Window;
 use crate::ops::{StepCodes, causal_conv};
 
-/// What a mixture remembers before the first step: a previous input of 0.
+/// The state of a mixture before the first step: a previous input of 0.
 pub(super) fn init_window(batch_size: usize, d_model: usize, device: &Device) -> Window {
     Window { window: Tensor::zeros([batch_size, 1, d_model], device) }
 }

@@ -7,8 +7,8 @@
 //! where: x is the block's normalised input (D); u, ζ have width E = `expansion` · D, the inner layer's width; q, k, v have width D; DW4 is
 //! a causal depthwise convolution, shift a filter of `d_state` taps as in [`H3`](super::H3).
 //!
-//! The inner layer is a sequence map. If a mixer follows its map by something that mixes channels (`s4`, `s4d`, `s6`, `hyena-filter`), the
-//! wiring replaces it, so that the blocks around these maps are those of the literature: `wiring = mamba` with `s6` is
+//! The inner layer is a sequence map. If a mixer has its own channel mixing after its map (`s4`, `s4d`, `s6`, `hyena-filter`), the wiring
+//! replaces that mixing, so that the blocks around these maps are those of the literature: `wiring = mamba` with `s6` is
 //! [`Mamba`](super::Mamba), `wiring = h3` with `s4d` is H3 with heads of width 1. All other mixers are used whole. A mixer in Mamba's
 //! wiring does not expand again: its own `expansion` is 1.
 
@@ -80,7 +80,7 @@ impl Wiring {
         }
     }
 
-    /// What the wiring keeps around `inner`; where there is none, what `inner` keeps.
+    /// What the wiring and `inner` keep; without a wiring, what `inner` keeps.
     pub(super) fn activations(config: &CheckedConfig, list: &mut Activations, inner: impl FnOnce(&mut Activations)) {
         let d = config.d_model as u128;
         match config.wiring {
@@ -99,7 +99,7 @@ impl Wiring {
             }
             WiringKind::H3 => {
                 list.biased(d, 3 * d, true);
-                // The views of queries, keys and values hold all three.
+                // The views of queries, keys and values keep all three alive.
                 list.op(Op { keeps: &[3 * d], reads: d, gives: d, aside: 2 * d, ..Op::default() });
                 list.op(Op { keeps: &[d], reads: 2 * d, gives: d, aside: 3 * d, ..Op::default() });
                 list.aside += 3 * d;
@@ -111,7 +111,7 @@ impl Wiring {
         }
     }
 
-    /// Zeros as the initial inputs of the convolution, or keys.
+    /// Zeros, as the initial inputs of the convolution or as keys.
     pub fn init_state(&self, batch_size: usize) -> Window {
         match self {
             Self::Mamba(wiring) => wiring.conv1d.init_state(batch_size),

@@ -65,7 +65,7 @@ pub fn adamw_together(_: &[ToUpdate]) -> Option<Vec<(Tensor<1>, Moments)>> {
     None
 }
 
-/// A parameter and its moments, the next three of `outputs`.
+/// A parameter and its moments, from the next three of `outputs`.
 fn updated(outputs: &mut impl Iterator<Item = DispatchTensor>) -> (Tensor<1>, Moments) {
     let mut next = || output(outputs.next());
     (next(), Moments { first: next(), second: next() })
@@ -111,7 +111,7 @@ impl FusedOp for Update {
     }
 }
 
-/// Updates of parameters that all lie on one device, flat: settings, and parameter, gradient and moments of each.
+/// Updates of flat parameters that are all on one GPU: settings, and parameter, gradient and moments of each.
 #[cfg(feature = "gpu")]
 #[derive(Debug)]
 pub(super) struct AllUpdates {
@@ -121,7 +121,7 @@ pub(super) struct AllUpdates {
 
 #[cfg(feature = "gpu")]
 impl AllUpdates {
-    /// These updates; none where a tensor lies elsewhere, or is empty.
+    /// These updates; `None` if a tensor is elsewhere or empty.
     fn of(updates: &[ToUpdate]) -> Option<Self> {
         let on_device = |tensor: &Tensor<1>| on_gpu(tensor.clone()).filter(|tensor| len(tensor) > 0);
         let tensors = updates

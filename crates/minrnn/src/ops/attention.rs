@@ -10,21 +10,21 @@ use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 use super::shapes::{expect_count, expect_parts, expect_shape};
 use super::steps::StepCodes;
 
-/// The parameters of attention beside its tensors.
+/// The parameters of attention besides its tensors.
 #[derive(Debug, Clone)]
 pub struct AttentionPlan {
     /// Number of heads; it divides D.
     pub heads: usize,
     /// How many of the last steps a step sees, including itself.
     pub window: usize,
-    /// The number of valid steps of each row in the cache, the last ones `[B]`.
+    /// The number of valid steps of each row in the cache, which are the last ones, `[B]`.
     pub lengths: Vec<usize>,
     /// Number of steps N in the updated cache.
     pub next: usize,
 }
 
 impl AttentionPlan {
-    /// Refuses what does not fit the queries, keys and values and the cache.
+    /// Refuses a plan that does not fit the queries, keys, values and cache.
     ///
     /// # Panics
     /// When it does not.
@@ -56,7 +56,7 @@ pub fn attention(qkv: Tensor<3>, past: Tensor<3>, plan: AttentionPlan, steps: &S
     }
     let mut outputs = run(Op { plan, steps: steps.clone() }, vec![input(qkv), input(past)]).into_iter();
     let y = output(outputs.next());
-    // The second output, the log-sums, exists for the backward pass alone.
+    // The second output, the log-sums, is only for the backward pass.
     outputs.next();
     (y, output(outputs.next()))
 }
@@ -101,7 +101,7 @@ pub(super) fn composed(qkv: Tensor<3>, past: Tensor<3>, plan: &AttentionPlan, st
 struct Layout {
     /// `[B, T, P + T]`.
     hidden: Vec<bool>,
-    /// For each place of the next cache the step that takes it, as a row of `[B · (P + T)]`; `None` for zeros.
+    /// For each entry of the next cache the step that fills it, as a row of `[B · (P + T)]`; `None` for zeros.
     kept: Vec<Option<usize>>,
     next: usize,
 }
@@ -121,7 +121,7 @@ impl Layout {
                 if code != PADDING {
                     end = here + 1;
                 }
-                // Padding sees itself, so that its softmax is a number.
+                // Padding sees itself, so that its softmax is not NaN.
                 let from = if code == PADDING { here } else { first };
                 hidden.extend((0..total).map(|s| s < from || s > here || here - s >= plan.window));
             }

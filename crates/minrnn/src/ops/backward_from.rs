@@ -8,8 +8,8 @@ use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 #[cfg(feature = "gpu")]
 use super::gpu::GpuOp;
 
-/// A scalar whose gradient with respect to `y` is `d_y`: calling its `backward` continues from a gradient that is already known. The
-/// scalar's own value is meaningless.
+/// A scalar whose gradient with respect to `y` is `d_y`: calling its `backward` continues from a known gradient. The scalar's own value is
+/// meaningless.
 ///
 /// # Shapes
 /// * `y`, `d_y` `[B, T, D]` → `[1]`

@@ -16,7 +16,7 @@ use super::steps::StepCodes;
 /// y_t = bias + Σ_j weight_{K−1−j} ⊙ x_{t−j}, one filter per channel (a causal depthwise convolution).
 ///
 /// # Shapes
-/// * `x` `[B, T, D]`, `weight` `[D, 1, K]` (PyTorch's layout: the last tap meets the current step), `bias` `[D]`, `window`
+/// * `x` `[B, T, D]`, `weight` `[D, 1, K]` (PyTorch's layout: the last tap applies to the current step), `bias` `[D]`, `window`
 ///   `[B, K − 1, D]` the inputs before `x`, oldest first (absent: zeros) → y `[B, T, D]` and the next window `[B, K − 1, D]`
 ///
 /// # Panics
@@ -61,10 +61,10 @@ pub fn causal_conv_residual(
     (output(outputs.next()), output(outputs.next()), output(outputs.next()))
 }
 
-/// Refuses what is not a filter of `x` `[B, T, D]` for each channel, its bias and its window, for the operation `op`.
+/// Refuses arguments of the operation `op` other than a filter for each channel of `x` `[B, T, D]`, their bias and window.
 ///
 /// # Panics
-/// When it is not.
+/// When shapes do not fit.
 #[track_caller]
 fn expect_fits(op: &str, x: &Tensor<3>, weight: &Tensor<3>, bias: &Tensor<1>, window: Option<&Tensor<3>>) {
     let ([batch, _, width], [_, _, taps]) = (x.dims(), weight.dims());
@@ -133,7 +133,7 @@ fn reaches(batch: usize, seq_len: usize, back: usize, steps: &StepCodes, device:
     Tensor::from_data(TensorData::new(mask, [batch, seq_len, 1]), device)
 }
 
-/// The last K − 1 real inputs of each row, zeros where a reset lies between.
+/// The last K − 1 real inputs of each row, with zeros for those before a reset.
 fn next_window(padded: Tensor<3>, k: usize, seq_len: usize, steps: &StepCodes) -> Tensor<3> {
     let [batch, _, width] = padded.dims();
     let device = padded.device();

@@ -19,7 +19,7 @@ use super::weighted_mean::weighted_mean;
 /// * `logits` `[N, V]`, `targets` N class numbers, `mask` N weights (if absent: all 1) → `[1]`
 ///
 /// # Panics
-/// When the lengths do not fit or a scored target is not below V.
+/// When the lengths do not fit or a scored target is V or more.
 pub fn cross_entropy(logits: Tensor<2>, targets: Arc<[i32]>, mask: Option<Arc<[f32]>>) -> Tensor<1> {
     let [rows, _] = logits.dims();
     expect_count("cross_entropy", "targets", targets.len(), rows);
@@ -71,7 +71,7 @@ impl Op {
         self.mask.as_deref().map_or(self.targets.len() as f64, |mask| mask.iter().map(|&w| f64::from(w)).sum())
     }
 
-    /// `number` by the sum of the weights, 0 where that is 0.
+    /// `number` divided by the sum of the weights; 0 if the sum is 0.
     pub(super) fn by_weight(&self, number: f64) -> f32 {
         by_weight(number, self.total_weight())
     }

@@ -14,8 +14,8 @@ use super::steps::StepCodes;
 /// paper. A reset empties the memory.
 ///
 /// # Shapes
-/// * `x` `[B, T, 3E + H]`, rows q, k, v (each H heads of n) and b; `memory` `[B, H, n, n]`, row j of a head being what coordinate j of a
-///   key leads to → y `[B, T, E]` and the memory after `[B, H, n, n]`
+/// * `x` `[B, T, 3E + H]`, rows q, k, v (each H heads of n) and b; `memory` `[B, H, n, n]`, with row j of a head the value for coordinate j
+///   of a key → y `[B, T, E]` and the memory after `[B, H, n, n]`
 ///
 /// # Panics
 /// When shapes do not fit.

@@ -27,7 +27,7 @@ impl Dropout {
 /// residual + mask ⊙ (x + bias) / (1 − p).
 ///
 /// # Shapes
-/// * `x` `[N, M]`, `bias` `[M]`, `residual` `[N, M]` → `[N, M]`, in the format of `residual`, without one in that of `x`
+/// * `x` `[N, M]`, `bias` `[M]`, `residual` `[N, M]` → `[N, M]`, in the format of `residual`, or of `x` without one
 ///
 /// # Panics
 /// When shapes do not fit, or p is not in [0, 1).

@@ -15,7 +15,7 @@ use super::gpu::GpuOp;
 /// * `tokens` `[B, T]`, each below V; `table` `[V, D]` → `[B, T, D]`
 ///
 /// # Panics
-/// When a token is not below V, on a CPU.
+/// When a token is V or more, on a CPU.
 pub fn embedding(tokens: Tensor<2, Int>, table: Tensor<2>) -> Tensor<3> {
     let [batch, seq_len] = tokens.dims();
     let [vocab_size, width] = table.dims();
@@ -28,18 +28,18 @@ pub fn embedding(tokens: Tensor<2, Int>, table: Tensor<2>) -> Tensor<3> {
     output(run(Embedding { tokens: Tokens::new(tokens), vocab_size, shape: [batch, seq_len, width] }, vec![input(table)]).pop())
 }
 
-/// Rows of the largest table whose gradient the GPU kernel sums: every row looks through all tokens.
+/// Maximum number of rows of a table whose gradient the GPU kernel sums, as every row scans all tokens.
 const LARGEST_ON_GPU: usize = 4096;
 
 pub(super) fn composed(tokens: Tensor<2, Int>, table: Tensor<2>) -> Tensor<3> {
     burn::tensor::module::embedding(table, tokens)
 }
 
-/// Where the tokens lie. They are no input of the operation, because they have no gradient.
+/// The tokens, where they are stored. They are not an input of the operation, because they have no gradient.
 #[derive(Debug)]
 pub(super) enum Tokens {
     Host(Vec<u32>),
-    /// Numbers that are not below V stand for the last row: nothing is read back to find them.
+    /// Numbers of V or more stand for the last row: nothing is read back to find them.
     #[cfg(feature = "gpu")]
     Gpu(Box<burn_cubecl::tensor::CubeTensor>),
 }
@@ -50,7 +50,7 @@ impl Tokens {
         if let Some(on_gpu) = super::gpu::ints_on_gpu(tokens.clone()) {
             return Self::Gpu(Box::new(on_gpu));
         }
-        // A negative number becomes one that no table has.
+        // A negative number becomes one beyond every table.
         Self::Host(tokens.into_data().iter::<i64>().map(|token| u32::try_from(token).unwrap_or(u32::MAX)).collect())
     }
 

@@ -17,7 +17,7 @@ pub(super) fn optional(tensor: Option<&FlexTensor>) -> Option<&[f32]> {
     tensor.map(slice)
 }
 
-/// Reads the values of a tensor below autodiff, without a copy where they lie in this process.
+/// Reads the values of a tensor below autodiff, without a copy if they are in this process's memory.
 pub(super) fn with_values<R>(tensor: &Tensor<1>, read: impl FnOnce(&[f32]) -> R) -> R {
     if let DispatchTensorKind::Flex(inner) = tensor.clone().into_dispatch().kind {
         return read(slice(&inner.float().to_contiguous()));
@@ -35,16 +35,16 @@ pub(super) fn shape(tensor: &FlexTensor) -> Shape {
     tensor.shape()
 }
 
-/// Tensors of these shapes, which `write` hands to kernels as their outputs.
+/// Tensors of these shapes, which `write` passes to kernels as their outputs.
 ///
-/// Every kernel writes its outputs whole, whatever it reads: that is their contract, and their tests, which poison all outputs first,
-/// hold them to it. So nothing that comes from here is uninitialised, and no operation needs a word on it. With debug assertions the
-/// outputs are poisoned here as well, and looked through afterwards.
+/// Every kernel writes its outputs completely, whatever it reads: that is their contract, enforced by their tests, which poison all outputs
+/// first. So nothing returned from here is uninitialised, and operations need no comment on it. With debug assertions the outputs are
+/// poisoned here as well, and checked afterwards.
 pub(super) fn outputs<const N: usize>(shapes: [Shape; N], write: impl FnOnce([Out<'_>; N])) -> Vec<FlexTensor> {
     outputs_with(shapes, [], |outputs, []| write(outputs)).0.into()
 }
 
-/// [`outputs`], some of which are there where they are wanted.
+/// [`outputs`], with further ones that exist only if they are wanted.
 pub(super) fn outputs_with<const N: usize, const M: usize>(
     shapes: [Shape; N],
     wanted: [Option<Shape>; M],
@@ -52,7 +52,7 @@ pub(super) fn outputs_with<const N: usize, const M: usize>(
 ) -> ([FlexTensor; N], [Option<FlexTensor>; M]) {
     let (mut outputs, mut more) = (shapes.map(Output::with_shape), wanted.map(|shape| shape.map(Output::with_shape)));
     write(outputs.each_mut().map(Output::out), more.each_mut().map(|output| output.as_mut().map(Output::out)));
-    // SAFETY: kernels write their outputs whole, as said above.
+    // SAFETY: kernels write their outputs completely, as stated at `outputs`.
     let finish = |output: Output| unsafe { output.finish() };
     (outputs.map(finish), more.map(|output| output.map(finish)))
 }
@@ -64,7 +64,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// A NaN that no computation gives.
+    /// A NaN that no computation produces.
     const POISON: u32 = 0x7fc5_a11e;
 
     pub(super) fn new<const D: usize>(shape: [usize; D]) -> Self {
@@ -120,13 +120,13 @@ pub(super) fn zeros(tensor: &FlexTensor) -> FlexTensor {
 pub(super) struct InputList(Vec<DispatchTensor>);
 
 impl InputList {
-    /// Appends an input; its position.
+    /// Appends an input; returns its position.
     pub(super) fn add<const D: usize>(&mut self, tensor: Tensor<D>) -> usize {
         self.0.push(tensor.into_dispatch());
         self.0.len() - 1
     }
 
-    /// Appends an input if it is there; its position.
+    /// Appends an input if it exists; returns its position.
     pub(super) fn add_optional<const D: usize>(&mut self, tensor: Option<Tensor<D>>) -> Option<usize> {
         tensor.map(|tensor| self.add(tensor))
     }

@@ -12,8 +12,8 @@ use super::steps::StepCodes;
 /// h_t = h_{t−1} + z'_t ⊙ (h̃_t − h_{t−1}) with z' = share ⊙ σ(k) and the candidate h̃ of v; beyond the paper (HGRN).
 ///
 /// # Shapes
-/// * `preact` `[B, T, 2E]`, rows v then k; `bias` `[2E]`, added to it; `share` `[E]`, 1 minus the least forget gate → h `[B, T, E]` and
-///   the last state `[B, E]`
+/// * `preact` `[B, T, 2E]`, rows v then k; `bias` `[2E]`, added to it; `share` `[E]`, 1 minus the lower bound of the forget gate → h
+///   `[B, T, E]` and the last state `[B, E]`
 ///
 /// # Panics
 /// When shapes do not fit.

@@ -1,8 +1,8 @@
 //! How a fused operation with a hand-written backward pass is added to Burn.
 //!
 //! An operation is one value that implements [`FusedOp`]: what it computes on the CPU backend's tensors, what it keeps for the backward
-//! pass, and its gradients; and, if it has GPU kernels, the same on the GPU's tensors. Everything else is implemented once here: the
-//! backend extension, the autodiff nodes, and operations with several outputs.
+//! pass, and its gradients, and the same on the GPU's tensors if it has GPU kernels. Everything else is implemented once here: the backend
+//! extension, the autodiff nodes, and operations with several outputs.
 //!
 //! **Several outputs.** A node of Burn's autodiff graph has one output. An operation with more gets a carrier node (a one-element output
 //! whose parents are the inputs) and one child node per output. Each child's backward pass puts its gradient into a slot shared with the
@@ -25,8 +25,8 @@ use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
 #[cfg(feature = "gpu")]
 use super::gpu::{GpuOp, Like};
 
-/// An operation on the CPU backend, forward and backward. Inputs stand in the order the operation's own file fixes; all are contiguous
-/// f32 tensors.
+/// An operation on the CPU backend, forward and backward. Inputs are in the order fixed by the operation's own file; all are contiguous f32
+/// tensors.
 pub(crate) trait FusedOp: Debug + Send + Sync + 'static {
     /// Which inputs and which outputs the backward pass reads.
     fn keeps(&self) -> Keeps;
@@ -58,7 +58,7 @@ pub(crate) struct Keeps {
     pub outputs: Vec<usize>,
 }
 
-/// A shared operation, as it travels through Burn.
+/// A shared operation, as passed through Burn.
 pub(crate) type SharedOp = Arc<dyn FusedOp>;
 
 /// What the backward pass of an operation reads.
@@ -283,7 +283,7 @@ fn record<B: FusedBackward, S: CheckpointStrategy, const N: usize>(
     outputs.into_iter().enumerate().map(child).collect()
 }
 
-/// Eight inputs: the given one to eight, and copies of the first.
+/// Pads one to eight inputs to eight, with copies of the first.
 fn padded<T: Clone>(mut inputs: Vec<T>) -> [T; 8] {
     assert!((1..=8).contains(&inputs.len()), "fused operations have 1 to 8 inputs, not {}", inputs.len());
     inputs.resize(8, inputs[0].clone());
@@ -297,12 +297,12 @@ pub(crate) fn run(op: impl FusedOp, inputs: Vec<DispatchTensor>) -> Vec<Dispatch
     <Dispatch as FusedBackend>::fused(Arc::new(op), count, i0, i1, i2, i3, i4, i5, i6, i7)
 }
 
-/// True where every fused operation has kernels: on the CPU. Elsewhere the composed form is used.
+/// True on the CPU, where every fused operation has kernels. Elsewhere the composed form may be used.
 pub(crate) fn is_on_cpu(device: &Device) -> bool {
     matches!(device.clone().inner().as_dispatch(), DispatchDevice::Flex(_))
 }
 
-/// True where an operation with CPU and GPU kernels has one for `tensor`: on the CPU, and on a GPU unless `tensor` is empty.
+/// Whether an operation with CPU and GPU kernels has one for `tensor`: on the CPU, and on a GPU unless `tensor` is empty.
 pub(crate) fn has_kernels<const D: usize>(tensor: &Tensor<D>) -> bool {
     is_on_cpu(&tensor.device()) || is_on_gpu(&tensor.device()) && tensor.shape().num_elements() > 0
 }
@@ -317,7 +317,7 @@ pub(super) fn is_on_gpu(_: &Device) -> bool {
     false
 }
 
-/// Hands `tensor` to [`run`].
+/// Prepares `tensor` for [`run`].
 pub(crate) fn input<const D: usize>(tensor: Tensor<D>) -> DispatchTensor {
     tensor.into_dispatch()
 }

@@ -38,7 +38,7 @@ fn biased(x: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
     }
 }
 
-/// True where the kernels run; the GPU's need a bias.
+/// Whether kernels can run; the GPU's need a bias.
 fn has_kernels_for(x: &Tensor<2>, bias: Option<&Tensor<1>>) -> bool {
     is_on_cpu(&x.device()) || bias.is_some() && has_kernels(x)
 }
@@ -87,7 +87,7 @@ pub(super) fn composed_gelu_gate(x: Tensor<2>) -> Tensor<2> {
     activation::gelu(x.clone().narrow(1, 0, m)) * x.narrow(1, m, m)
 }
 
-/// Inputs: x, and the bias where there is one.
+/// Inputs: x, and the bias if there is one.
 #[derive(Debug)]
 pub(super) struct BiasGelu;
 
@@ -117,7 +117,7 @@ impl FusedOp for BiasGelu {
     }
 }
 
-/// Inputs: x, the scale, and the bias where there is one.
+/// Inputs: x, the scale, and the bias if there is one.
 #[derive(Debug)]
 pub(super) struct BiasGatedGelu;
 

@@ -1,7 +1,7 @@
 //! GELU followed by a matrix product, the second half of a feed-forward part: y = GELU(x + bias) W.
 //!
 //! The activation between the two is as wide as the hidden layer and needed again for the gradient of W. It is recomputed there instead of
-//! kept: a pass at memory speed beside a product of the same size.
+//! kept: a pass at memory speed next to a matmul of the same size.
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::Tensor;
@@ -60,7 +60,7 @@ fn fused(x: Tensor<2>, bias: Option<Tensor<1>>, scale: Option<Tensor<1>>, weight
     output(run(GeluMatmul { precision: precision::current(), bias, scale }, inputs.into_vec()).pop())
 }
 
-/// Inputs x and weight; bias and, in the gated form, scale where they are said to be.
+/// Inputs x and weight; bias and, in the gated form, scale at the given positions.
 #[derive(Debug)]
 struct GeluMatmul {
     precision: Precision,

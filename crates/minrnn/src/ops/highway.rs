@@ -47,7 +47,7 @@ pub(super) fn composed(
     x.clone() + share * (biased(value, value_bias) - x)
 }
 
-/// Inputs gate, value and x, then the biases that are there.
+/// Inputs gate, value and x, then the biases that exist.
 #[derive(Debug)]
 struct Op {
     gate_bias: Option<usize>,

@@ -57,7 +57,7 @@ pub fn lstm(
     };
     let mut outputs = run(op, inputs.into_vec()).into_iter();
     let h = output(outputs.next());
-    // The second output, c of every step, exists for the backward pass alone.
+    // The second output, c of every step, is only for the backward pass.
     outputs.next();
     (h, output(outputs.next()), output(outputs.next()))
 }
@@ -85,10 +85,10 @@ pub(super) fn composed(
     (stepwise.outputs(), h_last, c_last)
 }
 
-/// Widest head of the GPU kernels, whose shared memory holds the gradients of its gates.
+/// Maximum head width of the GPU kernels, whose shared memory holds the gradients of its gates.
 const MOST_WIDTH_ON_GPU: usize = 2048;
 
-/// True where the kernels of the device of `preact` take heads of `width` channels.
+/// Whether the kernels of the device of `preact` take heads of `width` channels.
 pub(super) fn fits(preact: &Tensor<3>, width: usize) -> bool {
     is_on_cpu(&preact.device()) || width <= MOST_WIDTH_ON_GPU
 }

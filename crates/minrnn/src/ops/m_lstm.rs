@@ -61,7 +61,7 @@ pub fn m_lstm(
     (h, MLstmMemory { c: output(outputs.next()), n: output(outputs.next()), m: output(outputs.next()) })
 }
 
-/// Steps that the tensor operations take at once.
+/// Number of steps that the tensor operations process at once.
 const CHUNK: usize = 64;
 
 /// The same by tensor operations, chunk after chunk in the form of [`minrnn_kernels::m_lstm`].
@@ -102,7 +102,7 @@ pub(super) fn composed(
     (h, memory)
 }
 
-/// What the steps of a chunk see: 1 or 0, the first dimension 1 where all rows are alike.
+/// What the steps of a chunk see: 1 or 0; the first dimension is 1 if all rows are alike.
 struct Reach {
     /// Whether a step (third dimension) sees what another (fourth) wrote, `[·, 1, L, L]`.
     steps: Tensor<4>,
@@ -148,7 +148,7 @@ fn chunk(qkv: [Tensor<4>; 3], gates: [Tensor<3>; 2], memory: MLstmMemory, reach:
     let exponents = exponents.mask_fill(hidden(reach.steps.clone(), len), EMPTY_M);
     let carried = column(decay + m.unsqueeze_dim::<3>(2)).mask_fill(hidden(column(reach.memory.clone()), 1), EMPTY_M);
     let m = exponents.clone().detach().max_dim(3).max_pair(carried.clone().detach());
-    // Where nothing has been seen m is that of an empty memory, and e⁰ is not a weight.
+    // If nothing has been seen, m is that of an empty memory, and e⁰ must not count as a weight.
     let weights = (exponents - m.clone()).exp() * reach.steps.clone();
     let delta = (carried - m.clone()).exp() * column(reach.memory.clone());
     let scores = q.clone().matmul(k.clone().swap_dims(2, 3)) * weights.clone();

@@ -1,6 +1,6 @@
 //! Matrix products of layers.
 //!
-//! The CPU backend's own products fill every result with zeros and copy them before computing, on one thread: 5 % of a training step.
+//! The CPU backend's own matmuls fill every result with zeros and copy it before computing, on one thread: 5 % of a training step.
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{DType, Tensor};
@@ -45,13 +45,13 @@ pub fn matmul_transposed(x: Tensor<2>, weight: Tensor<2>) -> Tensor<2> {
     x.matmul(weight.transpose())
 }
 
-/// True where a product goes through [`Product`]: on the processor, and elsewhere where it is not f32's alone.
+/// Whether a matmul goes through [`Product`]: on the CPU, and elsewhere if it does not involve f32 alone.
 fn has_product(x: &Tensor<2>) -> bool {
     let f32_alone = precision::current() == Precision::F32 && x.dtype() == DType::F32;
     is_on_cpu(&x.device()) || !f32_alone && has_kernels(x)
 }
 
-/// How the weight stands in the product.
+/// How the weight enters the product.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Side {
     Straight,

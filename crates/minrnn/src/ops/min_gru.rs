@@ -55,7 +55,7 @@ pub(super) fn with_bias(preact: Tensor<3>, bias: Option<Tensor<1>>) -> Tensor<3>
     }
 }
 
-/// The candidate h̃ of its pre-activation.
+/// The candidate h̃ from its pre-activation.
 pub(super) fn candidate_of(v: Tensor<3>, candidate: Candidate) -> Tensor<3> {
     match candidate {
         Candidate::Identity => v,

@@ -47,7 +47,7 @@ pub fn layer_norm_residual(x: Tensor<3>, gamma: Tensor<1>, beta: Tensor<1>, eps:
     (composed_layer_norm(x.clone(), gamma, beta, eps), x)
 }
 
-/// `x` / √(`squares` + `eps`), NaN where the squares overflowed: their root is ∞, and what is divided by it would be 0 without a word.
+/// `x` / √(`squares` + `eps`), NaN where the squares overflowed: their root is ∞, and dividing by it would silently give 0.
 pub(crate) fn over_root<const D: usize>(x: Tensor<D>, squares: Tensor<D>, eps: f64) -> Tensor<D> {
     x / (marked(squares) + eps).sqrt()
 }
@@ -113,7 +113,7 @@ fn rows_of(x: &FlexTensor) -> (usize, usize) {
     (shape.num_elements() / width.max(1), width)
 }
 
-/// A norm of x `[…, D]` with γ `[D]`, and β `[D]` where the kind has one.
+/// A norm of x `[…, D]` with γ `[D]`, and β `[D]` if the kind has one.
 #[derive(Debug)]
 pub(super) struct Normalize {
     pub(super) kind: Kind,
@@ -153,7 +153,7 @@ impl FusedOp for Normalize {
 
     fn backward(&self, inputs: &[Option<FlexTensor>], _: &[Option<FlexTensor>], d_outputs: &[Option<FlexTensor>]) -> Vec<FlexTensor> {
         let [kept_x, kept_gamma] = [0, 1].map(|i| inputs[i].as_ref().expect("kept"));
-        // The gradient of the norm's output is 0 where only the input beside it was used.
+        // The gradient of the norm's output is 0 if only the input beside it was used.
         let d_y = d_outputs[0].clone().unwrap_or_else(|| zeros(kept_x));
         let (d_y, d_residual) = (slice(&d_y), optional(d_outputs.get(1).and_then(Option::as_ref)));
         let ((rows, width), x, gamma) = (rows_of(kept_x), slice(kept_x), slice(kept_gamma));

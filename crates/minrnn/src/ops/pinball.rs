@@ -60,7 +60,7 @@ impl Weighted {
     }
 }
 
-/// The sum of the same over the `predicted` quantiles of `targets`, and how many of them are there.
+/// The same loss summed over the `predicted` quantiles of `targets`, and the number of quantiles of targets that are present.
 pub(crate) fn pinball_sum(predicted: &[f32], targets: &[f32], levels: &[f32]) -> (f64, u64) {
     let (mut sum, mut n) = (0.0, 0);
     for (predicted, &target) in predicted.chunks_exact(levels.len()).zip(targets).filter(|(_, target)| !target.is_nan()) {

@@ -8,8 +8,8 @@ use minrnn_kernels::segments::{PADDING, RESET};
 
 use super::steps::StepCodes;
 
-/// The positions of the steps of a batch `[B, T]`, and the counter `[B, 1]` that says how many steps each row has had since its last reset, as
-/// [`count`] keeps it; padding leaves it as it is.
+/// The positions of the steps of a batch `[B, T]`, and the counter `[B, 1]` of how many steps each row has had since its last reset, as kept
+/// by [`count`]; padding leaves it unchanged.
 #[derive(Debug, Clone)]
 pub(crate) struct StepPositions {
     /// The counters before the first step.
@@ -23,7 +23,7 @@ pub(crate) struct StepPositions {
 }
 
 impl StepPositions {
-    /// Counts `seq_len` steps on from `counter` `[B, 1]`.
+    /// Counts on from `counter` `[B, 1]` by `seq_len` steps.
     pub(crate) fn count(counter: Tensor<2>, seq_len: usize, steps: &StepCodes) -> Self {
         let [batch, _] = counter.dims();
         let values: Vec<f32> = counter.clone().into_data().try_to_vec().expect("states are f32");
@@ -47,7 +47,7 @@ impl StepPositions {
         let after = match batch * seq_len {
             0 => counter,
             _ => {
-                // As a sum, through which a gradient reaches a counter that goes on.
+                // As a sum, so that a gradient reaches a counter that continues.
                 let goes_on = |b: usize| (0..seq_len).all(|t| steps.code(b, t) != RESET);
                 let carried: Vec<f32> = (0..batch).map(|b| if goes_on(b) { 1.0 } else { 0.0 }).collect();
                 let added = |b: usize| count::kept(counts[b]) - carried[b] * count::kept(before[b]);

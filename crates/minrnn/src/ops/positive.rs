@@ -26,7 +26,7 @@ pub(super) fn composed<const D: usize>(v: Tensor<D>) -> Tensor<D> {
     activation::sigmoid(v.clone()).mask_where(not_negative, v + 0.5)
 }
 
-/// Input v; on the CPU it is composed.
+/// Input v; composed on the CPU.
 #[cfg(feature = "gpu")]
 #[derive(Debug)]
 pub(super) struct Positive;

@@ -14,7 +14,7 @@ use super::gpu::works_in_bf16;
 thread_local!(static CURRENT: Cell<Precision> = const { Cell::new(Precision::F32) });
 thread_local!(static ACTIVATIONS: Cell<Option<FloatDType>> = const { Cell::new(None) });
 
-/// Runs `work` with the matrix products it calls on this thread, and their backward passes, in `precision`. Everything else stays f32.
+/// Runs `work` with the matmuls it calls on this thread, and their backward passes, in `precision`. Everything else stays f32.
 pub fn with_precision<R>(precision: Precision, work: impl FnOnce() -> R) -> R {
     scoped(&CURRENT, precision, work)
 }

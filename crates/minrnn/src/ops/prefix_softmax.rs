@@ -51,7 +51,7 @@ pub fn prefix_softmax(scores: Tensor<3>, values: Tensor<3>, memory: PrefixMemory
 pub(super) fn composed(scores: Tensor<3>, values: Tensor<3>, memory: PrefixMemory, steps: &StepCodes) -> (Tensor<3>, PrefixMemory) {
     let ([batch, seq_len, e], heads) = (values.dims(), scores.dims()[2]);
     let device = values.device();
-    // One score and one log-weight for each channel, all of a head alike.
+    // One score and one log-weight per channel, equal within a head.
     let spread = |x: Tensor<3>| {
         let [batch, steps, heads] = x.dims();
         if batch * steps == 0 {

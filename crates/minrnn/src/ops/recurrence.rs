@@ -25,10 +25,10 @@ impl Start {
         Self { h0: Some(h0), init: None }
     }
 
-    /// Refuses states that are not those of `batch` rows of `e` channels, for the operation `op`.
+    /// Refuses states for the operation `op` that do not have `batch` rows of `e` channels.
     ///
     /// # Panics
-    /// When they are not.
+    /// When they do not.
     #[track_caller]
     pub(super) fn expect_fits(&self, op: &str, [batch, e]: [usize; 2]) {
         expect_shape_if_any(op, "h0", self.h0.as_ref(), [batch, e]);
@@ -75,7 +75,7 @@ pub(super) fn fused<const D: usize>(
     (output(outputs.next()), output(outputs.next()))
 }
 
-/// A recurrence: input 0 is the pre-activations, the others stand where the fields say.
+/// A recurrence: input 0 is the pre-activations, the others are at the positions given by the fields.
 #[derive(Debug)]
 pub(super) struct Op {
     pub(super) cell: Cell,
@@ -126,7 +126,7 @@ impl FusedOp for Op {
         let mut h = Output::new([shape.batch, shape.seq_len, shape.width]);
         let mut h_last = Output::new([shape.batch, shape.width]);
         kernel::forward(shape, self.cell, self.inputs(input), self.start(input), h.out(), h_last.out());
-        // SAFETY: the kernel writes both outputs whole.
+        // SAFETY: the kernel writes both outputs completely.
         unsafe { vec![h.finish(), h_last.finish()] }
     }
 
@@ -152,7 +152,7 @@ impl FusedOp for Op {
         };
         kernel::backward(shape, self.cell, self.inputs(kept), self.start(kept), upstream, gradients);
         let all = [Some(d_preact), d_extra, d_bias, self.h0.map(|_| d_h0), self.init.map(|_| d_init)];
-        // SAFETY: the kernel writes every gradient whole.
+        // SAFETY: the kernel writes every gradient completely.
         all.into_iter().flatten().map(|d| unsafe { d.finish() }).collect()
     }
 }

@@ -26,7 +26,7 @@ pub struct Retention {
 }
 
 impl Retention {
-    /// RetNet's, of `heads` heads whose queries and keys have `key` channels.
+    /// RetNet's variant, with `heads` heads whose queries and keys have `key` channels.
     pub fn ret_net(heads: usize, key: usize) -> Self {
         let decays = (0..heads).map(kernel::decay).collect();
         Self { features: Features::Rotary, decays, key_scale: (key as f64).powf(-0.5), normalized: false }
@@ -37,10 +37,10 @@ impl Retention {
         Self { features: Features::EluPlusOne, decays: vec![1.0; heads], key_scale: 1.0, normalized: true }
     }
 
-    /// Refuses what does not fit the heads.
+    /// Refuses tensors that do not fit the heads.
     ///
     /// # Panics
-    /// When it does not.
+    /// When they do not.
     fn expect_fits(&self, [queries, keys, values]: [&Tensor<3>; 3], memory: &RetentionState) {
         let ([batch, seq_len, width], [_, _, value_width], heads) = (queries.dims(), values.dims(), self.decays.len());
         let key = expect_parts("retention", "queries", width, heads);
@@ -55,9 +55,9 @@ impl Retention {
 /// The state of a retention.
 #[derive(Debug, Clone)]
 pub struct RetentionState {
-    /// S `[B, H, K, V]`; a normalised one has an additional column.
+    /// S `[B, H, K, V]`; with normalisation it has an additional column.
     pub state: Tensor<4>,
-    /// The position of each row's next step `[B, 1]`, as [`minrnn_kernels::count`] keeps it.
+    /// The position of each row's next step `[B, 1]`, as kept by [`minrnn_kernels::count`].
     pub position: Tensor<2>,
 }
 

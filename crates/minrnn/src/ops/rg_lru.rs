@@ -25,10 +25,10 @@ pub struct RgLru {
 }
 
 impl RgLru {
-    /// Refuses what does not fit x.
+    /// Refuses tensors that do not fit x.
     ///
     /// # Panics
-    /// When it does not.
+    /// When they do not.
     fn expect_fits(&self, memory: &RgLruMemory) {
         let [batch, _, e] = self.x.dims();
         expect_shape("rg_lru", "recurrence_gate", &self.recurrence_gate, self.x.dims());
@@ -79,7 +79,8 @@ pub fn rg_lru(inputs: RgLru, memory: RgLruMemory, steps: &StepCodes) -> (Tensor<
     (h, RgLruMemory { h: h_last, position })
 }
 
-/// a and √(1 − a²) ⊙ σ(k) ⊙ x, both `[B, T, E]`, by tensor operations, of the parts x, r and k of `preact` `[B, T, 3E]`. a is 0 where r is ∞.
+/// a and √(1 − a²) ⊙ σ(k) ⊙ x, both `[B, T, E]`, by tensor operations, from the parts x, r and k of `preact` `[B, T, 3E]`. a is 0 where r is
+/// ∞.
 pub(super) fn coefficients(preact: Tensor<3>, bias: Tensor<1>, rate: Tensor<1>) -> (Tensor<3>, Tensor<3>) {
     let preact = with_bias(preact, Some(bias));
     let e = preact.dims()[2] / 3;
@@ -87,9 +88,9 @@ pub(super) fn coefficients(preact: Tensor<3>, bias: Tensor<1>, rate: Tensor<1>) 
     let forgets = part(1).greater_equal_scalar(f32::INFINITY);
     let u = activation::sigmoid(part(1)) * rate.unsqueeze();
     let a = (-u.clone()).exp();
-    // 1 − a² without a difference of numbers that are close.
+    // 1 − a² without cancellation.
     let square = (u.tanh() * (a.clone() * a.clone() + 1.0)).mask_fill(forgets.clone(), 1.0);
-    // The root, with a slope of at most 1000.
+    // The root, with a derivative of at most 1000.
     let root = square.clone().detach().sqrt();
     let slope = (root.clone() * 2.0).clamp_min(1e-3).recip();
     let root = root + (square.clone() - square.detach()) * slope;

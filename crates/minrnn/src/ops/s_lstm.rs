@@ -66,7 +66,7 @@ pub fn s_lstm(
     let op = Op { heads, forget, steps: steps.clone(), bias: inputs.add_optional(bias) };
     let mut outputs = run(op, inputs.into_vec()).into_iter();
     let h = output(outputs.next());
-    // c, n and m of every step exist for the backward pass alone.
+    // c, n and m of every step are only for the backward pass.
     let mut last = outputs.skip(3);
     let mut last = || output(last.next());
     (h, SLstmMemory { h: last(), c: last(), n: last(), m: last() })

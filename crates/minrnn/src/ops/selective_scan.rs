@@ -35,10 +35,10 @@ pub struct SelectiveScan {
 }
 
 impl SelectiveScan {
-    /// Refuses what does not fit u and A.
+    /// Refuses tensors that do not fit u and A.
     ///
     /// # Panics
-    /// When it does not.
+    /// When they do not.
     fn expect_fits(&self) {
         let ([batch, seq_len, e], [_, n]) = (self.u.dims(), self.a.dims());
         expect_shape("selective_scan", "delta", &self.delta, [batch, seq_len, e]);
@@ -73,7 +73,7 @@ pub fn selective_scan(scan: SelectiveScan, steps: &StepCodes) -> (Tensor<3>, Ten
     inputs.add(scan.bc);
     inputs.add(scan.skip);
     let op = Op { z: inputs.add_optional(scan.z), h0: inputs.add_optional(scan.h0), steps: steps.clone() };
-    // The third output, the states between chunks, exists for the backward pass alone.
+    // The third output, the states between chunks, is only for the backward pass.
     let mut outputs = run(op, inputs.into_vec()).into_iter();
     (output(outputs.next()), output(outputs.next()))
 }
@@ -122,10 +122,10 @@ pub(super) struct Op {
     pub steps: StepCodes,
 }
 
-/// Largest N of the GPU kernels, which share B and C of a tile of steps.
+/// Largest N of the GPU kernels, which keep B and C of a tile of steps in shared memory.
 const MOST_STATES_ON_GPU: usize = 64;
 
-/// Inputs that are always there: u, δ, its bias, A, B and C, D.
+/// Number of inputs that are always there: u, δ, its bias, A, B and C, D.
 const REQUIRED: usize = 6;
 
 impl Op {

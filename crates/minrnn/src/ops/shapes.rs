@@ -4,7 +4,7 @@
 
 use burn::tensor::Tensor;
 
-/// Refuses the argument `name` of the operation `op` that does not have the shape `expected`.
+/// Refuses the argument `name` of the operation `op` if it does not have the shape `expected`.
 ///
 /// # Panics
 /// When it does not have it.
@@ -14,7 +14,7 @@ pub(super) fn expect_shape<const D: usize>(op: &str, name: &str, tensor: &Tensor
     assert!(found == expected, "{op}: expected {name} of shape {expected:?}, found {found:?}; its documentation says how the shapes fit");
 }
 
-/// The same of an argument that may be absent.
+/// The same for an argument that may be absent.
 #[track_caller]
 pub(super) fn expect_shape_if_any<const D: usize>(op: &str, name: &str, tensor: Option<&Tensor<D>>, expected: [usize; D]) {
     if let Some(tensor) = tensor {
@@ -35,7 +35,7 @@ pub(super) fn expect_parts(op: &str, name: &str, width: usize, parts: usize) -> 
     width / parts
 }
 
-/// Refuses another number of `name` than the operation `op` expects.
+/// Refuses a number of `name` other than the operation `op` expects.
 ///
 /// # Panics
 /// When the numbers differ.
@@ -55,7 +55,7 @@ mod tests {
         Tensor::zeros(shape, &Device::flex())
     }
 
-    /// What `work` says when it panics.
+    /// The message with which `work` panics.
     fn refusal<T>(work: impl FnOnce() -> T) -> String {
         let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).err().expect("a panic");
         panic.downcast_ref::<String>().cloned().unwrap_or_default()

@@ -6,7 +6,7 @@ use super::shapes::expect_count;
 use super::weighted_mean::weighted_mean;
 
 /// Σ mask · (predicted − target)² / (F · Σ mask); 0 if the weights sum to 0. NaN marks a missing target, which has no weight; a NaN among
-/// the weights of others propagates.
+/// the weights of other targets propagates.
 ///
 /// # Shapes
 /// * `predicted` `[N, F]`, `targets` N·F numbers, `mask` N weights (if absent: all 1) → `[1]`
@@ -34,7 +34,7 @@ pub fn squared_error(predicted: Tensor<2>, targets: &[f32], mask: Option<&[f32]>
     weighted_mean((squares * mask).sum(), total * width as f64)
 }
 
-/// The same where a number is missing, which has no weight.
+/// The same if numbers are missing, which have no weight.
 fn over_those_that_are_there(predicted: Tensor<2>, targets: &[f32], mask: Option<&[f32]>) -> Tensor<1> {
     let ([rows, width], device) = (predicted.dims(), predicted.device());
     let weight = |(at, target): (usize, &f32)| if target.is_nan() { 0.0 } else { mask.map_or(1.0, |mask| mask[at / width]) };

@@ -37,7 +37,7 @@ impl StepCodes {
         self.codes.is_none()
     }
 
-    /// As the kernels take it.
+    /// The codes as the kernels take them.
     pub(crate) fn kernel(&self) -> segments::Segments<'_> {
         self.codes.as_deref().map_or(segments::Segments::DENSE, |codes| segments::Segments::new(codes, self.seq_len))
     }
@@ -61,17 +61,17 @@ impl StepCodes {
         self.codes.as_deref().map_or(segments::CONTINUE, |codes| codes[b * self.seq_len + t])
     }
 
-    /// 1 where a row is reset, else 0: `[B, T, 1]`.
+    /// 1 where a row is reset, otherwise 0: `[B, T, 1]`.
     pub(crate) fn reset_mask(&self, device: &Device) -> Option<Tensor<3>> {
         self.mask(RESET, device)
     }
 
-    /// 1 at padding, else 0: `[B, T, 1]`.
+    /// 1 at padding, otherwise 0: `[B, T, 1]`.
     pub(crate) fn padding_mask(&self, device: &Device) -> Option<Tensor<3>> {
         self.mask(PADDING, device)
     }
 
-    /// 1 where a row is at position 0, which is `position` `[B, 1]` at step 0 and again after every reset, else 0: `[B, T, 1]`.
+    /// 1 where a row is at position 0 (at step 0 if `position` `[B, 1]` is 0, and at every reset), otherwise 0: `[B, T, 1]`.
     ///
     /// # Panics
     /// When there is no row or no step.
@@ -83,7 +83,8 @@ impl StepCodes {
         if seq_len == 1 { now } else { Tensor::cat(vec![now, later.narrow(1, 1, seq_len - 1)], 1) }
     }
 
-    /// The positions after `seq_len` steps from `position` `[B, 1]`: how far a row has come since its last reset, or since it was carried in.
+    /// The positions after `seq_len` steps from `position` `[B, 1]`: the number of steps of a row since its last reset, or added to what was
+    /// carried in.
     pub(super) fn next_position(&self, position: Tensor<2>, seq_len: usize) -> Tensor<2> {
         let (batch, device) = (position.dims()[0], position.device());
         if batch == 0 {

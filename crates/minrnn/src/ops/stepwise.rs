@@ -13,7 +13,7 @@ pub(super) struct Stepwise<'a> {
 }
 
 impl<'a> Stepwise<'a> {
-    /// Over `input` `[B, T, ·]`.
+    /// A walk over `input` `[B, T, ·]`.
     pub(super) fn new(input: Tensor<3>, steps: &'a StepCodes) -> Self {
         Self { input, steps, outputs: Vec::new(), width: 0 }
     }

@@ -12,20 +12,20 @@ use crate::Result;
 
 const WIDTH: i32 = 960;
 const ROW_HEIGHT: i32 = 24;
-/// Title and legend.
+/// Height of title and legend.
 const HEAD_HEIGHT: i32 = 66;
-/// Above the rows of a group, and below them.
+/// Heights above and below the rows of a group.
 const GROUP_TITLE: i32 = 24;
 const AXIS_HEIGHT: i32 = 34;
-/// The name of what is measured, below all groups.
+/// Height of the name of what is measured, below all groups.
 const FOOT_HEIGHT: i32 = 26;
-/// Where rows are named: of a single group, and beside several.
+/// Widths of the row labels: for a single group, and for several.
 const LABEL_WIDTH: i32 = 330;
 const NARROW_LABEL_WIDTH: i32 = 214;
-/// Groups side by side.
+/// Number of groups side by side.
 const IN_A_ROW: usize = 3;
 const GAP: i32 = 22;
-/// About the width of a letter of the legend.
+/// Approximate width of a letter of the legend.
 const LETTER: f64 = 7.5;
 
 /// A row of a group.
@@ -105,7 +105,7 @@ impl Dots {
     }
 }
 
-/// Lengths in pixels of scale 1 on an area of any.
+/// Draws with lengths in pixels of scale 1 on an area of any scale.
 struct Pen<'p, B: DrawingBackend> {
     area: &'p DrawingArea<B, Shift>,
     scale: i32,
@@ -123,7 +123,7 @@ impl<B: DrawingBackend> Pen<'_, B> {
     }
 
     fn words(&self, words: &str, at: (f64, f64), size: i32, anchor: Pos) -> DrawResult<B> {
-        // The middle of a line of text lies above that of its small letters.
+        // The middle of a line of text is above that of its lower-case letters.
         let at = (at.0, at.1 + 2.0);
         self.area.draw(&Text::new(legible(words), self.at(at), text(size * self.scale, INK).pos(anchor)))
     }
@@ -136,13 +136,13 @@ impl<B: DrawingBackend> Pen<'_, B> {
         self.line(&[(x - 6.0, y), (x, y - 6.0), (x + 6.0, y), (x, y + 6.0), (x - 6.0, y)], COLORS[1], 2)
     }
 
-    /// That a line goes on beyond the end of the axis at `x`, to the right where `sign` is 1, to the left where it is -1.
+    /// Shows that a line continues beyond the end of the axis at `x`, to the right if `sign` is 1, to the left if it is -1.
     fn arrow_head(&self, (x, y): (f64, f64), sign: f64, color: RGBColor, width: i32) -> DrawResult<B> {
         let [base, tip] = [3.0, 8.0].map(|beyond| x + sign * beyond);
         self.line(&[(base, y - 5.0), (tip, y), (base, y + 5.0)], color, width)
     }
 
-    /// What takes no model.
+    /// The mark of a baseline without a model.
     fn bar(&self, (x, y): (f64, f64)) -> DrawResult<B> {
         self.line(&[(x, y - 9.0), (x, y + 9.0)], INK, 2)
     }
@@ -178,11 +178,11 @@ impl Picture for Dots {
 }
 
 impl Dots {
-    /// Each kind of mark that there is, with its name.
+    /// Each kind of mark that occurs, with its name.
     fn draw_legend<B: DrawingBackend>(&self, pen: &Pen<B>, (mut x, y): (f64, f64)) -> DrawResult<B> {
         let published = self.has(|dot| dot.published.is_some());
         let without_model = self.has(|dot| dot.without_model.is_some());
-        // A legend only where there are kinds to tell apart.
+        // A legend only if there are kinds to distinguish.
         if !published && !without_model {
             return Ok(());
         }
@@ -239,7 +239,7 @@ impl Dots {
             let interval = |(value, reach): (f64, Option<f64>), color: RGBColor, stroke: i32| -> DrawResult<B> {
                 let [from, to] = [-1.0, 1.0].map(|sign| value + sign * reach.unwrap_or(0.0));
                 pen.line(&[(x(from), y), (x(to), y)], color, stroke)?;
-                // Not where rounding alone is beyond.
+                // Not if it is beyond only by rounding.
                 let trace = 1e-9 * (high - low);
                 if from < low - trace {
                     pen.arrow_head((left, y), -1.0, color, stroke)?;
@@ -294,7 +294,7 @@ mod tests {
         assert!(draw_dots("Ours", "loss", &[group(&[dot("minGRU", Some((0.1, None)), None)])], &[], directory.path(), "table2").unwrap());
         let drawn = svg(directory.path(), "table2");
         assert!(drawn.contains("minGRU") && !drawn.contains("published"));
-        // Nothing is named that is not there.
+        // Nothing is named that is not drawn.
         assert!(draw_dots("Theirs", "loss", &[group(&[dot("S4", None, Some((0.1, None)))])], &[], directory.path(), "table2").unwrap());
         let drawn = svg(directory.path(), "table2");
         assert!(drawn.contains("published") && !drawn.contains("ours"), "{drawn}");
@@ -311,7 +311,7 @@ mod tests {
             assert!(draw_dots("Parity", "accuracy", &[group(&dots)], &[0.0, 1.0], directory.path(), "t").unwrap());
             svg(directory.path(), "t").matches("<polyline").count()
         };
-        // The axis ends at 0 and a little above 1.
+        // The axis extends from 0 to a little above 1.
         let inside = lines(0.4);
         assert_eq!([lines(0.51), lines(0.9)], [inside + 1, inside + 2]);
     }

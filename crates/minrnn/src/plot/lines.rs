@@ -15,7 +15,7 @@ use super::ticks::{self, Ticked};
 use super::{DrawResult, Drawn, GRID, INK, Picture, legible, range_of, save, shorten, text};
 use crate::Result;
 
-/// Of every picture: a page is hardly wider, and text stays legible.
+/// Width of every picture: a page is hardly wider, and text stays legible.
 const WIDTH: u32 = 960;
 const PANEL_HEIGHT: u32 = 400;
 const ONE_PANEL_HEIGHT: u32 = 520;
@@ -100,7 +100,7 @@ pub fn line_picture(title: &str, panels: &[Panel]) -> Result<Option<Drawn>> {
     Lines::of(title, panels).map(|lines| Drawn::of(&lines)).transpose()
 }
 
-/// The panel in the coordinates it is drawn in, without points that cannot be; none where no point is left.
+/// The panel in drawing coordinates, without points that cannot be drawn; `None` if no point is left.
 fn drawable(panel: &Panel) -> Option<Panel> {
     let map = |points: &[(f64, f64)]| {
         let mapped = points.iter().map(|&(x, y)| (panel.x_axis.position(x), panel.y_axis.position(y)));
@@ -158,7 +158,7 @@ impl Axis {
     }
 }
 
-/// Two significant digits of a number below 100, all digits before the point of others.
+/// Two significant digits of a number below 100; of others all digits before the point.
 fn rounded(value: f64) -> String {
     let decimals = (1.0 - value.abs().max(1e-9).log10().floor()).clamp(0.0, 6.0) as usize;
     let text = format!("{value:.decimals$}");
@@ -167,7 +167,7 @@ fn rounded(value: f64) -> String {
 
 type Chart<'c, B> = ChartContext<'c, B, Cartesian2d<Ticked, Ticked>>;
 
-/// What a panel reaches to, in the coordinates it is drawn in, and how large.
+/// The ranges of a panel in drawing coordinates, and its size.
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     x: (f64, f64),
@@ -187,13 +187,13 @@ struct Lines {
 }
 
 impl Lines {
-    /// Of those of `panels` that have a point; none where none has.
+    /// From the `panels` that have a point; `None` if none has.
     fn of(title: &str, panels: &[Panel]) -> Option<Self> {
         let panels: Vec<Panel> = panels.iter().filter_map(drawable).collect();
         (!panels.is_empty()).then(|| Self { title: shorten(title), panels })
     }
 
-    /// Rows and columns of panels.
+    /// Numbers of rows and columns of panels.
     fn layout(&self) -> (usize, usize) {
         (self.panels.len().div_ceil(PANELS_IN_A_ROW), self.panels.len().min(PANELS_IN_A_ROW))
     }
@@ -226,22 +226,22 @@ impl Picture for Lines {
 }
 
 impl Panel {
-    /// Removes the losses of the first iterations, beside which those to be compared would look equal: those more than half above the
-    /// minimum. A panel with few others is left as it is.
+    /// Removes the losses of the first iterations, next to which those to be compared would look equal: those more than half above the
+    /// minimum. A panel with few other points is left unchanged.
     pub fn leave_out_the_fall(&mut self) {
         let all = || self.series.iter().flat_map(|series| &series.points);
         let least = all().map(|point| point.1).fold(f64::INFINITY, f64::min);
         if all().filter(|point| point.1 <= 1.5 * least).count() > 2 * self.series.len() {
             for series in &mut self.series {
                 series.points.retain(|point| point.1 <= 1.5 * least);
-                // What they are the means of goes with them.
+                // Their spreads are removed with them.
                 let points = &series.points;
                 series.spread.retain(|spread| points.iter().any(|point| point.0 == spread.0));
             }
         }
     }
 
-    /// Draws it with its lines looking like that.
+    /// Draws the panel with the given looks of its lines.
     fn draw<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, scale: i32, looks: &[Look], with_legend: bool) -> DrawResult<B> {
         let frame = self.frame(scale);
         let (x, y) = (frame.x, frame.y);
@@ -263,7 +263,7 @@ impl Panel {
             series.draw(&mut chart, look, frame)?;
         }
         let mut taken = self.taken(area, &chart, frame);
-        // Above the lines, which would make them illegible.
+        // Drawn over the lines, which would make them illegible.
         self.label_levels(area, &chart, frame, &mut taken)?;
         if with_legend {
             self.draw_legend(area, &chart, &taken, scale)?;
@@ -279,12 +279,12 @@ impl Panel {
         Frame { x: self.x_axis.range(all().map(|point| point.0)), y: self.y_axis.range(all().map(|point| point.1).chain(y_reach)), scale }
     }
 
-    /// The levels that have a place on the axis, with that place.
+    /// The levels that have a position on the axis, with that position.
     fn placed_levels(&self) -> impl Iterator<Item = (&Level, f64)> {
         self.levels.iter().map(|level| (level, self.y_axis.position(level.y))).filter(|(_, y)| y.is_finite())
     }
 
-    /// The part of what is shaded that lies in the frame, with its name.
+    /// The part of the shaded range inside the frame, with its name.
     fn placed_shade(&self, frame: Frame) -> Option<(f64, f64, &str)> {
         let (from, to, name) = self.shaded.as_ref()?;
         let (from, to) = (self.x_axis.position(*from).max(frame.x.0), self.x_axis.position(*to).min(frame.x.1));
@@ -317,7 +317,7 @@ impl Panel {
             .draw()
     }
 
-    /// The pixels of `area` that lines, published values and the name of what is shaded go through.
+    /// The pixels of `area` that are covered by lines, published values and the name of the shaded range.
     fn taken<B: DrawingBackend>(&self, area: &DrawingArea<B, Shift>, chart: &Chart<B>, frame: Frame) -> Vec<(i32, i32)> {
         let points = self.series.iter().flat_map(|series| along(&series.points).chain(series.published.iter().copied()));
         let mut taken: Vec<(i32, i32)> = points.map(|point| pixel(area, chart, point)).collect();
@@ -328,7 +328,7 @@ impl Panel {
         taken
     }
 
-    /// Writes the names of the levels above them, each at the side where it covers less of `taken`, to which it is added.
+    /// Writes the names of the levels above them, each on the side where it covers less of `taken`, and adds it to `taken`.
     fn label_levels<B: DrawingBackend>(
         &self,
         area: &DrawingArea<B, Shift>,
@@ -354,19 +354,19 @@ impl Panel {
     }
 }
 
-/// Where `chart`, which lies on `area`, has that point.
+/// The pixel of `point` in `chart`, which is on `area`.
 fn pixel<B: DrawingBackend>(area: &DrawingArea<B, Shift>, chart: &Chart<B>, point: (f64, f64)) -> (i32, i32) {
     let ((across, down), (x, y)) = (area.get_pixel_range(), chart.backend_coord(&point));
     (x - across.start, y - down.start)
 }
 
 impl Series {
-    /// What it looks like where lines are numbered and this is line `at`.
+    /// Its look if it is line number `at`.
     fn look(&self, at: usize) -> Look {
         if self.is_reference { Look::Reference } else { Look::Line(at) }
     }
 
-    /// Draws what it scatters over, the line with its marks, and what was published.
+    /// Draws the spread, the line with its marks, and the published values.
     fn draw<B: DrawingBackend>(&self, chart: &mut Chart<B>, look: Look, frame: Frame) -> DrawResult<B> {
         let (color, scale) = (look.color(), frame.scale);
         let stroke = frame.line(color, look.width());
@@ -460,7 +460,7 @@ mod tests {
         draw_lines("", &panels, directory.path(), "p").unwrap();
         let svg = std::fs::read_to_string(directory.path().join("p.svg")).unwrap();
         let strokes = |RGBColor(red, green, blue): RGBColor| svg.matches(&format!("stroke=\"#{red:02X}{green:02X}{blue:02X}\"")).count();
-        // In the legend and the first panel; the colour of a third line is left for a third line.
+        // In the legend and the first panel; the third colour is left for a third line.
         assert!(svg.contains("no model") && strokes(Look::Line(1).color()) > 0 && strokes(Look::Line(2).color()) == 0);
         panels[0].series[0].is_reference = false;
         assert_eq!(Lines { title: String::new(), panels: panels.to_vec() }.names(), ["no model", "minGRU", "GRU & co"]);
@@ -520,7 +520,7 @@ mod tests {
             number.parse::<i32>().unwrap()
         };
         let half = WIDTH as i32 / 2;
-        // A line that comes to rest just above the level, and one that begins there.
+        // A line that settles just above the level, and one that begins there.
         let (falling, rising) = (vec![(0.0, 0.9), (20.0, 0.11), (100.0, 0.11)], vec![(0.0, 0.11), (80.0, 0.11), (100.0, 0.9)]);
         assert!(left_of_name(falling) < half);
         assert!(left_of_name(rising) > half);

@@ -25,13 +25,13 @@ pub(crate) use ticks::{label, linear};
 use crate::{Error, Result};
 
 const FONT: &str = "DejaVu Sans";
-/// The PNG has this many pixels for one of the SVG, each way.
+/// The PNG has this many pixels per SVG pixel, in each direction.
 const PNG_SCALE: u32 = 2;
 const MAX_TITLE: usize = 90;
 
 pub(crate) const INK: RGBColor = RGBColor(0x33, 0x33, 0x33);
 pub(crate) const GRID: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
-/// Blue and orange first; told apart also by those who see no red or no green.
+/// Blue and orange first; distinguishable also with red-green colour blindness.
 pub(crate) const COLORS: [RGBColor; 10] = [
     RGBColor(0x1f, 0x6f, 0xb4),
     RGBColor(0xd9, 0x48, 0x01),
@@ -72,7 +72,7 @@ impl Drawn {
         let mut svg = String::new();
         let area = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
         picture.draw(area, 1).map_err(|error| cannot_draw(error.to_string()))?;
-        // Where the font is missing, one of like widths takes its place.
+        // If the font is missing, one of similar widths replaces it.
         let svg = svg.replace(&format!("font-family=\"{FONT}\""), &format!("font-family=\"{FONT}, Verdana, sans-serif\""));
 
         let (width, height) = (width * PNG_SCALE, height * PNG_SCALE);
@@ -91,7 +91,7 @@ impl Drawn {
         let before = std::fs::read(svg);
         write_atomic(svg, self.svg.as_bytes())?;
         let Err(error) = write_atomic(png, &self.png) else { return Ok(()) };
-        // What is wrong with the second file is what is told.
+        // The error about the second file is the one reported.
         match before {
             Ok(bytes) => _ = write_atomic(svg, &bytes),
             Err(missing) if missing.kind() == ErrorKind::NotFound => {
@@ -109,14 +109,14 @@ pub(crate) fn save(picture: &impl Picture, directory: &Path, name: &str) -> Resu
     Drawn::of(picture)?.write(svg, png)
 }
 
-/// Text of that many pixels.
+/// Text of `size` pixels.
 pub(crate) fn text(size: i32, color: RGBColor) -> TextStyle<'static> {
     let mut style = TextStyle::from((FONT, size).into_font());
     style.color = color.to_backend_color();
     style
 }
 
-/// `text` in one line, without characters that an SVG must not have.
+/// `text` on one line, without characters that are not allowed in an SVG.
 fn legible(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') { ' ' } else { c }).collect()
 }
@@ -127,13 +127,13 @@ pub(crate) fn shorten(title: &str) -> String {
     if line.chars().count() <= MAX_TITLE { line } else { line.chars().take(MAX_TITLE - 1).chain(['…']).collect() }
 }
 
-/// `value` with as many decimals as tell apart the labels of an axis over `range`.
+/// `value` with as many decimals as distinguish the labels of an axis over `range`.
 pub(crate) fn axis_label(value: f64, range: f64) -> String {
     let decimals = if range > 10.0 { 0 } else { (1.0 - range.log10().floor()).clamp(1.0, 6.0) as usize };
     format!("{value:.decimals$}")
 }
 
-/// Lowest and highest of `values`, with a margin so that nothing lies on the frame; from 0 up where none is negative.
+/// Lowest and highest of `values`, with a margin so that nothing touches the frame; not below 0 if none is negative.
 pub(crate) fn range_of(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
     let margin = (0.05 * (high - low)).max(1e-3 * high.abs()).max(1e-9);
@@ -146,7 +146,7 @@ fn cannot_draw(problem: String) -> Error {
 
 fn register_font() {
     static ONCE: Once = Once::new();
-    // A refused font would show as an error of the first text drawn.
+    // A refused font would cause an error when the first text is drawn.
     ONCE.call_once(|| {
         let font = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/assets/DejaVuSans-subset.ttf"));
         let _ = plotters::style::register_font(FONT, FontStyle::Normal, font);
@@ -164,7 +164,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let [svg, png] = ["p.svg", "p.png"].map(|name| directory.path().join(name));
         let drawn = Drawn { svg: "<svg/>".to_owned(), png: vec![1, 2] };
-        // In place of the second file there is a folder.
+        // A folder is in the place of the second file.
         fs::create_dir(&png).unwrap();
         assert!(drawn.write(&svg, &png).unwrap_err().to_string().contains("p.png"));
         assert!(!svg.exists());

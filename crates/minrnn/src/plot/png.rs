@@ -7,7 +7,7 @@ use flate2::write::ZlibEncoder;
 
 const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
 const CHANNELS: usize = 3;
-/// Eight bits, red green blue, the one way of compression, the one set of filters, rows from top to bottom.
+/// Eight bits, red green blue, the only compression method, the only set of filters, rows from top to bottom.
 const FORMAT: [u8; 5] = [8, 2, 0, 0, 0];
 
 /// The file of a picture whose `pixels` are `[height, width, 3]`.

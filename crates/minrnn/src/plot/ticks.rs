@@ -28,7 +28,7 @@ impl Ranged for Ticked {
     }
 }
 
-/// Steps of ten that divide a power of ten evenly.
+/// Step sizes that divide a power of ten evenly.
 const STEPS: [f64; 4] = [1.0, 2.0, 5.0, 10.0];
 
 /// Round numbers between `low` and `high`, at most `most` of them and about as many.
@@ -39,7 +39,7 @@ pub(crate) fn linear(low: f64, high: f64, most: usize) -> Vec<f64> {
     }
     let power = 10f64.powf((range / most as f64).log10().floor());
     let step = STEPS.iter().map(|step| step * power).find(|step| range / step <= most as f64).unwrap_or(10.0 * power);
-    // Whole multiples, so that no rounding adds up.
+    // Integer multiples, so that rounding errors do not add up.
     let (first, last) = ((low / step - 1e-9).ceil() as i64, (high / step + 1e-9).floor() as i64);
     (first..=last).map(|n| n as f64 * step).take(2 * most).collect()
 }
@@ -51,14 +51,14 @@ pub(crate) fn powers_of_two(low: f64, high: f64, most: usize) -> Vec<f64> {
     (first..=last).step_by(every).map(|power| power as f64).collect()
 }
 
-/// The logarithms to base 10 of 1, 2, 5 times powers of ten between 10^low and 10^high; of the powers alone where these are many.
+/// The base-10 logarithms of 1, 2, 5 times powers of ten between 10^low and 10^high; of the powers alone if these are many.
 pub(crate) fn decades(low: f64, high: f64) -> Vec<f64> {
     let factors: &[f64] = if high - low > 3.0 { &[1.0] } else { &[1.0, 2.0, 5.0] };
     let of_power = |power: i64| factors.iter().map(move |factor| power as f64 + factor.log10());
     (low.floor() as i64..=high.floor() as i64).flat_map(of_power).filter(|&at| (low..=high).contains(&at)).collect()
 }
 
-/// `value` without digits that say nothing.
+/// `value` without meaningless digits.
 pub(crate) fn label(value: f64) -> String {
     let text = format!("{:.6}", if value.abs() < 1e-9 { 0.0 } else { value });
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

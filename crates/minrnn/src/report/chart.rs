@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::html::escaped;
 use crate::plot::{label, linear};
 
-/// Most points of a line; a picture has no more pixels.
+/// Maximum number of points of a line; a picture has no more pixels.
 const MOST_POINTS: usize = 800;
 
 /// A picture of lines.
@@ -85,7 +85,7 @@ impl Chart {
         let _ = writeln!(self.content, "<path class=\"mark\" d=\"M{x:.1} {TOP}V{bottom:.1}\"/>");
     }
 
-    /// The SVG, described by `words` to those who cannot see it.
+    /// The SVG, with `words` as its description for those who cannot see it.
     pub fn svg(&self, x_label: &str, words: &str) -> String {
         let Self { width, height, .. } = self;
         let mut grid = String::new();

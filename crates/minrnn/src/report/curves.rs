@@ -3,7 +3,7 @@
 use super::chart::{Chart, range};
 use crate::train::{Record, smooth};
 
-/// The share of the first updates, in which the loss falls from where nothing is known, that need not fit the picture.
+/// The share of the updates, at the beginning, whose losses need not fit the picture, as they fall from the untrained loss.
 const FALL: f64 = 0.03;
 
 pub(super) fn curves(records: &[Record], refit_at: Option<u64>, loss: &str) -> String {

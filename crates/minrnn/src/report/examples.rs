@@ -5,10 +5,10 @@ use crate::data::table::Example;
 use crate::html::escaped;
 use crate::numbers::{Shortest, significant};
 
-/// Sequences of either kind that are shown.
+/// Maximum number of sequences of either kind that are shown.
 const MOST: usize = 12;
 
-/// Sequences of which another class was held more likely than their own, or whose number is far from the one predicted.
+/// Sequences for which another class was predicted, or whose number is far from the predicted one.
 pub(super) fn labelled(examples: &[Example]) -> String {
     let figures = examples.iter().filter_map(|example| match example {
         Example::Classified { name, class, predicted, probability, column, values } => {
@@ -39,7 +39,7 @@ fn sequence(name: &str, column: &str, values: &[f64], words: &str) -> String {
     format!("<figure>\n{}<figcaption>{words}</figcaption>\n</figure>\n", chart.svg("step", &format!("{column} of the sequence {name}")))
 }
 
-/// Forecasts from the end of the history, with what came.
+/// Forecasts from the end of the history, with the actual values.
 pub(super) fn forecast(examples: &[Example]) -> String {
     let figures = examples.iter().filter_map(|example| match example {
         Example::Forecast { name, target, past, came, median, interval, error } => {
@@ -50,7 +50,7 @@ pub(super) fn forecast(examples: &[Example]) -> String {
             let mut chart = Chart::new([420.0, 220.0], 0.0..(begins + median.len()).saturating_sub(1) as f64, range(seen));
             chart.band(&interval.iter().enumerate().map(|(at, &(low, high))| ((begins + at) as f64, low, high)).collect::<Vec<_>>());
             chart.line("past", &at(past, 0));
-            // Both go on from the last value that was known.
+            // Both continue from the last known value.
             let from_last = |values: &[f64]| {
                 let last = past.last().map(|&y| ((begins - 1) as f64, y));
                 last.into_iter().chain(at(values, begins)).collect::<Vec<_>>()

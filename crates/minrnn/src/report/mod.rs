@@ -70,7 +70,7 @@ pub fn write_report(trainer: &Trainer, found: &FinalReport) -> Result<()> {
     Ok(write_atomic(run.file(REPORT_FILE), page.html().as_bytes())?)
 }
 
-/// What a task is scored by that has no measures of its own: accuracy or loss, and that of a text also in bits per byte.
+/// The measures of a task without its own: accuracy or loss, for a text also in bits per byte.
 fn without_baseline(trainer: &Trainer, found: &FinalReport) -> Vec<Measure> {
     let measure = |kind, value| Measure {
         kind,
@@ -89,23 +89,23 @@ fn without_baseline(trainer: &Trainer, found: &FinalReport) -> Vec<Measure> {
     std::iter::once(score).chain(of_bytes).collect()
 }
 
-/// What the page says.
+/// The content of the page.
 struct Report<'a> {
     /// The name of the run.
     title: &'a str,
-    /// What was learned, the data, the model, and for how long, in lines.
+    /// What was learned, the data, the model, and for how long, one line each.
     summary: Vec<String>,
-    /// What was reached on the test part.
+    /// The results on the test part.
     measures: &'a [Measure],
-    /// Which classes were taken for which.
+    /// Which classes were predicted for which.
     confusion: Option<&'a Confusion>,
-    /// What belongs to the score, in lines.
+    /// Notes on the score, one line each.
     notes: Vec<String>,
     /// The log.
     records: &'a [Record],
-    /// Updates after which the table was learned anew.
+    /// Number of updates after which the table was learned again.
     refit_at: Option<u64>,
-    /// What the loss is.
+    /// The name of the loss.
     loss: &'a str,
     /// Single sequences, the worst first.
     examples: &'a [Example],
@@ -138,7 +138,7 @@ impl Report<'_> {
     }
 }
 
-/// A part of the page, where it says anything.
+/// A section of the page, unless it is empty.
 fn section(heading: &str, content: String) -> String {
     if content.is_empty() { content } else { format!("<section>\n<h2>{heading}</h2>\n{content}</section>\n") }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::data::table::{Confusion, Measure, Verdict};
 use crate::html::escaped;
 
-/// Classes beyond which a table of them is no help.
+/// Maximum number of classes for which a table of them is helpful.
 const MOST_CLASSES: usize = 40;
 
 pub(super) fn measures(measures: &[Measure]) -> String {
@@ -45,7 +45,7 @@ pub(super) fn confusion(confusion: &Confusion) -> String {
         let _ = write!(text, "<tr><td>{}</td><td>{}</td><td>{recall}</td><td>{precision}</td>", escaped(name), of.n);
         for predicted in 0..names.len() {
             let count = confusion.count(class, predicted);
-            // The deeper, the larger the share of the row; what is wrong in another colour.
+            // The larger the share of the row, the deeper the colour; errors have another colour.
             let tenths = (10 * count).div_ceil(of.n.max(1));
             let class = if class == predicted { "right" } else { "wrong" };
             let _ = write!(text, "<td class=\"{class} s{tenths}\">{count}</td>");

@@ -1,4 +1,4 @@
-//! What several processes must have in common to train one model, and what they cannot share.
+//! What several processes must have in common to train one model, and what cannot be distributed among them.
 
 use minrnn_kernels::matmul::bf16::has_tiles;
 use minrnn_kernels::simd::Level;
@@ -13,7 +13,7 @@ use crate::model::AnyModel;
 use crate::ops::Precision;
 use crate::{Error, Result};
 
-/// Refuses what cannot be shared out among the processes of `group`.
+/// Refuses what cannot be distributed among the processes of `group`.
 pub(super) fn expect_shareable(group: &Group, experiment: &Experiment, source: &dyn BatchSource) -> Result<()> {
     let (size, accumulation) = (group.size(), experiment.train.accumulation);
     let problem = if group.is_alone() {
@@ -34,7 +34,7 @@ pub(super) fn expect_shareable(group: &Group, experiment: &Experiment, source: &
     Err(Error::Config(problem))
 }
 
-/// What the bits of a training depend on.
+/// Everything that the bits of a training depend on.
 pub(super) fn traits(experiment: &Experiment, source: &mut dyn BatchSource, model: &AnyModel) -> Result<Vec<Trait>> {
     let first_batch = digest(format!("{:?}", source.batch(0, 0)?).as_bytes());
     let level = Level::current();
@@ -53,8 +53,8 @@ pub(super) fn traits(experiment: &Experiment, source: &mut dyn BatchSource, mode
     ])
 }
 
-/// Checks that the processes would score the same model on the same data with the same program. Their instruction sets and threads only
-/// affect how sums are rounded.
+/// Checks that the processes would score the same model on the same data with the same program. Their instruction sets and thread counts
+/// may differ, since they only affect how sums are rounded.
 ///
 /// # Errors
 /// When something differs, or a first batch cannot be read.
@@ -87,7 +87,7 @@ fn version_trait() -> Trait {
     Trait::new("version", env!("CARGO_PKG_VERSION"), SAME_PROGRAM)
 }
 
-/// The weights as they are.
+/// The current weights.
 pub(super) fn weights_trait(model: &AnyModel) -> Trait {
     let values = named_values(model).into_iter().flat_map(|(_, _, values)| values);
     let crc = values.fold(0, |crc, value| crc32c::crc32c_append(crc, &value.to_le_bytes()));

@@ -4,22 +4,22 @@ use super::train_config::TrainConfig;
 use crate::counted::counted;
 use crate::data::Extent;
 
-/// Sequences of a batch of short ones, and of one of long ones.
+/// Sequences per batch: of short ones, and of long ones.
 pub(super) const MOST_ROWS: usize = 32;
 const LEAST_ROWS: usize = 8;
 /// Steps beyond which a batch has fewer sequences.
 const MOST_STEPS: usize = 24_000;
-/// How many times as long as the mean the longest sequence may be before a batch has fewer sequences for its sake.
+/// How many times the mean length the longest sequence may have before batches get fewer sequences for its sake.
 const RAGGED: usize = 8;
-/// How often every sequence is learned from where there are many.
+/// Number of passes over the sequences if there are many.
 const PASSES: u64 = 10;
-/// Updates of windows for each square root of a step: a single short series is soon known by heart, and thousands are not.
+/// Updates on windows per square root of the number of steps: a single short series is soon memorised, thousands of series are not.
 const OF_ROOT: f64 = 3.6;
-/// Updates after which more data do not make a training longer.
+/// Maximum number of updates, however much data there are.
 const MOST_UPDATES: u64 = 20_000;
 
 impl TrainConfig {
-    /// Puts numbers that fit `data` in the place of a `batch_size` and `max_iterations` of 0.
+    /// Replaces a `batch_size` or `max_iterations` of 0 by a number that fits `data`.
     pub(super) fn fit_to(&mut self, data: Extent) {
         let length = data.length.clamp(1, self.longest_window(data));
         if self.batch_size == 0 {
@@ -39,7 +39,8 @@ impl TrainConfig {
         }
     }
 
-    /// What one sequence makes of the batches it is in, as a sentence, where it is so much longer than others of `data` that it decides what they take.
+    /// A sentence about the effect of the longest sequence of `data` on its batches, if it is so much longer than the others that it determines what
+    /// they take.
     pub(super) fn longest_warning(&self, data: Extent) -> Option<String> {
         let (mean, longest) = (data.length, data.longest);
         let rows = self.batch_size.max(rows(mean.max(1)));
@@ -58,19 +59,19 @@ impl TrainConfig {
         if data.in_windows { self.seq_len } else { usize::MAX }
     }
 
-    /// Sequences of a micro-batch, as far as they are known before the data are read.
+    /// Sequences per micro-batch, as assumed before the data are read.
     pub(super) fn assumed_batch_size(&self) -> usize {
         if self.batch_size == 0 { MOST_ROWS } else { self.batch_size }
     }
 }
 
-/// Sequences of a batch whose mean is `length` steps: a power of two.
+/// Sequences per batch for a mean of `length` steps: a power of two.
 fn rows(length: usize) -> usize {
     let room = (MOST_STEPS / length).clamp(LEAST_ROWS, MOST_ROWS);
     1 << room.ilog2()
 }
 
-/// Steps, padding included, that a batch of such sequences may have.
+/// Maximum number of steps, including padding, of a batch of such sequences.
 fn most_padded(length: usize) -> usize {
     RAGGED * MOST_STEPS.max(rows(length) * length)
 }
@@ -126,7 +127,7 @@ mod tests {
             "the longest sequence has 40000 steps, the mean is 685: batches are padded to it, up to 4 sequences of 40000 steps each; cut it, or \
              set train.batch_size"
         );
-        // One that has a batch to itself, and as many sequences of a batch as were asked for.
+        // A sequence that gets a batch to itself, and a requested number of sequences per batch.
         let (rows, told) = of(685, 400_000, false);
         assert!(rows == 1 && told.unwrap().ends_with("up to 1 sequence of 400000 steps each; cut it where that is too much"));
         let asked = TrainConfig { batch_size: 64, ..TrainConfig::default() };
@@ -135,7 +136,7 @@ mod tests {
                 .longest_warning(Extent { steps: 61 * 685, length: 685, longest: 40_000, in_windows: false, least_updates: 600 })
                 .is_some()
         );
-        // Short ones take little room however different they are, and windows are no longer than is set.
+        // Short sequences take little room however much their lengths differ, and windows are no longer than set.
         assert_eq!(of(30, 6000, false), (32, None));
         assert_eq!(of(685, 40_000, true), (32, None));
     }

@@ -1,4 +1,4 @@
-//! The mean of the weights of a round's last updates (Polyak and Juditsky 1992; Izmailov et al. 2018, arXiv:1803.05407).
+//! The mean of the weights over a round's last updates (Polyak and Juditsky 1992; Izmailov et al. 2018, arXiv:1803.05407).
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use burn::module::Module;
 use crate::checkpoint::named_values;
 use crate::parameters;
 
-/// How the names of the weights begin that training goes on with, where a checkpoint's model is their mean.
+/// Prefix of the names of the weights that training continues with, in a checkpoint whose model is their mean.
 pub(super) const LAST_WEIGHTS_PREFIX: &str = "weights.";
 
-/// The mean so far, by the names and in the layouts of files.
+/// The mean so far, with the names and layouts used in files.
 #[derive(Debug, Default)]
 pub(super) struct Average {
     values: BTreeMap<String, Vec<f32>>,

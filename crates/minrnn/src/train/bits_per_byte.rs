@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::Result;
 use crate::data::{TextPart, Tokenizer};
 
-/// Tokens that are read and decoded at once, before it is looked whether a stop was asked for.
+/// Number of tokens read and decoded at once, before checking whether a stop was requested.
 const CHUNK: u64 = 1 << 16;
 
 /// The length of a text in tokens and in bytes.
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn the_same_nats_in_all_are_the_same_bits_per_byte_whatever_the_tokens_are() {
-        // More than a chunk of bytes, with characters of one, two and three of them.
+        // More than a chunk, with characters of one, two and three bytes.
         let text = "the naïve 日 the end\n".repeat(4000);
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("text.txt");

@@ -2,9 +2,9 @@
 //!
 //! With c the count of a token in the training text and C the largest of all counts, bin k = 0 … K − 1 holds the tokens with
 //!
-//! `C^(k/K) ≤ c < C^((k+1)/K)`, the last one also those with c = C:
+//! `C^(k/K) ≤ c < C^((k+1)/K)`, and the last bin also those with c = C:
 //!
-//! bins of equal width in the logarithm of the count. Tokens that were never seen have a bin of their own before them.
+//! so bins have equal width in the logarithm of the count. Tokens that never occur have their own bin before these.
 
 use std::ops::RangeInclusive;
 use std::sync::atomic::AtomicBool;
@@ -83,10 +83,10 @@ struct Sum {
     n: u64,
 }
 
-/// The least count of each bin, the first of which is for 0, and one more than the greatest of all.
+/// The smallest count of each bin, the first of which is for 0, followed by one more than the greatest count.
 fn bounds(greatest: u64, n_bins: usize) -> Vec<u64> {
     let greatest = greatest.max(1);
-    // A bound that is a whole number may come out a little above it.
+    // A bound that is an integer may come out slightly above it.
     let bound = |k| ((greatest as f64).powf(k as f64 / n_bins as f64) * (1.0 - 1e-12)).ceil() as u64;
     let mut bounds: Vec<u64> = [0].into_iter().chain((0..n_bins).map(bound)).chain([greatest + 1]).collect();
     bounds.dedup();

@@ -65,7 +65,7 @@ mod tests {
             n_strings: 4,
             evaluation: Evaluation { loss, accuracy: Some(accuracy), n_scored },
         };
-        // Bucket sort has as many answers as symbols, yet 1, 2 and 3 symbols weigh the same.
+        // Bucket sort has as many answers as symbols, yet lengths 1, 2 and 3 have equal weight.
         let scores = [score(1..=1, 0.0, 1.0, 4), score(2..=2, 0.3, 0.5, 8), score(3..=3, 0.9, 0.25, 12)];
         let mean = LengthScore::mean(&scores).unwrap();
         assert_eq!((mean.lengths.clone(), mean.n_strings, mean.evaluation.n_scored), (1..=3, 4, 24));

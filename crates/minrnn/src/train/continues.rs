@@ -6,11 +6,11 @@ use super::experiment::Experiment;
 use super::experiment::keys::SHAPED;
 use crate::{Error, Result};
 
-/// Keys of `[data]` that say where the data are; that they are the same is seen by their digest.
+/// Keys of `[data]` that say where the data are; digests ensure that the data are the same.
 const PLACES: [&str; 4] = ["path", "corpus", "validation", "test"];
 
 impl Experiment {
-    /// Keys of `[train]` that may change on resume: how long and how fast it learns, and how it is monitored and computed.
+    /// Keys of `[train]` that may change on resume: how long and how fast the model learns, and how training is monitored and computed.
     pub const MAY_CHANGE: [&'static str; 18] = [
         "max_iterations",
         "lr",
@@ -33,12 +33,13 @@ impl Experiment {
     ];
 
     /// Checks that a run which wrote the checkpoint configuration `began` can be resumed with this experiment: with another seed, batch
-    /// size or task it would be a different run. What the data determine of its model, and their content, is compared elsewhere.
+    /// size or task it would be a different run. The parts of the model that are determined by the data, and the data themselves, are
+    /// compared elsewhere.
     ///
     /// What [`MAY_CHANGE`](Self::MAY_CHANGE) lists may change, and so may the location of the data.
     ///
     /// # Errors
-    /// A sentence that names the first key that must stay as it was.
+    /// With a sentence that names the first key that must stay as it was.
     pub fn expect_continues(&self, began: &CheckpointConfig) -> Result<()> {
         let to_json = |experiment: &Self| serde_json::to_value(experiment).map_err(|error| Error::Config(error.to_string()));
         let (own, default) = (to_json(self)?, to_json(&Self::default())?);
@@ -51,7 +52,7 @@ impl Experiment {
         ] {
             let (Some(keys), Some(began)) = (own[section].as_object(), began) else { continue };
             for (key, found) in keys.iter().filter(|(key, _)| !free.contains(&key.as_str())) {
-                // A key that is younger than the run stood for its default.
+                // A key newer than the run had its default.
                 let expected = began.get(key).unwrap_or(&default[section][key]);
                 if found != expected {
                     return Err(Error::MustStay(format!(
@@ -107,7 +108,7 @@ mod tests {
             let refused = set(setting).unwrap().expect_continues(&run).unwrap_err().to_string();
             assert!(refused.starts_with(expected) && refused.contains("max_iterations, lr"), "{refused}");
         }
-        // A run that is older than a key began with its default; one that says nothing of its settings is believed.
+        // A run older than a key began with its default; a run without stored settings is accepted.
         let mut old = run.clone();
         old.sections["train"].as_object_mut().unwrap().remove("seed");
         set("seed=0").unwrap().expect_continues(&old).unwrap();

@@ -10,11 +10,11 @@ use super::metrics::Record;
 use crate::Result;
 use crate::plot::{COLORS, DrawResult, GRID, INK, Picture, axis_label, range_of, save, shorten, text};
 
-/// Pixels of the SVG.
+/// Size of the SVG in pixels.
 const SIZE: (u32, u32) = (960, 600);
-/// The largest loss, and the negative of the smallest, that is drawn as it is: sums and differences of such numbers are finite.
+/// Losses are clamped to this magnitude when drawn, so that sums and differences are finite.
 const MAX_LOSS: f64 = 1e300;
-/// Points per line; more than the picture has pixels only make the file large.
+/// Maximum number of points per line; more than the picture has pixels only make the file large.
 const MAX_POINTS: usize = 600;
 
 const TRAIN: RGBColor = COLORS[0];
@@ -35,7 +35,7 @@ pub struct CurveLabels<'a> {
 
 /// Draws the losses of `records` to `curves.svg` and `curves.png` in `directory`, replacing older ones.
 ///
-/// Returns whether there was anything to draw: there must be a finite loss.
+/// Returns whether there was anything to draw, that is, a finite loss.
 ///
 /// # Errors
 /// When a file cannot be written.
@@ -48,7 +48,7 @@ pub fn draw_curves(records: &[Record], labels: CurveLabels<'_>, directory: impl 
 struct Curves {
     title: String,
     loss: String,
-    /// Of each round, every loss and their smoothed course.
+    /// For each round, all losses and their smoothed curve.
     train: [Points; 2],
     train_smooth: [Points; 2],
     test: Points,
@@ -145,7 +145,7 @@ impl Picture for Curves {
     }
 }
 
-/// Mean of a fiftieth of the points around each; fewer near the ends, so that the curve neither lags nor leads.
+/// For each point, the mean over a fiftieth of the points around it; over fewer near the ends, so that the curve neither lags nor leads.
 pub(crate) fn smooth(points: &Points) -> Points {
     let mut sums = vec![0.0];
     sums.extend(points.iter().scan(0.0, |sum, point| {
@@ -160,7 +160,7 @@ pub(crate) fn smooth(points: &Points) -> Points {
     points.iter().enumerate().map(|(at, point)| (point.0, around(at))).collect()
 }
 
-/// At most [`MAX_POINTS`] points: means of equally many neighbours, the first and the last point as they are.
+/// At most [`MAX_POINTS`] points: means of equally many neighbours, with the first and last point unchanged.
 fn thin(points: &Points) -> Points {
     if points.len() <= MAX_POINTS {
         return points.clone();

@@ -21,7 +21,7 @@ use crate::data::{
 use crate::rng::Purpose;
 use crate::{Error, Needed, Result, RunProblem};
 
-/// Tokens of a run's text, in its directory.
+/// The file of a run's tokens, in its directory.
 pub(crate) const TOKENS_FILE: &str = "data/text.tokens";
 /// Number of batches in the final report (nanoGPT's `eval_iters`); fewer after a short training ([`final_batches`](super::final_batches)).
 pub const FINAL_BATCHES: u64 = 200;
@@ -31,7 +31,7 @@ pub const FINAL_BATCHES: u64 = 200;
 pub enum Data {
     /// Tokenised text with its tokenizer.
     Text {
-        /// Training and test part.
+        /// Training and test parts.
         text: TextData,
         /// The vocabulary.
         tokenizer: Tokenizer,
@@ -72,7 +72,7 @@ impl Data {
     }
 
     /// The data that [`make`](Self::make) left in the directory `run`. The text itself is no longer needed, but if it exists it must be
-    /// unchanged. A table is needed.
+    /// unchanged. A table is still needed.
     ///
     /// # Errors
     /// When tokenizer or tokens are missing, damaged, or not those of `experiment`.
@@ -97,7 +97,7 @@ impl Data {
         Ok(Self::Text { text: TextData::new(tokens, config.train_fraction)?, tokenizer })
     }
 
-    /// The text file `path`, encoded by an existing model's tokenizer, all of it as test part, with the tokens in `folder`.
+    /// The text file `path`, encoded by an existing model's tokenizer, as one test part, with its tokens in `folder`.
     ///
     /// # Errors
     /// When the text is missing, empty or outside the vocabulary.
@@ -182,7 +182,7 @@ impl Data {
         }
     }
 
-    /// The accuracy of guessing, if there is a scale on which that is 0.
+    /// The accuracy of guessing, if accuracies are compared on a scale where it is 0.
     pub fn chance(&self) -> Option<f64> {
         match self {
             Self::Text { .. } => None,
@@ -190,7 +190,7 @@ impl Data {
         }
     }
 
-    /// The same data, with everything outside a test file for training; `None` if that is the case already, or impossible.
+    /// The same data, with everything outside a test file used for training; `None` if it already is, or if that is impossible.
     pub fn all(&self) -> Option<Self> {
         match self {
             Self::Text { .. } => None,
@@ -260,7 +260,7 @@ impl Data {
     }
 }
 
-/// Gives `model` the inputs and outputs that fit.
+/// Sets the inputs and outputs of `model`.
 pub(super) fn shape(model: &mut ModelConfig, reads: IoKind, predicts: IoKind) {
     (model.vocab_size, model.input_width) = match reads {
         IoKind::Tokens { n } => (n, 0),
@@ -275,8 +275,8 @@ pub(super) fn shape(model: &mut ModelConfig, reads: IoKind, predicts: IoKind) {
 /// What a model reads and what it predicts.
 type Signals = (IoKind, IoKind);
 
-/// What a model of the task reads and predicts, and the steps of the longest sequence as far as they are known; none where that is text.
-/// Nothing is written, and data are read only where they decide it.
+/// What a model of the task reads and predicts, and the steps of the longest sequence if known; `None` for text. Nothing is written, and
+/// data are read only if they determine the result.
 pub(super) fn signals(experiment: &Experiment) -> Result<Option<(Signals, Option<usize>)>> {
     let data = &experiment.data;
     if let Some(io) = data.task.spec().io {
@@ -297,7 +297,7 @@ pub(super) fn create_folder(file: &Path) -> Result<()> {
     create_directories(folder).map_err(|source| Error::io("create the data directory", folder, source))
 }
 
-/// What each window of a pass over a text starts from.
+/// The state from which each window of a pass over a text starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Windows {
     /// The initial state.
@@ -318,7 +318,7 @@ pub fn full_pass(part: TextPart, experiment: &Experiment, windows: Windows) -> R
     })
 }
 
-/// What is wrong with a part of the text, with the name of the file.
+/// An error about a part of the text, with the name of the file added.
 fn naming_the_text(experiment: &Experiment, error: Error) -> Error {
     match &experiment.data.path {
         Some(path) => error.in_file(path),

@@ -1,4 +1,4 @@
-//! An experiment's `[data]` section: what is learned from, and how batches are made from it.
+//! An experiment's `[data]` section: what the model learns from, and how batches are made of it.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ macro_rules! tasks {
         }
 
         impl Task {
-            /// What it is.
+            /// Its specification.
             pub(super) fn spec(self) -> &'static TaskSpec {
                 match self {
                     $(Self::$variant => &$file::SPEC,)+
@@ -75,14 +75,14 @@ pub use text::{TextConfig, WindowSampling};
 /// What a task reads and what it predicts, from its settings.
 type Io = fn(&DataConfig) -> (IoKind, IoKind);
 
-/// What the loss of numbers is.
+/// The loss of numbers.
 const SQUARED_ERROR: &str = "mean squared error";
 
-/// What training needs to know of a task, before its data are read and to read them.
+/// What training needs to know about a task before its data are read, and in order to read them.
 pub(super) struct TaskSpec {
     /// The source of its data.
     pub source: Source,
-    /// Whether it reads the key of that name, beside the keys that all tasks read; every section is [filled](DataConfig::filled).
+    /// Whether it reads the key of that name, beyond the keys that all tasks read; every section is [filled](DataConfig::filled).
     pub reads: fn(&DataConfig, &str) -> bool,
     /// Checks the ranges of its keys, whatever the task of an experiment is.
     pub keys: fn(&DataConfig) -> Result<()>,
@@ -112,7 +112,7 @@ pub(super) struct TaskSpec {
 type Open = fn(&DataConfig, &TrainConfig, &Path) -> Result<Box<dyn SequenceTask>>;
 
 impl TaskSpec {
-    /// A task that makes its own data, classes, and scores every step.
+    /// A task that generates its own data, predicts classes, and scores every step.
     const MADE: Self = Self {
         source: Source::Made,
         reads: |_, _| false,
@@ -136,7 +136,7 @@ impl TaskSpec {
 /// Where the data of a task come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
-    /// It makes them.
+    /// It generates them.
     Made,
     /// A text, `path` or `corpus`.
     Text,
@@ -242,7 +242,7 @@ pub struct DataConfig {
 }
 
 impl DataConfig {
-    /// With something at every key that is left out where it has no value.
+    /// A configuration with a value for every optional key.
     pub(super) fn filled() -> Self {
         let class_weights = vec!["balanced".to_owned()];
         let table = TableConfig { validation: Some("file".into()), test: Some("file".into()), class_weights, ..Default::default() };
@@ -259,7 +259,7 @@ impl DataConfig {
     }
 }
 
-/// Whether `section` is written with the key of that name.
+/// Whether `section`, when serialised, has the key of that name.
 fn has_key(section: &impl Serialize, key: &str) -> bool {
     serde_json::to_value(section).is_ok_and(|keys| keys.get(key).is_some())
 }
@@ -291,7 +291,7 @@ impl DataConfig {
     /// Checks every key.
     ///
     /// # Errors
-    /// A sentence that names the first key out of range.
+    /// With a sentence that names the first key out of range.
     pub fn validate(&self) -> Result<()> {
         require(self.train_fraction > 0.0 && self.train_fraction < 1.0, || {
             format!("train_fraction must be above 0 and below 1, found {}", self.train_fraction)
@@ -305,7 +305,8 @@ impl DataConfig {
         [("data", &mut self.path), ("validation", &mut self.table.validation), ("test", &mut self.table.test)]
     }
 
-    /// Bytes of the numbers of a text: one has about as many characters as its f64 has bytes; there is what was read and its sequences.
+    /// Bytes of the numbers in a text: a number has about as many characters as an f64 has bytes, and is held twice, as read and in its
+    /// sequence.
     fn numbers_of_text(&self) -> u128 {
         2 * self.file_bytes()
     }
@@ -315,7 +316,7 @@ impl DataConfig {
         [&self.path, &self.table.validation, &self.table.test].into_iter().flatten().map(|path| memory_of(path)).sum()
     }
 
-    /// Bytes of the file or folder of the data, 0 where there is none yet.
+    /// Bytes of the file or folder of the data, 0 if it does not exist yet.
     fn file_bytes(&self) -> u128 {
         self.path.as_deref().map_or(0, bytes_of)
     }
@@ -325,7 +326,7 @@ impl DataConfig {
         self.path.as_deref().ok_or_else(|| Error::needed(Needed::File, "a table is needed"))
     }
 
-    /// The folder that is given, of a task that reads `files`.
+    /// The given folder of a task that reads `files`.
     fn folder(&self, files: &str) -> Result<&Path> {
         let missing = || Error::needed(Needed::Folder, format!("this task reads files: give the folder of {files}"));
         expect_folder(self.path.as_ref().ok_or_else(missing)?)
@@ -361,7 +362,7 @@ mod tests {
                 (Some(io), _) => io(&data).1,
                 (None, Some(open)) => open(&data, &TrainConfig::default(), Path::new(".")).unwrap().predicts(),
                 (None, None) => {
-                    // The next token of a text is told by its loss.
+                    // Next-token prediction is judged by its loss.
                     assert!(task == Task::Text && !task.is_scored_by_accuracy());
                     continue;
                 }

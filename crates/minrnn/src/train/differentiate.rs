@@ -41,7 +41,7 @@ pub struct Differentiated<S> {
 /// Loss and gradients of `model` (on an autodiff device) from the carried `state`, or from the initial one.
 ///
 /// # Panics
-/// When the shapes do not fit or a scored target is not below V.
+/// When the shapes do not fit or a scored target is V or more.
 pub fn differentiate<M: Mixer>(
     model: &SequenceModel<M>,
     batch: MicroBatch,
@@ -60,7 +60,7 @@ fn at_once<M: Mixer>(
 ) -> Differentiated<M::State> {
     let state = state.unwrap_or_else(|| model.init_state(batch.inputs.dims()[0]));
     let (loss, state) = model.loss(batch.inputs, batch.targets, batch.mask, state, &batch.steps, mode);
-    // The value last: reading it waits for a GPU, which should have the backward pass to work on meanwhile.
+    // The value is read last: reading it waits for the GPU, which should have the backward pass queued by then.
     let gradients = GradientMap::new(model, &loss.clone().backward());
     Differentiated { loss: f64::from(loss.into_scalar::<f32>()), gradients, state: state.detach() }
 }
@@ -110,18 +110,18 @@ fn of_sequences<M: Mixer>(
     }
 }
 
-/// What differentiating block by block gives.
+/// The result of differentiating block by block.
 struct Rerun<S, E> {
     loss: f64,
     gradients: GradientMap,
-    /// Of the blocks after the last step, below autodiff.
+    /// The states of the blocks after the last step, below autodiff.
     states: Vec<BlockState<S>>,
-    /// What the end of the model carries on.
+    /// The states of the layers after the backbone.
     ends: E,
 }
 
-/// Of a `model` with this backbone, from what its first layers gave (`embedded`) through the blocks, from the `carried` states or their
-/// first ones, to the loss that `end` makes of normalised features.
+/// Differentiates `model` with this backbone from the output of its first layers (`embedded`), through the blocks (from the `carried`
+/// states or their initial ones), to the loss that `end` computes from the normalised features.
 fn block_by_block<M: Mixer, E>(
     model: &impl Module,
     backbone: &Backbone<M>,
@@ -154,7 +154,7 @@ fn block_by_block<M: Mixer, E>(
     for (i, (block, x)) in backbone.blocks.iter().zip(block_inputs).enumerate().rev() {
         let state = match &carried {
             Some(carried) => outer(carried[i].clone()),
-            // Made within the graph: a learned initial state gets its gradient here.
+            // Made within the graph, so that a learned initial state gets its gradient.
             None => block.init_state(batch_size),
         };
         let x = leaf(x);

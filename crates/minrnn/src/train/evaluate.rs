@@ -31,7 +31,7 @@ impl Evaluation {
     }
 }
 
-/// `accuracy` on a scale on which guessing, right with probability `chance`, is 0 and perfection is 1.
+/// `accuracy` on a scale where guessing, right with probability `chance`, is 0 and perfection is 1.
 pub fn scaled_accuracy(accuracy: f64, chance: f64) -> f64 {
     (accuracy - chance) / (1.0 - chance)
 }
@@ -49,11 +49,11 @@ pub fn evaluate(model: &impl Predictor, set: &mut dyn EvaluationSet, stop: &Atom
     compare(&Group::alone(), model, set, None, stop)
 }
 
-/// As [`evaluate`], with the batches shared among the processes of `group`, and all predictions shown to `comparison`. Scores are added in
-/// the order of batches, so their bits do not depend on the number of processes.
+/// As [`evaluate`], with the batches distributed among the processes of `group`, and all predictions passed to `comparison`. Scores are
+/// added in the order of batches, so their bits do not depend on the number of processes.
 ///
 /// # Errors
-/// As [`evaluate`], on any of them.
+/// As [`evaluate`], on any of the processes.
 pub fn compare(
     group: &Group,
     model: &impl Predictor,
@@ -62,7 +62,7 @@ pub fn compare(
     stop: &AtomicBool,
 ) -> Result<Option<Evaluation>> {
     let wanted = if comparison.is_some() { Wanted::All } else { Wanted::Scored };
-    // A state that goes from batch to batch stays with one process.
+    // A state carried from batch to batch stays within one process.
     let sharing = if set.carries_state() { 1 } else { group.size() as u64 };
     let (mut carried, mut sums) = (None, Sums::default());
     for first in (0..set.n_batches()).step_by(sharing as usize) {
@@ -72,7 +72,7 @@ pub fn compare(
         let mut batches = Vec::new();
         let mut score = || {
             for index in round.clone() {
-                // What others predicted is compared here too.
+                // Predictions of other processes are compared here too.
                 let is_needed = own == Some(index) || comparison.is_some();
                 batches.push(if is_needed { Some(set.batch(index)?) } else { None });
             }
@@ -103,14 +103,14 @@ pub fn compare(
 /// `batch` as `model` reads it.
 ///
 /// # Errors
-/// When its parts do not fit one another, or it is not of what the model reads and predicts.
+/// When its parts do not fit one another, or its inputs and targets do not fit the model.
 fn prepared(model: &impl Predictor, batch: &Batch) -> Result<MicroBatch> {
     let micro = MicroBatch::new(batch, &model.device())?;
     model.check(batch)?;
     Ok(micro)
 }
 
-/// What one batch adds to an evaluation; it goes from process to process, and its bits must come through.
+/// The contribution of one batch to an evaluation; it is sent between processes with its bits preserved.
 #[derive(Serialize, Deserialize)]
 struct BatchScore {
     /// The mean loss, as bits.
@@ -118,7 +118,7 @@ struct BatchScore {
     right: Option<u64>,
     n_targets: u64,
     n_scored: u64,
-    /// All outputs as bits, where they are compared.
+    /// All outputs as bits, if they are compared.
     predicted: Vec<u32>,
 }
 
@@ -133,7 +133,7 @@ impl BatchScore {
             right = Some(count);
         }
         let n_targets = batch.n_targets() as u64;
-        // Nothing has no mean.
+        // Without targets there is no mean.
         let mean = if n_targets > 0 { scored.loss().into_scalar::<f32>().to_bits() } else { 0 };
         Self { mean, right, n_targets, n_scored: batch.n_scored() as u64, predicted }
     }
@@ -143,7 +143,7 @@ impl BatchScore {
     }
 }
 
-/// The measures of an evaluation as they are added.
+/// Running sums of the measures of an evaluation.
 #[derive(Default)]
 struct Sums {
     loss: f64,
@@ -168,8 +168,8 @@ impl Sums {
     }
 }
 
-/// Runs `model` (below autodiff) on every batch of `set` and hands each scored prediction of a class to `see`: the class, its loss in nats,
-/// and whether it is right. False when `stop` was raised before the end.
+/// Runs `model` (below autodiff) on every batch of `set` and passes each scored prediction of a class to `see`: the class, its loss in
+/// nats, and whether it is right. Returns false if `stop` was raised before the end.
 ///
 /// # Errors
 /// As [`evaluate`].
@@ -182,7 +182,7 @@ pub(super) fn evaluate_each(
     for_each_prediction(model, set, stop, |logits, target| see(target, loss_of(logits, target), is_right(logits, target)))
 }
 
-/// The same with the logits of each prediction, and its class.
+/// The same, passing the logits of each prediction and its class.
 pub(super) fn for_each_prediction(
     model: &impl Predictor,
     set: &mut dyn EvaluationSet,
@@ -206,7 +206,7 @@ pub(super) fn for_each_prediction(
     Ok(true)
 }
 
-/// Hands the logits of every scored position to `see`, with its class.
+/// Passes the logits of every scored position, with its class, to `see`.
 fn for_each_row(scored: &Scored, classes: &[i32], mut see: impl FnMut(&[f32], usize)) {
     let n = scored.predicted.dims()[1];
     let data = scored.predicted.clone().into_data();
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn accuracies_are_scaled_between_guessing_and_knowing() {
         let scaled = |accuracy, chance| Evaluation { loss: 0.0, accuracy, n_scored: 1 }.scaled_accuracy(chance);
-        // The published 0.79 on cycle navigation, whose five places are guessed with 0.2.
+        // The published 0.79 on cycle navigation, where guessing one of five places is right with 0.2.
         assert!((scaled(Some(0.79), 0.2).unwrap() - 0.7375).abs() < 1e-12);
         assert_eq!([0.5, 1.0, 0.0].map(|accuracy| scaled(Some(accuracy), 0.5)), [Some(0.0), Some(1.0), Some(-1.0)]);
         assert_eq!(scaled(None, 0.5), None);

@@ -88,13 +88,13 @@ impl Expect {
 }
 
 impl Experiment {
-    /// The built-in experiment of that name, or else the one in the file of that name, with `settings` applied on top.
+    /// The built-in experiment of that name, otherwise the one in the file of that name, with `settings` applied on top.
     ///
     /// A setting is `section.key=value`, or `key=value` if the key exists in one section only, or `preset=name`.
     ///
     /// # Errors
-    /// When there is neither such an experiment nor such a file, when a key or value is not valid, or when [`validate`](Self::validate)
-    /// refuses the result.
+    /// When there is neither such an experiment nor such a file, a key or value is not valid, or [`validate`](Self::validate) refuses the
+    /// result.
     pub fn load(name_or_path: &str, settings: &[String]) -> Result<Self> {
         if let Some(text) = super::experiments::text_of(name_or_path) {
             return Self::parse(text, settings);
@@ -114,7 +114,7 @@ impl Experiment {
     pub fn load_file(path: impl AsRef<Path>, settings: &[String]) -> Result<Self> {
         let path = path.as_ref();
         let text = read_text(path, MAX_EXPERIMENT_BYTES)?;
-        // What is wrong with the file names the file; what is wrong with the settings does not.
+        // Errors in the file name the file; errors in the settings do not.
         Self::parse(&text, &[]).map_err(|error| Error::malformed(path, error.to_string()))?;
         Self::parse(&text, settings)
     }
@@ -186,14 +186,13 @@ impl Experiment {
         toml::to_string(self).map_err(|error| Error::Config(format!("the experiment cannot be written as TOML: {error}")))
     }
 
-    /// The preset that matches its variant of minGRU and minLSTM, `paper` or `official`; `None` for other mixers, and if it matches
-    /// neither.
+    /// The preset that matches its variant of minGRU and minLSTM, `paper` or `official`; `None` for other mixers, or if it matches neither.
     pub fn reading(&self) -> Option<&'static str> {
         let mixers = self.model.mixer_kinds();
         if mixers.iter().any(|mixer| ![MixerKind::MinGru, MixerKind::MinLstm].contains(mixer)) {
             return None;
         }
-        // minGRU has one gate, which these keys of minLSTM do not reach.
+        // minGRU has one gate, which these keys of minLSTM do not affect.
         let of_min_lstm = |key: &str| ["normalize_gates", "forget_bias"].contains(&key) && !mixers.contains(&MixerKind::MinLstm);
         let own = to_table(self).ok()?;
         READINGS.into_iter().find(|name| {
@@ -212,9 +211,9 @@ impl Experiment {
     /// Checks every key and every combination of keys. A `vocab_size` of 0, not known yet, is accepted.
     ///
     /// # Errors
-    /// A sentence that names the first key out of range, or the keys that contradict each other.
+    /// With a sentence that names the first key out of range, or the keys that contradict each other.
     pub fn validate(&self) -> Result<()> {
-        // What the data decide may not be known yet.
+        // What the data determine may not be known yet.
         let known = match self.model.clone() {
             model if model.input_width > 0 => model,
             model if model.decision => ModelConfig { input_width: 4, n_outputs: 1, ..model },
@@ -246,7 +245,7 @@ impl Experiment {
         })
     }
 
-    /// Checks that sequences are no longer than `max_seq_len`, where the places of tokens, and what attention sees of them, end there.
+    /// Checks that sequences are no longer than `max_seq_len`, if the positions of tokens, or what attention sees of them, end there.
     fn validate_length(&self) -> Result<()> {
         let learned = self.model.positions == Positions::Learned;
         let (key, length) = (self.data.task.spec().length)(&self.data, &self.train)?;
@@ -258,7 +257,7 @@ impl Experiment {
         })
     }
 
-    /// Whether sequences of as many as `longest` steps fit, where there is a longest.
+    /// Checks that sequences of up to `longest` steps fit, if there is a longest.
     pub(super) fn expect_room_for(&self, longest: Option<usize>) -> Result<()> {
         longest.map_or(Ok(()), |length| self.expect_room("the longest sequence", length))
     }
@@ -270,7 +269,7 @@ impl Experiment {
         })
     }
 
-    /// The most steps of a sequence, where there is an end to them.
+    /// The maximum number of steps of a sequence, if there is a limit.
     fn most_steps(&self) -> Option<usize> {
         let model = &self.model;
         let unlimited = model.window == 0 && model.mixer_kinds().contains(&MixerKind::Attention);

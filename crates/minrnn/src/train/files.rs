@@ -7,11 +7,11 @@ use super::experiment::Experiment;
 use crate::data::expect_lasting;
 use crate::{Error, Needed, Result};
 
-/// Makes the path of a text or table absolute; a public text that has no path is what `fetch` gives. `subject` is what the sentences
-/// call the experiment, such as "the experiment 'text'".
+/// Makes the path of a text or table absolute; a public text without a path is obtained from `fetch`. `subject` is how messages refer to
+/// the experiment, such as "the experiment 'text'".
 ///
 /// # Errors
-/// When the experiment needs a text or table and names none, when that cannot be read, or what `fetch` says.
+/// When the experiment needs a text or table and names none, when that cannot be read, or when `fetch` fails.
 pub fn find_data<E: From<Error>>(
     experiment: &mut Experiment,
     subject: &str,

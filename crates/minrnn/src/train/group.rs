@@ -11,18 +11,18 @@ use serde::{Deserialize, Serialize};
 use super::ranks::{Alone, Ranks, sum_pieces};
 use crate::{Error, Result};
 
-/// Numbers that are exchanged at once, so that the room for it stays small and counts fit what MPI takes: 16 MiB.
+/// Number of values exchanged at once, 16 MiB, so that buffers stay small and counts fit MPI's limit.
 const BUCKET: usize = 1 << 22;
 
 /// The processes of a training, seen from one of them.
 #[derive(Clone)]
 pub struct Group {
     ranks: Arc<dyn Ranks>,
-    /// Whether an error was told to all.
+    /// Whether all processes were told of an error.
     failed: Arc<AtomicBool>,
 }
 
-/// An error on its way to the other processes.
+/// An error being sent to the other processes.
 #[derive(Serialize, Deserialize)]
 struct Told {
     sentence: String,
@@ -173,7 +173,7 @@ impl Group {
     /// # Errors
     /// When `find` returns one.
     pub fn tell<T: Serialize + DeserializeOwned>(&self, find: impl FnOnce() -> Result<T>) -> Result<T> {
-        // A list, as what is found may be nothing too.
+        // A list, since the result itself may be null.
         let found = self.agree_all(self.is_first().then(find).transpose().map(|found| Vec::from_iter(found)))?;
         Ok(found.into_iter().flatten().next().expect("the first process has found it"))
     }
@@ -212,7 +212,7 @@ impl Group {
 pub struct Trait {
     /// What it is.
     pub what: String,
-    /// What this process has of it.
+    /// Its value on this process.
     pub value: String,
     /// What to do if it differs.
     pub remedy: String,

@@ -4,7 +4,8 @@ use burn::module::Module;
 
 use crate::parameters;
 
-/// `model` whose head gives what `change`, a linear map, makes of its outputs. It is asked for each column of the head's matrix, and for the bias.
+/// `model` with the linear map `change` applied to its outputs, by changing its head: `change` is called for each column of the head's matrix, and
+/// for the bias.
 pub(super) fn with_outputs<M: Module>(model: M, change: impl Fn(&mut [f32])) -> M {
     let mut head = Vec::new();
     parameters::visit(&model, |place, values| {

@@ -1,4 +1,5 @@
-//! Tables in memory, kept in their run as an Arrow IPC stream: the run reads them like any other file, and can be resumed without them.
+//! Tables given in memory, kept in their run as an Arrow IPC stream: the run reads them like any other file, and can be resumed without
+//! being given them again.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use super::data_config::DataConfig;
 use super::run_dir::{DATA_FOLDER, RunDir};
 use crate::{Error, Result, RunProblem};
 
-/// Bytes that are compared at a time.
+/// Number of bytes compared at a time.
 const PIECE: usize = 1 << 16;
 
 impl RunDir {
@@ -46,7 +47,7 @@ impl RunDir {
 }
 
 impl DataConfig {
-    /// Its tables that the run in the directory `run` keeps are taken from there, wherever the run lay when they were written down.
+    /// Takes the tables that the run keeps from its directory `run`, wherever the run was when their paths were stored.
     pub(super) fn find_kept(&mut self, run: &Path) {
         for (name, path) in self.tables_mut() {
             let place = place(name);
@@ -60,12 +61,12 @@ impl DataConfig {
     }
 }
 
-/// Where a run keeps the table `name`, from its directory.
+/// Where a run keeps the table `name`, relative to its directory.
 fn place(name: &str) -> PathBuf {
     Path::new(DATA_FOLDER).join(format!("{name}.arrows"))
 }
 
-/// Whether `file`, wherever it stands, has the bytes of the file at `path`.
+/// Whether `file`, read from its start, has the same bytes as the file at `path`.
 fn is_same(file: &mut std::fs::File, path: &Path) -> std::io::Result<bool> {
     file.seek(SeekFrom::Start(0))?;
     let mut other = std::fs::File::open(path)?;

@@ -4,7 +4,7 @@
 //!
 //! * **differentiating** a batch: parameters, moments, states, what the blocks keep for the backward pass, and the gradients so far. During
 //!   the backward pass activations are freed and gradients added, so every block is considered;
-//! * **evaluating** a batch: parameters, moments, states, and what one operation holds;
+//! * **evaluating** a batch: parameters, moments, states, and the tensors of one operation;
 //! * **updating**: parameters before and after, moments, and gradients;
 //! * **saving**: parameters and moments, with copies of the moments as they are written.
 //!
@@ -21,10 +21,10 @@ use crate::device::DeviceChoice;
 use crate::memory::{Estimate, F32, Long, NOTHING, NewPart, PROGRAM, Sizes, gaps, inference};
 use crate::model::Pass;
 
-/// A step of a batch as it is made and as it is fed: a token as 4 and as 8 bytes, its target twice as 4, its weight twice as 4.
+/// A step of a batch as made and as fed to the model: a token as 4 and as 8 bytes, its target twice as 4, its weight twice as 4.
 const BYTES_OF_STEP: u128 = 28;
 
-/// The memory needed to train `experiment`, as far as it is known before its data are read.
+/// The memory needed to train `experiment`, as far as known before its data are read.
 ///
 /// # Errors
 /// When the experiment is not valid.
@@ -57,7 +57,7 @@ fn estimate(experiment: &Experiment, model: &CheckedConfig, longest: Option<usiz
     let [training, evaluation] = sizes(experiment, longest);
     let parameters = model.cost().parameters;
     let batch = training.steps() * (BYTES_OF_STEP + 8 * (model.input_width as u128));
-    // A text is read from its file where it is needed.
+    // A text is read from its file on demand.
     let data_set = (data.task.spec().held)(data);
     let on_processor = train.device == DeviceChoice::default();
     let fixed = [
@@ -72,7 +72,7 @@ fn estimate(experiment: &Experiment, model: &CheckedConfig, longest: Option<usiz
     let moments = if on_processor {
         vec![differentiating(experiment, model, training)?, evaluating(model, evaluation)?, updating(model, parameters)?, saving]
     } else {
-        // What lies on a GPU is not in this memory.
+        // Tensors on a GPU are not in this memory.
         vec![saving]
     };
     let most = moments.into_iter().max_by_key(|moment| bytes(&moment.parts) + moment.gaps);
@@ -80,16 +80,16 @@ fn estimate(experiment: &Experiment, model: &CheckedConfig, longest: Option<usiz
     Ok(Estimate::new("training", fixed.into_iter().chain(parts)).with_gaps(gaps))
 }
 
-/// What is held in a moment beside what is there all the time.
+/// What is held at one moment, beyond what is held all the time.
 #[derive(Default)]
 struct Moment {
     parts: Vec<NewPart>,
-    /// What the allocator holds besides.
+    /// Unused memory held by the allocator.
     gaps: u128,
 }
 
 impl Moment {
-    /// With tensors of which none is longer than a piece of the allocator, or too few to matter.
+    /// With no tensors longer than a piece of the allocator, or too few to matter.
     fn of(parts: Vec<NewPart>) -> Self {
         Self { gaps: gaps(bytes(&parts), 0, Long::default()), parts }
     }
@@ -111,7 +111,7 @@ fn differentiating(experiment: &Experiment, model: &CheckedConfig, sizes: Sizes)
     let Pass { embedding, blocks, head, states, forward } = Pass::of(model, sizes);
     let stream = sizes.steps() * model.d_model as u128;
     let checkpoints = experiment.train.checkpoint_blocks;
-    // From the first to the last, what they keep and hold at the most, and how many numbers they train.
+    // From the first to the last: what they keep, what they hold at their peak, and how many parameters they have.
     let mut parts = vec![(embedding, model.embedding_cost().parameters)];
     for (layer, block) in blocks.iter().enumerate() {
         parts.push((*block, model.block_cost(layer).parameters));
@@ -132,7 +132,7 @@ fn differentiating(experiment: &Experiment, model: &CheckedConfig, sizes: Sizes)
         long.left -= tape.long.left;
     }
     let (kept, gradients, passing) = most;
-    // Sums of 1, 2, 4 … micro-steps wait for their like.
+    // Sums of 1, 2, 4 … micro-steps wait for another of the same size.
     let accumulated = u128::from(experiment.train.accumulation.max(1).ilog2()) * model.cost().parameters;
     let kept_remedy = if checkpoints { BATCH } else { KEPT };
     let logits = F32 * sizes.scored * model.outputs() as u128;
@@ -152,18 +152,17 @@ fn evaluating(model: &CheckedConfig, sizes: Sizes) -> Result<Moment> {
     Ok(Moment::of(vec![("activations", F32 * (forward + logits), BATCH), ("states", F32 * states, STATES)]))
 }
 
-/// New parameters beside the old ones, and gradients as long as their parameter's turn has not come; of the parameter that it is, old and
-/// new moments.
+/// New parameters beside the old ones, the gradients of parameters not yet updated, and for the current parameter old and new moments.
 fn updating(model: &CheckedConfig, parameters: u128) -> Result<Moment> {
     Ok(Moment::of(vec![("gradients and new parameters", F32 * (parameters + 3 * largest_tensor(model)), WIDTH)]))
 }
 
-/// The moments as they are collected, and once more as the bytes of the file; of one tensor, bytes that grow while they are collected.
+/// The moments as collected, and again as the bytes of the file; for one tensor, a buffer that grows while it is collected.
 fn saving(model: &CheckedConfig, parameters: u128) -> Result<Moment> {
     Ok(Moment::of(vec![("copies to save", F32 * (4 * parameters + 2 * largest_tensor(model)), WIDTH)]))
 }
 
-/// The most that one tensor may have of a model's parameters: all of a part's.
+/// An upper bound on the parameters of one tensor: all parameters of a part of the model.
 fn largest_tensor(model: &CheckedConfig) -> u128 {
     let d = model.d_model as u128;
     let mut widths = vec![model.d_inner() as u128 * 3, model.vocab_size as u128, model.outputs() as u128, model.input_width as u128];
@@ -186,7 +185,7 @@ fn sizes(experiment: &Experiment, longest: Option<usize>) -> [Sizes; 2] {
     })
 }
 
-/// Steps of a batch whose prediction the head computes: those with a weight where they are at most half, and else all.
+/// Steps of a batch for which the head computes predictions: those with a weight if they are at most half, otherwise all.
 fn scored(data: &DataConfig, batch_size: usize, seq_len: usize) -> u128 {
     let of_each = (data.task.spec().scored)(data, seq_len);
     let of_each = if 2 * of_each as u128 > seq_len as u128 { seq_len } else { of_each };
@@ -253,7 +252,7 @@ mod tests {
         for &mixer in MixerKind::ALL {
             let mut largest = experiment(mixer);
             (largest.model.n_layers, largest.train.batch_size, largest.train.seq_len) = (1024, 1 << 20, 64);
-            // A layer keeps its input, at least.
+            // A layer keeps at least its input.
             assert!(bytes(&largest) > 4 * 1024 * (1 << 26) * 64, "{mixer}");
         }
         let mut copying = experiment(MixerKind::MinGru);

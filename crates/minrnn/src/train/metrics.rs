@@ -26,7 +26,7 @@ pub enum Record {
         /// Learning rate.
         #[serde(deserialize_with = "null_is_nan")]
         lr: f64,
-        /// Norm of all gradients together, before clipping.
+        /// Global norm of the gradients, before clipping.
         #[serde(deserialize_with = "null_is_nan")]
         grad_norm: f64,
         /// Tokens per second of this update.
@@ -64,7 +64,7 @@ impl Record {
 pub struct MetricsLog {
     path: PathBuf,
     file: File,
-    /// Bytes it has.
+    /// Its length in bytes.
     len: u64,
 }
 
@@ -82,7 +82,7 @@ impl MetricsLog {
             let made = lines.iter().map(|(_, record)| record).filter(|record| is_kind(record)).map(Record::iteration).max();
             last.is_none_or(|last| made.is_some_and(|made| made >= last))
         };
-        // What the checkpoint knows of was synced before it; only behind that may a power failure leave anything.
+        // What the checkpoint accounts for was synced before it; a power failure can corrupt only what follows.
         let updated = Some(progress.iteration).filter(|&made| made > 0);
         let is_whole = reaches(updated, |record| matches!(record, Record::Train { .. }))
             && reaches(progress.evaluated_at, |record| matches!(record, Record::Eval { .. }));
@@ -111,7 +111,7 @@ impl MetricsLog {
     pub fn append(&mut self, record: &Record) -> Result<()> {
         let mut line = serde_json::to_vec(record).map_err(|error| Error::malformed(&self.path, error.to_string()))?;
         line.push(b'\n');
-        // In one call, so that a kill tears at most the last line.
+        // In one call, so that a kill truncates at most the last line.
         self.file.write_all(&line).map_err(|source| Error::io("append to", &self.path, source))?;
         self.len += line.len() as u64;
         self.expect_in_place()
@@ -126,7 +126,7 @@ impl MetricsLog {
         self.expect_in_place()
     }
 
-    /// Whether the file of the log's name is the one that is written to, with every line in it.
+    /// Checks that the file under the log's name is the one being written to, with every line in it.
     fn expect_in_place(&mut self) -> Result<()> {
         let io = |source| Error::io("look at", &self.path, source);
         let own = self.file.metadata().map_err(io)?;
@@ -148,7 +148,7 @@ impl MetricsLog {
         Err(Error::run(&self.path, RunProblem::LogReplaced))
     }
 
-    /// Writes the log anew under its name, from the file that has lost it.
+    /// Writes the log again under its name, from the open file that has lost its name.
     fn put_back(&mut self) -> Result<()> {
         let mut lines = Vec::new();
         let read = self.file.rewind().and_then(|()| self.file.read_to_end(&mut lines));
@@ -177,7 +177,7 @@ pub fn read_metrics(path: impl AsRef<Path>) -> Result<Vec<Record>> {
 /// A line and the record in it.
 type Line = (Vec<u8>, Record);
 
-/// The lines with their records up to the first that is none, and what is wrong with that one.
+/// The lines with their records, up to the first that is not a record, and what is wrong with that one.
 fn read_lines(path: &Path) -> Result<(Vec<Line>, Option<Error>)> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
@@ -290,7 +290,7 @@ mod tests {
             drop(MetricsLog::open(&path, &at(2, Some(2))).unwrap());
             assert_eq!(fs::read(&path).unwrap(), whole);
         }
-        // What the checkpoint knows of cannot be among it.
+        // What the checkpoint accounts for cannot be corrupt.
         fs::write(&path, [&whole[..], b"\0\n"].concat()).unwrap();
         for known in [at(3, None), at(2, Some(3))] {
             assert!(MetricsLog::open(&path, &known).unwrap_err().to_string().contains("line 4 is no record"));

@@ -21,8 +21,8 @@ const EPS: f64 = 1e-8;
 /// S4, H3 and Hyena).
 const LR_CAPS: [(&[&str], f64); 4] = [(&["ssm"], 1e-3), (&["shift_ssm"], 1e-3), (&["filter", "features"], 1e-5), (&["filter"], 1e-3)];
 
-/// The largest learning rate of the parameter `name`, where there is one. Names of parts mean something inside the mixer and the wiring of a
-/// block; elsewhere they are those of a user.
+/// The largest learning rate of the parameter `name`, if it has one. Names of parts have a meaning only inside the mixer and the wiring of a
+/// block; elsewhere they are the user's.
 fn lr_cap(name: &str) -> Option<f64> {
     let path: Vec<&str> = name.split('.').collect();
     let of_block = |parts: &[&str]| matches!(parts, ["backbone", "blocks", _, "mixer" | "wiring"]);
@@ -65,7 +65,7 @@ impl GradientMap {
             Some(sum) => (name, sum + gradient),
             None => (name, gradient),
         };
-        // The processor adds tensors of such sizes on one thread each; on other devices every thread would open a queue of its own.
+        // The CPU adds tensors of such sizes on one thread each; on other devices every thread would open its own queue.
         let on_cpu = terms.iter().all(|(_, _, gradient)| is_on_cpu(&gradient.device()));
         let sums: Vec<_> = if on_cpu { terms.into_par_iter().map(add).collect() } else { terms.into_iter().map(add).collect() };
         self.gradients.extend(sums);
@@ -78,7 +78,7 @@ impl GradientMap {
         self
     }
 
-    /// Total number of values.
+    /// Total number of gradient values.
     pub fn len(&self) -> usize {
         self.gradients.values().map(|gradient| gradient.dims()[0]).sum()
     }
@@ -106,7 +106,7 @@ impl GradientMap {
         Self { gradients: taken.collect() }
     }
 
-    /// The norm of all gradients together: an f64 sum over the names in order.
+    /// The global norm of the gradients: an f64 sum over the names in order.
     ///
     /// # Errors
     /// When a gradient is not finite; the error names it.
@@ -133,7 +133,7 @@ impl GradientMap {
 /// same rate, and decays unless it is called `A_log` or `D`, like Mamba's rates and skips.
 ///
 /// Updates are counted for all parameters together, and the bias of moments is corrected by that count: a parameter whose first gradient
-/// comes late has different first steps than in PyTorch, which counts for each.
+/// comes late has different first steps from PyTorch, which counts per parameter.
 pub struct Optimizer {
     betas: [f64; 2],
     weight_decay: f64,
@@ -187,7 +187,7 @@ impl Optimizer {
         Ok((module.map(&mut mapper), norm))
     }
 
-    /// New values and moments of all parameters where they are made together, on a GPU; none elsewhere.
+    /// New values and moments of all parameters on a GPU, where they are computed together; empty elsewhere.
     fn together<M: Module>(&self, module: &M, gradients: &GradientMap, factor: f64, lr: f64) -> BTreeMap<String, (Tensor<1>, Moments)> {
         if gradients.gradients.values().next().is_none_or(|gradient| gradient.device() == Device::flex()) {
             return BTreeMap::new();
@@ -208,7 +208,7 @@ impl Optimizer {
         let projection = name.contains("in_proj");
         let cap = lr_cap(name);
         let lr = cap.map_or(lr, |most| lr.min(most));
-        // Rates and skips of state space models: nothing speaks for values near 0 there.
+        // Rates and skips of state space models, for which values near 0 are no better.
         let exempt = [".A_log", ".D"].iter().any(|end| name.ends_with(end)) || cap.is_some();
         let decays = !exempt
             && match self.groups {
@@ -279,7 +279,7 @@ fn no_moments(gradient: &Tensor<1>) -> Moments {
 struct Update<'a> {
     optimizer: &'a mut Optimizer,
     gradients: &'a mut BTreeMap<String, Tensor<1>>,
-    /// What was made together.
+    /// What was computed together.
     together: BTreeMap<String, (Tensor<1>, Moments)>,
     factor: f64,
     lr: f64,

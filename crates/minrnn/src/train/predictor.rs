@@ -10,7 +10,7 @@ use burn::tensor::Device;
 /// Which predictions are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// At least those that are scored.
+    /// At least the scored ones.
     Scored,
     /// All predictions of a batch.
     All,
@@ -73,7 +73,7 @@ impl<M: Mixer> Predictor for SequenceModel<M> {
     }
 }
 
-/// Windows of episodes begin anew, each batch.
+/// Windows of episodes carry no state from batch to batch.
 impl<M: Mixer> Predictor for Decision<M> {
     type State = ();
 
@@ -100,7 +100,7 @@ impl<M: Mixer> Predictor for Decision<M> {
 }
 
 impl Predictor for AnyModel {
-    /// None of a policy.
+    /// `None` for a policy.
     type State = Option<SequenceModelState>;
 
     fn device(&self) -> Device {
@@ -125,7 +125,7 @@ impl Predictor for AnyModel {
     }
 }
 
-/// Refuses values of another width than a model of `reads` numbers per step reads, 0 being one of tokens.
+/// Refuses values of a width other than the `reads` numbers per step that the model reads, where 0 means a model of tokens.
 fn expect_values(reads: usize, width: usize) -> Result<()> {
     match reads {
         0 => refuse("tokens, which the model reads", "values"),

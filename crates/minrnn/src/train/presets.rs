@@ -5,7 +5,7 @@ use toml::Table;
 use super::settings::suggestion;
 use crate::{Error, Result};
 
-/// The presets that say how minGRU and minLSTM are read, each from another source.
+/// The presets for readings of minGRU and minLSTM, each from another source.
 pub(super) const READINGS: [&str; 2] = ["paper", "official"];
 
 const PRESETS: [(&str, &str); 3] = [

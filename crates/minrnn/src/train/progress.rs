@@ -31,7 +31,7 @@ pub struct Progress {
     pub tokens: u64,
     /// Seconds spent in updates.
     pub seconds: f64,
-    /// Number of updates in the average that the model's weights are.
+    /// Number of updates averaged in the model's weights.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub averaged: u64,
     /// The divisor of the second-round model's logits, as determined for the first.
@@ -73,7 +73,7 @@ pub struct Evaluated {
 }
 
 impl Evaluated {
-    /// Whether it comes before `other`. Runs of older versions have no loss beside the accuracy; of equals the earlier one stays.
+    /// Whether it ranks before `other`. Runs of older versions have no loss beside the accuracy; in a tie the earlier one stays.
     fn is_better(&self, other: &Self) -> bool {
         let by_loss = || self.loss.zip(other.loss).is_some_and(|(own, others)| own < others);
         self.score < other.score || self.score == other.score && by_loss()
@@ -90,13 +90,13 @@ impl Progress {
         Self::from_json(&read_text(&path, MAX_PROGRESS_BYTES)?, &path)
     }
 
-    /// What the `text` of the file `path` says.
+    /// Parses the `text` of the file `path`.
     pub(super) fn from_json(text: &str, path: &Path) -> Result<Self> {
         serde_json::from_str(text).map_err(|error| Error::malformed(path, format!("expected the counters of a run: {error}")))
     }
 
-    /// Records an evaluation with its test loss; returns whether it is the best so far, and whether it is among those kept. That of an
-    /// untrained model is neither. A lower loss at the same accuracy is better, but does not count as a gain for patience.
+    /// Records an evaluation with its test loss; returns whether it is the best so far, and whether it is among those kept. An evaluation
+    /// of the untrained model is neither. A lower loss at the same accuracy is better, but does not count as a gain for patience.
     pub fn evaluated(&mut self, score: f64, loss: f64) -> (bool, bool) {
         self.evaluated_at = Some(self.iteration);
         if self.iteration == 0 {
@@ -203,7 +203,7 @@ mod tests {
         let mut state = 1u64;
         for _ in 0..100_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            // Numbers of every size, and those of a loss or an accuracy, where a reader that rounds early goes wrong most often.
+            // Numbers of every size, and typical losses and accuracies, where a reader that rounds early goes wrong most often.
             for score in [f64::from_bits(state), (state >> 11) as f64 / (1u64 << 53) as f64] {
                 if score.is_finite() {
                     let written = Progress { best: vec![Evaluated { iteration: 1, score, loss: None }], ..Progress::default() };

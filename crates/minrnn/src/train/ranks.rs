@@ -1,7 +1,7 @@
 //! The processes of one training, each with a rank, and the exchange of numbers between them.
 //!
 //! An implementation only moves numbers; what is done with them is in [`Group`](super::Group). Sums over micro-steps and ranks follow one
-//! binary tree, so their bits do not depend on how the micro-steps are shared, as long as both numbers are powers of two.
+//! binary tree, so their bits do not depend on how the micro-steps are distributed, as long as both numbers are powers of two.
 
 /// The processes of one training. Every method except [`rank`](Self::rank) and [`size`](Self::size) is called by all of them, in the same
 /// order, and returns once all have called it. A process that cannot continue ends all of them.
@@ -64,10 +64,10 @@ impl Ranks for Alone {
 }
 
 /// Sums that are added in a binary tree over their order: 0 + 1, 2 + 3, then these two, and so on; what is left over at the end is added from the
-/// smallest part to the largest. It holds one part for each one bit in the number of those that came, so at most ⌊log2 n⌋ + 1 of n.
+/// smallest part to the largest. It holds one part for each one bit in the number of items so far, so at most ⌊log2 n⌋ + 1 for n items.
 #[derive(Debug)]
 pub(super) struct TreeSum<T> {
-    /// Sums of 2^level each, the largest first.
+    /// Sums of 2^level items each, the largest first.
     parts: Vec<(u32, T)>,
 }
 
@@ -91,7 +91,7 @@ impl<T> TreeSum<T> {
     }
 }
 
-/// Adds `n` equal pieces of `values` in the order of [`TreeSum`], into the first of them.
+/// Adds `n` equal pieces of `values` in the order of [`TreeSum`], into the first piece.
 ///
 /// # Panics
 /// When there are no pieces, or they are not equal.
@@ -114,7 +114,7 @@ pub(super) fn sum_pieces(values: &mut [f32], n: usize) -> &[f32] {
 mod tests {
     use super::*;
 
-    /// The sum as it is written down.
+    /// The sum as a formula.
     fn written(n: usize) -> String {
         let mut sum = TreeSum::new();
         let add = |a: String, b: String| format!("({a}{b})");

@@ -1,10 +1,10 @@
-//! Which of an experiment's learning rates yields when presets, files and settings disagree.
+//! Which learning rate of an experiment gives way when presets, files and settings disagree.
 
 use toml::Value;
 
 use super::train_config::{ScheduleKind, TrainConfig};
 
-/// What lies over what in an experiment, the defaults below all.
+/// The layers of an experiment in order of precedence, above the defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Layer {
     Preset,
@@ -12,7 +12,7 @@ pub(super) enum Layer {
     Settings,
 }
 
-/// Where the learning rates of an experiment come from: none from the defaults.
+/// The layers that set the learning rates of an experiment; `None` if it is the defaults.
 #[derive(Default)]
 pub(super) struct Rates {
     lr: Option<Layer>,
@@ -20,7 +20,7 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    /// Takes note of which of them `values` of `section` say.
+    /// Notes which of them are set by `values` of `section`.
     pub(super) fn see(&mut self, layer: Layer, section: &str, values: &Value) {
         for (place, key) in [(&mut self.lr, "lr"), (&mut self.min_lr, "min_lr")] {
             if section == "train" && values.get(key).is_some() {
@@ -29,7 +29,7 @@ impl Rates {
         }
     }
 
-    /// Whoever lowers `lr` alone below a `min_lr` that was there before wants no rate above it.
+    /// Lowers `min_lr` to `lr`: whoever lowers only `lr` below an earlier `min_lr` wants no rate above it.
     pub(super) fn settle(&self, train: &mut TrainConfig) {
         if self.lr > self.min_lr && train.schedule == ScheduleKind::Cosine {
             train.min_lr = train.min_lr.min(train.lr);
@@ -53,9 +53,9 @@ mod tests {
         assert_eq!(rates(file, &["lr=1e-5"]).unwrap(), (1e-5, 1e-5));
         assert_eq!(rates(file, &["train.lr=1e-3"]).unwrap(), (1e-3, 2e-4));
         assert_eq!(rates("[train]\nlr = 1e-5", &[]).unwrap(), (1e-5, 1e-5));
-        // A constant rate has no other.
+        // A constant schedule has no other rate.
         assert_eq!(rates(file, &["lr=1e-5", "schedule=constant"]).unwrap(), (1e-5, 2e-4));
-        // Who says both has to say what fits, in any order.
+        // Whoever sets both has to set values that fit, in any order.
         for (text, settings) in [
             (file, &["lr=1e-5", "min_lr=1e-4"][..]),
             (file, &["min_lr=1e-4", "lr=1e-5"]),

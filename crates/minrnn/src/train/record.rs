@@ -12,7 +12,7 @@ use crate::Result;
 pub const METRICS_FILE: &str = "metrics.jsonl";
 
 impl Trainer {
-    /// As [`run`](Self::run), writing metrics, TensorBoard events and pictures to the run directory. Among several processes, the first
+    /// As [`run`](Self::run), writing metrics, TensorBoard events and pictures to the run directory. With several processes, only the first
     /// writes and watches.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ impl Trainer {
         };
         let outcome = self.run(stop, |event| {
             if matches!(event, Event::Saving) {
-                // A checkpoint never knows of more than the log does, power failure or not.
+                // A checkpoint never accounts for more than the log holds, even after a power failure.
                 metrics.sync()?;
             }
             if let Some(record) = record_of(&event) {
@@ -43,7 +43,7 @@ impl Trainer {
         let refit_at = self.progress().refit.map(|refit| refit.began_at);
         let labels = CurveLabels { title: &self.experiment().description, loss: self.experiment().loss(), refit_at };
         let drawn = read_metrics(out.join(METRICS_FILE)).and_then(|records| draw_curves(&records, labels, &out));
-        // What ended the training is told before what is wrong with its picture.
+        // An error that ended the training takes precedence over one in drawing its curves.
         let ending = outcome?;
         group.agree(metrics.sync().and(drawn).map(|_| ending))
     }

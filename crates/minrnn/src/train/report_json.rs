@@ -6,7 +6,7 @@ use super::evaluate::Evaluation;
 use super::trainer::FinalReport;
 
 impl FinalReport {
-    /// Everything but single sequences as a JSON object, with measures in the units of the data.
+    /// Everything except single sequences as a JSON object, with measures in the units of the data.
     pub fn to_json(&self) -> Value {
         let kept: Vec<Value> = self.kept.iter().map(|(iteration, found)| with_iteration(*iteration, found)).collect();
         json!({

@@ -15,9 +15,9 @@ use crate::data::table::is_named_as_table;
 use crate::memory::Size;
 use crate::{Error, Needed, Result, RunProblem};
 
-/// The experiment where nothing is asked for.
+/// The experiment if nothing is asked for.
 const DEFAULT_EXPERIMENT: &str = "selective-copying";
-/// The experiment of a file that nothing else is said of.
+/// The experiment for a file given without further information.
 const TEXT_EXPERIMENT: &str = "text";
 /// What to do with a setting that is not read.
 const LEAVE_OUT: &str = "leave it out";
@@ -50,7 +50,7 @@ impl Asked {
 /// A request for training.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// The experiment; by default `default_experiment`, or `text` if there are data, or else `selective-copying`.
+    /// The experiment; by default `default_experiment`, otherwise `text` if there are data, otherwise `selective-copying`.
     pub experiment: Option<Asked>,
     /// The built-in experiment of the requested task.
     pub default_experiment: Option<&'static str>,
@@ -84,7 +84,7 @@ impl Request {
         self.experiment.as_ref().map_or(self.default_experiment.unwrap_or(default), Asked::name)
     }
 
-    /// What messages call the training, as in [`find_data`](super::find_data).
+    /// How messages refer to the training, as in [`find_data`](super::find_data).
     pub fn subject(&self) -> String {
         match &self.from {
             Some(from) if self.experiment.is_none() && self.default_experiment.is_none() => {
@@ -127,13 +127,13 @@ impl Request {
         self.set().any(|(set, _)| set == key)
     }
 
-    /// The keys that are set, without their sections, and to what.
+    /// The keys that are set, without their sections, and their values.
     fn set(&self) -> impl DoubleEndedIterator<Item = (&str, &str)> {
         let pairs = self.settings.iter().filter_map(|setting| setting.split_once('='));
         pairs.map(|(key, value)| (key.rsplit('.').next().unwrap_or(key).trim(), value.trim()))
     }
 
-    /// Refuses a setting that the data decide, or that the task, the tokenizer or none of the mixers of `experiment` reads.
+    /// Refuses a setting that the data determine, or that is not read by the task, the tokenizer or any mixer of `experiment`.
     fn expect_read(&self, experiment: &Experiment) -> Result<()> {
         let (task, tokenizer) = (experiment.data.task, experiment.data.text.tokenizer);
         let model = &experiment.model;
@@ -157,8 +157,8 @@ impl Request {
         Ok(())
     }
 
-    /// What is set, and before it that the best checkpoint is kept where there is a table to choose it by: a file of one's own and a setting decide
-    /// for themselves.
+    /// The settings, preceded by one that keeps the best checkpoint if there is a table to choose it by; an experiment file of the user's and
+    /// explicit settings take precedence.
     fn all_settings(&self) -> Vec<String> {
         let is_built_in = match &self.experiment {
             Some(Asked::Named(name)) => super::experiments::text_of(name).is_some(),
@@ -170,7 +170,7 @@ impl Request {
         chosen.into_iter().chain(self.settings.iter().cloned()).collect()
     }
 
-    /// Refuses a table that would be learned as a text because nobody said what to learn from it.
+    /// Refuses a table that would be learned as a text because no task was named.
     fn expect_text(&self, experiment: &Experiment) -> Result<()> {
         let is_named = self.experiment.is_some() || self.default_experiment.is_some() || self.from.is_some();
         match self.data.as_deref().filter(|path| !is_named && experiment.data.task == Task::Text && is_named_as_table(path)) {
@@ -185,7 +185,7 @@ impl Request {
     /// The experiment with which the existing `run` is resumed; `None` if it has not begun and is to be started as a new one.
     ///
     /// # Errors
-    /// As [`experiment`](Self::experiment), when a different experiment from the run's is requested, or when the run cannot be resumed and
+    /// As [`experiment`](Self::experiment), when an experiment other than the run's is requested, or when the run cannot be resumed and
     /// nothing is requested that could be started.
     pub fn resumed<E: From<Error>>(
         &self,
@@ -206,7 +206,7 @@ impl Request {
         let mut experiment = Experiment::load_file(&stored, &self.settings)?;
         experiment.data.find_kept(run.path());
         self.expect_own(&experiment, run.path())?;
-        // Runs from before this was refused have it in their file, and go on as they did.
+        // Runs from before this was refused have it in their file, and continue as before.
         if self.sets("solved_at") && experiment.train.solved_at.to_bits() != Experiment::load_file(&stored, &[])?.train.solved_at.to_bits()
         {
             expect_accuracy(&experiment)?;
@@ -215,11 +215,11 @@ impl Request {
         Ok(Some(experiment))
     }
 
-    /// Refuses an experiment that is asked for and is not that of the run, which goes on with its own.
+    /// Refuses a requested experiment other than the run's, which continues with its own.
     fn expect_own(&self, own: &Experiment, run: &Path) -> Result<()> {
         let Some(asked) = &self.experiment else { return Ok(()) };
         let named = asked.load(&self.settings)?;
-        // Settings of the run's start may be missing now; what every built-in experiment has is a description of its own.
+        // Settings given at the run's start may be missing now, but every built-in experiment has its own description.
         let same = match named.description.is_empty() {
             false => named.description == own.description && named.data.task == own.data.task,
             true => ModelConfig { vocab_size: own.model.vocab_size, ..named.model } == own.model && named.data.task == own.data.task,
@@ -242,10 +242,10 @@ impl Request {
             Some(asked) => Experiment { model: config.model, ..asked.load(&[])? },
             None => {
                 let mut own = Experiment::of_checkpoint(&config, &checkpoint)?;
-                // What it learned from is not what this one does.
+                // Its data are not those of the new training.
                 (own.data.path, own.data.corpus, own.data.table.validation, own.data.table.test) = (None, None, None, None);
                 own.description = format!("From {}", from.display());
-                // It may have been there without a use.
+                // It may have been set without effect.
                 if !own.data.task.is_scored_by_accuracy() {
                     own.train.solved_at = 0.0;
                 }
@@ -256,7 +256,7 @@ impl Request {
         Experiment::parse(&experiment.to_toml()?, &self.all_settings())
     }
 
-    /// Puts the text or table that is asked for in place of the experiment's own.
+    /// Replaces the experiment's own text or table by the requested one.
     fn put_into<E: From<Error>>(
         &self,
         experiment: &mut Experiment,
@@ -283,7 +283,7 @@ impl Request {
     }
 }
 
-/// Refuses to wait for an accuracy where a task is scored by its loss.
+/// Refuses to wait for an accuracy if the task is scored by its loss.
 fn expect_accuracy(experiment: &Experiment) -> Result<()> {
     let task = experiment.data.task;
     if experiment.train.solved_at == 0.0 || task.is_scored_by_accuracy() {
@@ -294,7 +294,7 @@ fn expect_accuracy(experiment: &Experiment) -> Result<()> {
     Err(unread("solved_at is an accuracy, which", "task", readers, format_args!("{task}, scored by its loss"), &remedy))
 }
 
-/// That `what` is a setting for the `readers`, each a `kind`, and that which was `found` is none of them.
+/// The error that `what` is a setting for `readers`, each a `kind`, none of which was `found`.
 fn unread(what: &str, kind: &str, readers: impl Iterator<Item = &'static str>, found: impl Display, remedy: &str) -> Error {
     let readers: Vec<&str> = readers.collect();
     let (kind, readers) = (plural(&readers.len(), kind), readers.join(", "));

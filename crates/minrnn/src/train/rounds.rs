@@ -20,7 +20,7 @@ pub enum Told<'a> {
 
 impl Trainer {
     /// Trains from here to the end of the last round, [recording](Self::run_and_record) each round, scores the result, and writes the
-    /// report page. `None` if `stop` was raised. Among several processes, only the first writes and calls `tell`.
+    /// report page. `None` if `stop` was raised. With several processes, only the first writes and calls `tell`.
     ///
     /// # Errors
     /// As [`run_and_record`](Self::run_and_record), [`begin_refit`](Self::begin_refit), [`final_report`](Self::final_report) and

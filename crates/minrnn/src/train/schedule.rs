@@ -26,12 +26,12 @@ impl Schedule {
         Self { kind: config.schedule, lr: config.lr, min_lr: config.min_lr, warmup: config.warmup, horizon: config.lr_horizon() }
     }
 
-    /// The same over a round of `updates`.
+    /// The same schedule over a round of `updates`.
     pub fn of_round(config: &TrainConfig, updates: u64) -> Self {
         Self { warmup: config.warmup.min(updates / 2), horizon: updates, ..Self::new(config) }
     }
 
-    /// That a training of `iterations` ends before the warm-up does, as a sentence, where it does.
+    /// A sentence if a training of `iterations` ends before the warm-up does.
     pub(super) fn warmup_warning(&self, iterations: u64) -> Option<String> {
         let Self { warmup, lr, .. } = *self;
         if warmup <= iterations {

@@ -1,19 +1,19 @@
-//! Settings by name: laying tables of keys over each other, with sentences for keys and values that do not fit.
+//! Settings by name: overlaying tables of keys, with error messages for keys and values that do not fit.
 
 use toml::{Table, Value};
 
 pub(crate) use crate::suggestion::suggestion;
 use crate::{Error, Result};
 
-/// As many names are told beside the nearest one.
+/// Up to this many names are listed beside the nearest one.
 const FEW: usize = 6;
-/// Digits of a number in a sentence; more are written as a power of ten.
+/// Maximum digits of a number in a sentence; longer ones are written as a power of ten.
 const MOST_DIGITS: usize = 24;
 
-/// Lays `key = value` over `base`, whose every key is known: `section` is a name in `base`, `key` one in that section.
+/// Overlays `values` on the section `section` of `base`; all of its keys must be in `known`.
 ///
 /// # Errors
-/// When the section or the key is unknown, or the value has another type than the one in `known`.
+/// When the section or a key is unknown, or a value has a different type from the one in `known`.
 pub(crate) fn overlay_section(base: &mut Table, known: &Table, section: &str, values: Table) -> Result<()> {
     let Some(Value::Table(known_keys)) = known.get(section) else {
         let names = known.iter().filter(|(_, value)| value.is_table()).map(|(name, _)| name.as_str());
@@ -33,7 +33,7 @@ pub(crate) fn overlay_section(base: &mut Table, known: &Table, section: &str, va
     Ok(())
 }
 
-/// That there is no `section`, but those of `names`.
+/// The error that there is no `section`, but those of `names`.
 pub(super) fn unknown_section<'a>(section: &str, names: impl Iterator<Item = &'a str>) -> Error {
     Error::Config(format!("unknown section [{section}]{}", suggestion(section, names)))
 }
@@ -41,7 +41,7 @@ pub(super) fn unknown_section<'a>(section: &str, names: impl Iterator<Item = &'a
 /// Splits `key=value` into section, key and value; a bare key is looked up in every section of `known`.
 ///
 /// # Errors
-/// When there is no `=`, or the key is unknown, or it stands in several sections.
+/// When there is no `=`, or the key is unknown or in several sections.
 pub(crate) fn parse_setting(known: &Table, setting: &str) -> Result<(String, String, Value)> {
     let Some((name, text)) = setting.split_once('=') else {
         return Err(Error::Config(format!("expected a setting of the form key=value, found '{setting}'")));
@@ -71,7 +71,7 @@ fn section_of(known: &Table, key: &str) -> Result<String> {
     }
 }
 
-/// The value written as `text`: TOML where it is that, otherwise a bare word or, where a list is expected, bare words with commas.
+/// The value written as `text`: TOML if it parses, otherwise a bare word or, where a list is expected, bare words separated by commas.
 fn value_of(text: &str, like: Option<&Value>) -> Value {
     let parse = |text: &str| {
         let table: Table = format!("value = {text}").parse().ok()?;
@@ -80,7 +80,7 @@ fn value_of(text: &str, like: Option<&Value>) -> Value {
     match (like, parse(text)) {
         (Some(Value::String(_)), Some(Value::String(text))) => Value::String(text),
         (Some(Value::String(_)), _) => Value::String(text.to_owned()),
-        // A list of one, whatever is in it.
+        // A list of one element, whatever it contains.
         (Some(Value::Array(_)), Some(Value::String(word))) => Value::Array(vec![Value::String(word)]),
         (_, Some(value)) => value,
         (Some(Value::Array(_)), None) => {
@@ -92,7 +92,7 @@ fn value_of(text: &str, like: Option<&Value>) -> Value {
     }
 }
 
-/// `value` as the type of `like`: whole numbers become floats, and floats that are whole become whole numbers.
+/// `value` converted to the type of `like`: integers become floats, and whole floats become integers.
 fn fit(name: &str, like: &Value, value: Value) -> Result<Value> {
     let expected = match (like, value) {
         (Value::Integer(_), Value::Integer(found)) if found < 0 => {
@@ -101,7 +101,7 @@ fn fit(name: &str, like: &Value, value: Value) -> Result<Value> {
         (Value::Integer(_), Value::Float(found)) if found >= 0.0 && found.fract() == 0.0 && found <= 9e15 => {
             return Ok(Value::Integer(found as i64));
         }
-        // Longer numbers than TOML has: a float, or the text of a setting.
+        // Integers too large for TOML: a float, or the text of a setting.
         (Value::Integer(_), Value::Float(found)) if found > 9e15 && found.fract() == 0.0 => return too_large(name, &short(found)),
         (Value::Integer(_), Value::String(found)) if is_whole(&found) && found.parse::<i64>().is_err() => return too_large(name, &found),
         (Value::Float(_), Value::String(found)) if is_whole(&found) => return Ok(Value::Float(found.parse().unwrap_or(f64::INFINITY))),
@@ -130,11 +130,11 @@ fn fit(name: &str, like: &Value, value: Value) -> Result<Value> {
     Err(Error::Config(format!("{name} must be {}, found {found}", expected.0)))
 }
 
-/// The `message` of a reader of settings, with the nearest name where it knows names and found another.
+/// The `message` of a deserialiser, with the nearest name added if it lists known names and found another.
 pub(super) fn with_suggestion(message: &str) -> String {
     let unknown = || {
         let (found, known) = message.strip_prefix("unknown variant `")?.split_once("`, expected ")?;
-        // Of `a`, `b`, every second piece is a name.
+        // In `a`, `b`, every second piece is a name.
         let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
         let close = suggestion(found, known.iter().copied());
         let all = if known.len() <= FEW && close.contains("did you mean") { format!(" (of {})", known.join(", ")) } else { String::new() };
@@ -143,13 +143,13 @@ pub(super) fn with_suggestion(message: &str) -> String {
     unknown().unwrap_or_else(|| message.to_owned())
 }
 
-/// `number` in as many digits as anyone reads.
+/// `number` with no more digits than anyone reads.
 pub(super) fn short(number: f64) -> String {
     let digits = number.to_string();
     if digits.len() > MOST_DIGITS { format!("{number:e}") } else { digits }
 }
 
-/// Whether `text` is digits, perhaps behind a sign.
+/// Whether `text` is digits, optionally after a sign.
 fn is_whole(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! The trained model that a training starts from, which a run keeps a copy of.
+//! The trained model that a training starts from, of which the run keeps a copy.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::new_directory::make_directory;
 use crate::{Error, Result, parameters};
 
 const FOLDER: &str = "start";
-/// What a model may have otherwise than the one it starts from: what the data decide, and what no weight depends on.
+/// Keys in which a model may differ from the one it starts from: those determined by the data, and those that no weight depends on.
 const MAY_DIFFER: [&str; 5] = ["vocab_size", "input_width", "n_outputs", "dropout", "dropout_sites"];
 
 /// A trained model, and how it sees its data.
@@ -29,7 +29,7 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// Copies what `train` starts from, where it starts from a model, into the run in the directory `run`, where it is not yet.
+    /// Copies the model that `train` starts from, if any, into the run in the directory `run`, unless it is already there.
     ///
     /// # Errors
     /// When the checkpoint cannot be read or is damaged, or the run cannot be written.
@@ -39,7 +39,7 @@ impl Start {
             return Ok(());
         }
         let source = find_checkpoint(from)?;
-        // What is damaged is told before anything is copied.
+        // Damage is reported before anything is copied.
         read_checkpoint(&source)?;
         let files = CheckpointFiles::open(&source)?;
         files.tokenizer()?;
@@ -56,7 +56,7 @@ impl Start {
         })
     }
 
-    /// What `train` starts from, of the run in the directory `run`, or where that keeps nothing yet of its own place.
+    /// The model that `train` starts from: the copy in the run's directory `run`, or the original if there is no copy yet.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -68,20 +68,20 @@ impl Start {
         Ok(Some(Self { files, config }))
     }
 
-    /// Its vocabulary, where it reads text.
+    /// Its vocabulary, if it reads text.
     pub fn tokenizer(&self) -> Result<Option<Tokenizer>> {
         Ok(self.files.tokenizer()?.map(|(tokenizer, _)| tokenizer))
     }
 
-    /// Its task on tables, where it has one.
+    /// Its task on tables, if it has one.
     pub fn table_task(&self) -> Result<Option<TableTask>> {
         Ok(self.files.table_task(&self.config.model)?.map(|(task, _)| task))
     }
 
-    /// `model`, which is the untrained one of `config`, with its weights; the head stays untrained where the `task` on tables predicts something else.
+    /// `model`, the untrained one of `config`, with the stored weights; the head stays untrained if the `task` on tables predicts something else.
     ///
     /// # Errors
-    /// When it is another model than `config` asks for.
+    /// When the stored model is not the one that `config` asks for.
     pub fn weights_into(&self, model: AnyModel, config: &ModelConfig, task: Option<&TableTask>) -> Result<AnyModel> {
         self.expect_same_model(config)?;
         let keeps_head = self.config.model.outputs() == config.outputs() && self.predicts_the_same(task)?;
@@ -143,7 +143,7 @@ impl Start {
     }
 }
 
-/// Copies what a file holds, so that it outlasts a power failure.
+/// Copies the contents of a file, so that they survive a power failure.
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     let (mut from, mut to) = (File::open(from)?, File::create(to)?);
     std::io::copy(&mut from, &mut to)?;

@@ -11,14 +11,14 @@ use super::predictor::Predictor;
 use crate::Result;
 use crate::data::EvaluationSet;
 
-/// Predictions below which nothing is said of how sure a model may be.
+/// Minimum number of predictions for a temperature.
 const FEWEST: usize = 50;
-/// Numbers of logits that are looked at, at most.
+/// Maximum number of logits used.
 const MOST_LOGITS: usize = 1 << 24;
-/// The largest temperature, and one over the smallest.
+/// The largest temperature, and the inverse of the smallest.
 const FARTHEST: f64 = 20.0;
 
-/// The temperature of what `model` predicts on `set`; none where that has too few predictions of classes.
+/// The temperature for the predictions of `model` on `set`; `None` if they are too few or not of classes.
 ///
 /// # Errors
 /// When a batch cannot be read.
@@ -33,12 +33,12 @@ pub(super) fn temperature(model: &impl Predictor, set: &mut dyn EvaluationSet) -
     Ok((classes.len() >= FEWEST).then(|| best_temperature(&logits, &classes)))
 }
 
-/// The T that makes the mean of −ln softmax(z / T)[y] smallest, where z are rows of `logits` and y are `classes`. One of n + 2 targets is taken to be any
-/// class, as in Platt's targets (1999), so that a model without a mistake is not taken to be never wrong.
+/// The T that makes the mean of −ln softmax(z / T)[y] smallest, where z are rows of `logits` and y are `classes`. One of n + 2 targets counts as any
+/// class, as in Platt's targets (1999), so that a model without mistakes is not assumed never to err.
 fn best_temperature(logits: &[f32], classes: &[usize]) -> f64 {
     let n_classes = logits.len() / classes.len().max(1);
     let any = 1.0 / (classes.len() as f64 + 2.0);
-    // The slope by 1 / T rises with it: Σ (mean of z under softmax(z / T) − z of the target).
+    // The derivative with respect to 1 / T, which increases with 1 / T: Σ (mean of z under softmax(z / T) − z of the target).
     let slope = |inverse: f64| -> f64 {
         let of_row = |(row, &class): (&[f32], &usize)| {
             let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -60,7 +60,7 @@ fn best_temperature(logits: &[f32], classes: &[usize]) -> f64 {
     (-0.5 * (low + high)).exp()
 }
 
-/// `model` whose head gives logits divided by `temperature`.
+/// `model` with a head that returns logits divided by `temperature`.
 pub(super) fn with_temperature<M: Module>(model: M, temperature: f64) -> M {
     with_outputs(model, |outputs| outputs.iter_mut().for_each(|x| *x = (f64::from(*x) / temperature) as f32))
 }
@@ -102,7 +102,7 @@ mod tests {
     fn a_model_without_a_mistake_is_not_taken_to_be_never_wrong() {
         let logits: Vec<f32> = (0..120).map(|at| if at % 3 == 0 { 2.0 } else { 0.0 }).collect();
         let found = best_temperature(&logits, &[0; 40]);
-        // As sure of a target as 41 of 42 are.
+        // As sure as being right in 41 of 42 cases.
         let sure = 1.0 / (1.0 + 2.0 * (-2.0 / found).exp());
         assert!((0.97..0.995).contains(&sure), "{found}: {sure}");
         assert!((best_temperature(&[0.0; 30], &[1; 10])).is_finite());

@@ -66,7 +66,7 @@ impl EventsFile {
         self.write(now(), iteration, |event| bytes_field(event, 5, &summary))
     }
 
-    /// Appends every number of a record, under `train/…` and `test/…`.
+    /// Appends every number of a record, with tags `train/…` and `test/…`.
     ///
     /// # Errors
     /// When writing fails.
@@ -130,7 +130,7 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
 mod tests {
     use super::*;
 
-    /// The fields of a message as (number, wire type, payload), read as the format's description says.
+    /// The fields of a message as (number, wire type, payload), read according to the format's specification.
     fn fields(mut message: &[u8]) -> Vec<(u64, u64, Vec<u8>)> {
         fn read_varint(bytes: &mut &[u8]) -> u64 {
             let mut value = 0;
@@ -164,7 +164,7 @@ mod tests {
 
     fn messages(mut bytes: &[u8]) -> Vec<Vec<u8>> {
         let crc = |bytes: &[u8]| {
-            // A rotation by 17 to the left is one by 15 to the right.
+            // A left rotation by 17 is a right rotation by 15.
             crc32c::crc32c(bytes).rotate_left(17).wrapping_add(0xa282_ead8).to_le_bytes()
         };
         let mut found = Vec::new();

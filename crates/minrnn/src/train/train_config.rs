@@ -14,10 +14,10 @@ use crate::{Error, Result};
 
 /// Maximum number of threads in a pool, more than any machine this is meant for has.
 pub const MAX_THREADS: usize = 1024;
-/// Tokens of one micro-batch beyond which no machine we know holds the activations.
+/// Maximum tokens of one micro-batch; no machine we know could hold the activations of more.
 const MAX_BATCH_TOKENS: usize = 1 << 26;
 
-/// Keys that may change when a run goes on, and say how an update learns.
+/// Keys that may change when a run is resumed and that affect how an update learns.
 const LEARNING: [&str; 8] = ["lr", "min_lr", "warmup", "schedule", "lr_decay_iterations", "weight_decay", "clip_norm", "precision"];
 
 /// The shape of the learning rate schedule.
@@ -31,7 +31,7 @@ pub enum ScheduleKind {
     Cosine,
 }
 
-/// Which parameters weight decay applies to; never to state spaces, Hyena's filters, and the decay rates and skips of Mamba and S6.
+/// Which parameters weight decay applies to; never state spaces, Hyena's filters, or the decay rates and skips of Mamba and S6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DecayGroups {
@@ -100,7 +100,7 @@ pub struct TrainConfig {
     pub decay_groups: DecayGroups,
     /// Decay rates β1, β2 of AdamW's moments. Default [0.9, 0.99].
     pub betas: [f64; 2],
-    /// Maximum norm of all gradients together; 0 turns clipping off. Default 1.
+    /// Maximum global norm of the gradients; 0 turns clipping off. Default 1.
     pub clip_norm: f64,
     /// Iterations between evaluations. Default 100.
     pub eval_every: u64,
@@ -187,7 +187,7 @@ impl TrainConfig {
         if self.lr_decay_iterations == 0 { self.max_iterations } else { self.lr_decay_iterations }
     }
 
-    /// The first of the keys that say how an update learns whose value is not that of `other`, and its value.
+    /// The first key that affects how an update learns and whose value differs from that of `other`, with its value.
     pub(super) fn learns_otherwise(&self, other: &Self) -> Result<Option<(&'static str, serde_json::Value)>> {
         let keys = |train: &Self| serde_json::to_value(train).map_err(|error| Error::Config(error.to_string()));
         let (own, other) = (keys(self)?, keys(other)?);
@@ -202,7 +202,7 @@ impl TrainConfig {
     /// Checks every key and every combination of keys.
     ///
     /// # Errors
-    /// A sentence that names the first key out of range.
+    /// With a sentence that names the first key out of range.
     pub fn validate(&self) -> Result<()> {
         count("seq_len", self.seq_len as u64, 1 << 24)?;
         at_most("batch_size", self.batch_size as u64, 1 << 20)?;
@@ -217,7 +217,7 @@ impl TrainConfig {
         require(self.batch_size * self.seq_len <= MAX_BATCH_TOKENS, || {
             format!("batch_size · seq_len must be at most {MAX_BATCH_TOKENS} tokens, found {} · {}", self.batch_size, self.seq_len)
         })?;
-        // The optimiser computes with these as f32.
+        // The optimiser uses these as f32.
         require(self.lr as f32 > 0.0 && self.lr <= 100.0, || {
             format!("lr must be above 0, also rounded to 32 bits, and at most 100, found {}", short(self.lr))
         })?;

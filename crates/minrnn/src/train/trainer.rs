@@ -61,7 +61,7 @@ pub enum Event {
         /// Whether it is the best so far.
         is_best: bool,
     },
-    /// A checkpoint is about to be written: records of earlier events belong to it, and should be made as durable.
+    /// A checkpoint is about to be written: records of earlier events belong to it, and should be made equally durable.
     Saving,
     /// A checkpoint was written.
     Saved(PathBuf),
@@ -90,7 +90,7 @@ pub struct Trainer {
     model: AnyModel,
     optimizer: Optimizer,
     schedule: Schedule,
-    /// States that the next update goes on from: none, that after the last micro-step, or that of each of this process's.
+    /// States that the next update continues from: none, the one after the last micro-step, or one for each micro-step of this process.
     carried: Vec<SequenceModelState>,
     average: Option<Average>,
     progress: Progress,
@@ -109,20 +109,20 @@ impl Trainer {
         Self::among(experiment, run, Group::alone())
     }
 
-    /// As [`new`](Self::new), as one process of `group`, all with the same `experiment`. The first owns the run directory and alone writes
-    /// to it, the others read [`beside`](RunDir::beside) it. Each does its share of the micro-steps of every update, and all have the same
-    /// weights.
+    /// As [`new`](Self::new), as one process of `group`, all with the same `experiment`. The first owns the run directory and is the only
+    /// one to write to it; the others read [`beside`](RunDir::beside) it. Each does its share of the micro-steps of every update, and all
+    /// have the same weights.
     ///
     /// # Errors
     /// On every process, if [`new`](Self::new) fails on any of them, if the first one has neither created nor opened its run directory, if
-    /// the processes would not compute the same, or if the micro-steps cannot be shared among them.
+    /// the processes would not compute the same, or if the micro-steps cannot be distributed among them.
     pub fn among(experiment: Experiment, run: RunDir, group: Group) -> Result<Self> {
         let last = group.tell(|| {
             if !run.is_locked() {
                 return Err(Error::run(run.path(), RunProblem::NotOpened));
             }
             experiment.validate()?;
-            // Seen before anything is trained: with these damaged nothing could be saved.
+            // Checked before anything is trained: if these are damaged, nothing could be saved.
             Pointer::ALL.iter().try_for_each(|&pointer| read_pointer(run.path(), pointer).map(|_| ()))?;
             run.checkpoint(Pointer::Last)
         })?;
@@ -218,8 +218,8 @@ impl Trainer {
         &self.memory
     }
 
-    /// What the user should know before the training starts, in sentences: a sequence that determines the batch size, and a learning rate
-    /// that is never reached.
+    /// Warnings before the training starts, in sentences: about a sequence that determines the batch size, and a learning rate that is
+    /// never reached.
     pub fn warnings_at_start(&self) -> Vec<String> {
         let of_longest = self.data.extent().and_then(|extent| self.experiment.train.longest_warning(extent));
         of_longest.into_iter().chain(self.schedule.warmup_warning(self.experiment.train.max_iterations)).collect()
@@ -230,15 +230,15 @@ impl Trainer {
         &self.progress
     }
 
-    /// Trains until the last iteration, the end of patience, a solved task, or a raised `stop`, and reports events to `watch`. In every
-    /// case the last checkpoint holds everything up to that point.
+    /// Trains until the last iteration, the end of patience, a solved task, or a raised `stop`, reporting events to `watch`. In every case
+    /// the last checkpoint holds everything up to that point.
     ///
     /// # Errors
     /// When loss or gradients are not finite, data cannot be read, or a checkpoint cannot be written.
     pub fn run(&mut self, stop: &AtomicBool, mut watch: impl FnMut(Event) -> Result<()>) -> Result<Ending> {
         let group = self.group.clone();
         let mut unsaved = false;
-        // What the watchers of other processes answered, and whether these were asked to stop, is heard with the next update.
+        // The results of other processes' watchers, and whether those processes were asked to stop, arrive with the next update.
         let mut heard = Ok(());
         let mut stopped = group.agree_all(Ok(stop.load(Ordering::Relaxed)))?.contains(&true);
         loop {
@@ -249,7 +249,7 @@ impl Trainer {
             let iteration = self.progress.iteration;
             if self.evaluation_due() && !stopped {
                 group.agree(std::mem::replace(&mut heard, Ok(())))?;
-                // Stopped inside an evaluation, the iteration counts as not evaluated and is evaluated after the resume.
+                // If stopped inside an evaluation, the iteration counts as not evaluated and is evaluated after the resume.
                 if let Some(evaluation) = compare(&group, &self.model.valid(), &mut *self.validation, None, stop)? {
                     if !evaluation.loss.is_finite() {
                         let tensor = "the test loss".to_owned();
@@ -281,13 +281,13 @@ impl Trainer {
         }
     }
 
-    /// Writes a checkpoint where all that was `heard` is well; gives what `watch` answers then.
+    /// Writes a checkpoint if `heard` is not an error; returns the result of `watch` then.
     fn save_watched(&self, is_best: bool, heard: Result<()>, watch: &mut impl FnMut(Event) -> Result<()>) -> Result<Result<()>> {
         self.group.agree(heard.and_then(|()| watch(Event::Saving)))?;
         Ok(watch(Event::Saved(self.save(is_best)?)))
     }
 
-    /// The checkpoint that `pointer` names, as the first process finds it.
+    /// The checkpoint that `pointer` names, as found by the first process.
     fn checkpoint(&self, pointer: Pointer) -> Result<Option<PathBuf>> {
         self.group.tell(|| self.run.checkpoint(pointer))
     }
@@ -297,16 +297,16 @@ impl Trainer {
         self.progress.refit.map_or(self.experiment.train.max_iterations, |refit| refit.began_at + refit.updates)
     }
 
-    /// Whether the next that is to be done is an evaluation.
+    /// Whether an evaluation is to be done next.
     fn evaluation_due(&self) -> bool {
         let Progress { iteration, evaluated_at, refit, .. } = self.progress;
-        // All data are learned from in the second round, and nothing is held out that could be scored.
+        // The second round learns from all data, so nothing is held out that could be scored.
         let is_scored = refit.is_none() && self.validation.n_batches() > 0;
         let is_time = iteration >= self.end_of_round() || iteration.is_multiple_of(self.experiment.train.eval_every);
         is_scored && is_time && evaluated_at != Some(iteration)
     }
 
-    /// Why the round ends here, by what was evaluated, where it does.
+    /// Why the round ends here, if its evaluations or iterations end it.
     fn ending(&self) -> Option<Ending> {
         let (patience, is_first) = (self.experiment.train.patience, self.progress.refit.is_none());
         if is_first && self.is_solved() {
@@ -320,13 +320,12 @@ impl Trainer {
         }
     }
 
-    /// Refuses settings of learning that are not those of the run that goes on, where no update is left to be made with them: its experiment says what it
-    /// was trained with.
+    /// Refuses changed learning settings if no update is left to make with them: the run's experiment records what it was trained with.
     fn expect_learned_so(&self) -> Result<()> {
         let stored = self.run.file(EXPERIMENT_FILE);
         let Some(ending) = self.ending().filter(|_| stored.exists()) else { return Ok(()) };
         let is_relearned = self.experiment.train.refit && self.progress.refit.is_none() && self.data.all().is_some();
-        // A gain that is found first lets patience begin anew.
+        // A gain in the evaluation due would restart patience.
         if is_relearned || ending == Ending::EarlyStopped && self.evaluation_due() {
             return Ok(());
         }
@@ -336,7 +335,7 @@ impl Trainer {
         let (why, way) = match ending {
             Ending::Solved => (format!("the task is solved after {made}"), "raise solved_at, or set it to 0, to go on with it"),
             Ending::EarlyStopped => (format!("patience ended after {made}"), "raise patience to go on with it"),
-            // It goes on from before the second round only where that checkpoint is kept.
+            // It can continue from before the second round only if that checkpoint is kept.
             _ if self.progress.refit.is_some() && self.experiment.train.validates() => {
                 (format!("the run has been retrained on all data and is over after {made}"), "start a new run in another directory")
             }
@@ -345,7 +344,7 @@ impl Trainer {
         Err(Error::MustStay(format!("{why}, and {key} = {found} would change none of them; {way}, or leave {key} out")))
     }
 
-    /// Refuses to go on to an end that the run is past.
+    /// Refuses an end that the run has already passed.
     fn expect_not_past(&self) -> Result<()> {
         let made = self.progress.refit.map_or(self.progress.iteration, |refit| refit.began_at);
         let most = self.experiment.train.max_iterations;
@@ -356,7 +355,7 @@ impl Trainer {
         Err(Error::MustStay(sentence))
     }
 
-    /// The checkpoints of the first round that are kept, by iteration; of finite data the one that is kept in the end.
+    /// The kept checkpoints of the first round, by iteration; for finite data only the one kept in the end.
     fn kept(&self) -> Result<Vec<(u64, PathBuf)>> {
         if !self.experiment.train.validates() {
             let last = self.checkpoint(Pointer::Last)?;
@@ -364,7 +363,7 @@ impl Trainer {
         }
         let mut kept = self.progress.kept();
         if matches!(self.data, Data::Task(_)) {
-            // The validation part chose; to choose again here would be to learn from the test part.
+            // The validation part has chosen; choosing again here would mean learning from the test part.
             kept.truncate(1);
         }
         self.group.tell(|| Ok(self.run.kept_checkpoints(&kept)?.into_iter().collect()))
@@ -374,7 +373,7 @@ impl Trainer {
     fn is_solved(&self) -> bool {
         let goal = self.experiment.train.solved_at;
         let best = self.progress.best.first().map(|best| 1.0 - best.score);
-        // An accuracy went through one minus itself.
+        // The accuracy was stored as one minus itself.
         goal > 0.0 && self.experiment.data.task.is_scored_by_accuracy() && best.is_some_and(|accuracy| accuracy >= goal - 1e-12)
     }
 

@@ -23,8 +23,8 @@ pub struct ResolvedModel {
 }
 
 impl ResolvedModel {
-    /// The same model as far as it can be told without reading data, which widths of data hardly change: a character model has as many
-    /// characters as Tiny Shakespeare, and a table the columns that are named.
+    /// The same model as far as it can be determined without reading data, whose widths hardly matter: a character model is assumed to have
+    /// as many characters as Tiny Shakespeare, and a table its named columns.
     ///
     /// # Errors
     /// When the settings of a task are not valid.
@@ -41,8 +41,8 @@ impl ResolvedModel {
         Ok(model)
     }
 
-    /// The model that training `experiment` would build. The vocabulary size of a text is `model.vocab_size` if set, else the tokenizer's;
-    /// characters are counted in `data.path`, or without one as many as in Tiny Shakespeare.
+    /// The model that training `experiment` would build. The vocabulary size of a text is `model.vocab_size` if set, otherwise the
+    /// tokenizer's; characters are counted in `data.path`, or are as many as in Tiny Shakespeare if that is not set.
     ///
     /// # Errors
     /// When data that must be read cannot be.

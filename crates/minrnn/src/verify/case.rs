@@ -13,9 +13,9 @@ const FORMAT: &str = "1";
 const EXPECT: &str = "expect.";
 const GRAD: &str = "grad.";
 const LOSS_WEIGHT: &str = "loss_weight";
-/// Most numbers of the states of a case, those included that a backward pass keeps: a file holds only what goes in and comes out.
+/// Maximum numbers in the states of a case, including those kept by a backward pass: a file holds only inputs and outputs.
 const MAX_STATE_NUMBERS: usize = 1 << 28;
-/// No backward pass keeps a state for fewer steps than this.
+/// No backward pass keeps states more often than once in this many steps.
 const KEPT_EVERY: usize = 16;
 
 /// A case that is complete and consistent in its shapes.
@@ -24,11 +24,11 @@ pub struct Case {
     pub(super) cell: &'static Cell,
     pub(super) settings: Settings,
     pub(super) sizes: Sizes,
-    /// Values of every input and parameter, in the order of the cell's.
+    /// Values of every input and parameter, in the cell's order.
     pub(super) inputs: Vec<(&'static str, Vec<f32>)>,
-    /// Of the shape of the first output; there when a gradient is expected.
+    /// Has the shape of the first output; present when a gradient is expected.
     pub(super) loss_weight: Option<Vec<f32>>,
-    /// Expected outputs, in the order of the cell's.
+    /// Expected outputs, in the cell's order.
     pub(super) outputs: Vec<(&'static str, Vec<f32>)>,
     /// Expected gradients by the name of the input, in the order of `inputs`.
     pub(super) gradients: Vec<(&'static str, Vec<f32>)>,
@@ -101,7 +101,7 @@ impl Case {
     }
 }
 
-/// Refuses a small file whose cell would need a large memory.
+/// Refuses a small file whose cell would need much memory.
 fn expect_small_states(cell: &Cell, sizes: Sizes) -> Result<(), String> {
     let Some(remembers) = cell.remembers else { return Ok(()) };
     let Sizes { batch_size, seq_len, d_model, .. } = sizes;

@@ -61,7 +61,7 @@ impl Found<'_> {
     }
 }
 
-/// That the tensor `name` is missing in a case of `cell`, as a sentence.
+/// A sentence saying that the tensor `name` is missing in a case of `cell`.
 pub(super) fn missing(name: &str, cell: &Cell) -> String {
     let one = Sizes { batch_size: 1, seq_len: 1, d_model: 1, d_inner: 1, n_heads: 1 };
     let names: Vec<_> = (cell.inputs)(one).into_iter().map(|(name, _)| name).collect();

@@ -51,7 +51,7 @@ impl Case {
         computed
     }
 
-    /// The inputs on `device`, leaves of the graph where there is one.
+    /// The inputs on `device`, as leaves of the graph if there is one.
     fn given(&self, per_call: usize, device: &Device) -> Given {
         let leaf = |values: &Vec<f32>| {
             let leaf = Tensor::<1>::from_data(TensorData::new(values.clone(), [values.len()]), device);
@@ -72,7 +72,7 @@ impl Case {
     }
 }
 
-/// Values of outputs and gradients by the name they are expected under.
+/// Values of outputs and gradients, by their expected names.
 type Computed = BTreeMap<String, Vec<f32>>;
 
 fn values(tensor: Tensor<1>) -> Vec<f32> {

@@ -12,14 +12,14 @@
 //! | `lstm` | | the same with 4e rows, PyTorch's i, f, g, o, and `c0` `[B, e]` | the same and `c_last` `[B, e]` |
 //! | `gilr` | | `x`, `h0`, `linear_g` (forget gate), `linear_i` (impulse, through tanh): each `.weight` `[e, d]`, `.bias` `[e]` | as `min_gru` |
 //! | `rg_lru` | | `x` `[B, T, d]`, `recurrent_param` `[d]`, `input_gate_weight`, `recurrent_gate_weight` `[NH, DH, DH]`, `input_gate_bias`, `recurrent_gate_bias` `[NH, DH]`; RecurrentGemma's names, rows of the matrices are inputs | `h` `[B, T, d]`, `grad.*` |
-//! | `mamba` | | `u`, `delta`, `z` `[B, T, d]`, `A` `[d, N]`, `B`, `C` `[B, T, N]`, `D`, `delta_bias` `[d]`; the step size is softplus(delta + delta_bias) | `y` `[B, T, d]`, weighed by the loss in the place of h; `grad.*` |
+//! | `mamba` | | `u`, `delta`, `z` `[B, T, d]`, `A` `[d, N]`, `B`, `C` `[B, T, N]`, `D`, `delta_bias` `[d]`; the step size is softplus(delta + delta_bias) | `y` `[B, T, d]`, weighted by the loss in place of h; `grad.*` |
 //! | `slstm` | | `x` `[B, T, 4H]`, parts i, f, z, o; `R` `[NH, 4 hd, hd]`, rows i, f, z, o; `b` `[4H]`; sigmoid forget gate | `h` `[B, T, H]`, `grad.*` |
 //! | `mlstm` | | `q`, `k`, `v` `[B, NH, T, DH]`, `igate`, `fgate` `[B, NH, T]`; k is scaled by 1/√DH | `h` `[B, NH, T, DH]`, `grad.*` |
 //! | `linear_attention` | | `q`, `k`, `v` `[B, NH, T, DH]`; features elu + 1, divided by their sum + 1e−6 | `y` `[B, NH, T, DH]`, `grad.*` |
-//! | `retention` | | `q`, `k` `[B, NH, T, DK]`, DK even, `v` `[B, NH, T, DV]`; heads fade by 1 − 2^(−5−h), k is scaled by 1/√DK, q and k turn with their place from 0 | `y` `[B, NH, T, DV]`, before norm and gate; `grad.*` |
+//! | `retention` | | `q`, `k` `[B, NH, T, DK]`, DK even, `v` `[B, NH, T, DV]`; heads decay by 1 − 2^(−5−h), k is scaled by 1/√DK, q and k are rotated by their position from 0 | `y` `[B, NH, T, DV]`, before norm and gate; `grad.*` |
 //! | `aaren` | | `query` `[NH, DH]`, `k`, `v` `[B, NH, T, DH]`; scores are divided by √DH | `y` `[B, NH, T, DH]`, `grad.*` |
 //! | `delta` | | `q`, `k`, `v` `[B, NH, T, DH]`, `beta` `[B, NH, T]`, before its sigmoid; k is divided by √(‖k‖² + 1e−6) | `y` `[B, NH, T, DH]`, `grad.*` |
-//! | `wkv` | | `r`, `k`, `v` `[B, T, d]`, `decay`, `bonus` `[d]`; the past fades by e^(−e^decay) a step | `y` `[B, T, d]`, under the gate σ(r); `grad.*` |
+//! | `wkv` | | `r`, `k`, `v` `[B, T, d]`, `decay`, `bonus` `[d]`; the past decays by e^(−e^decay) per step | `y` `[B, T, d]`, under the gate σ(r); `grad.*` |
 //! | `s4d` | | `u` `[B, T, d]`, `log_dt`, `D` `[d]`, `log_a_real`, `a_imag` `[d, N]`, `C` `[d, N, 2]`, for A = −e^log_a_real + i·a_imag and B = 1 by zero-order hold | `y` `[B, T, d]`, 2 Re C x + D u; `grad.*` |
 //!
 //! Cells without `h0` start from an empty state.

@@ -12,7 +12,7 @@ pub fn small(mixer: MixerKind) -> ModelConfig {
     ModelConfig { mixer, vocab_size: VOCAB_SIZE, d_model: D_MODEL, n_layers: 1, max_seq_len: 150, ..Default::default() }
 }
 
-/// Every combination of the settings that matter to `mixer`; those that its specification lists follow from it.
+/// Every combination of the settings that matter to `mixer`, according to its specification.
 pub fn mixers(mixer: MixerKind) -> Vec<ModelConfig> {
     let mut configs = vec![small(mixer)];
     if takes(mixer, Setting::InitialState) {
@@ -62,7 +62,7 @@ fn heads(configs: Vec<ModelConfig>, choices: &[usize]) -> Vec<ModelConfig> {
     vary(configs, choices, |config, value| config.n_heads = value)
 }
 
-/// Highway output and the lower bound of the forget gate, of those that have them.
+/// Highway output and the forget gate's lower bound, for the mixers that have them.
 fn beyond_the_paper(mixer: MixerKind) -> Vec<ModelConfig> {
     let learned = ModelConfig { initial_state: InitialState::Learned, ..small(mixer) };
     let highway = ModelConfig { highway: true, ..learned.clone() };
@@ -71,7 +71,7 @@ fn beyond_the_paper(mixer: MixerKind) -> Vec<ModelConfig> {
     [vec![highway.clone(), ModelConfig { scan: ScanKind::LogSpace, ..highway }], floors].concat()
 }
 
-/// Every way to see the past: all of it, a window, and what is left when the cache is full.
+/// Every way to see the past: all of it, a window, and what remains when the cache is full.
 fn attention() -> Vec<ModelConfig> {
     let configs = vary(vec![small(MixerKind::Attention)], &[Positions::None, Positions::Rotary], |config, value| config.positions = value);
     let configs = vary(configs, &[(0, 2048), (3, 2048), (70, 2048), (0, 5)], |config, value| {
@@ -115,7 +115,7 @@ pub fn blocks() -> Vec<ModelConfig> {
     configs
 }
 
-/// Every wiring around an inner layer of each kind: sequence maps, cells, heads, memories that grow.
+/// Every wiring around an inner layer of each kind: sequence maps, cells, heads, growing memories.
 pub fn wirings() -> Vec<ModelConfig> {
     let of = |mixer| ModelConfig { ff: FeedForwardKind::None, d_state: 6, n_heads: 2, max_seq_len: 70, ..small(mixer) };
     let min_gru = ModelConfig { initial_state: InitialState::Learned, conv: true, ..of(MixerKind::MinGru) };
@@ -132,8 +132,8 @@ pub fn sequence_models() -> Vec<ModelConfig> {
     vec![of(MixerKind::MinLstm), mean(of(MixerKind::MinGru)), mean(values.clone()), values]
 }
 
-/// Every way into and out of a model, around this mixer: values or tokens, learned places, the mean of the past, labels of pairs, and values,
-/// classes or one number.
+/// Every kind of input and output of a model, around this mixer: values or tokens, learned positions, the mean of the past, labels of pairs,
+/// and values, classes or one number.
 pub fn ends(mixer: MixerKind) -> Vec<ModelConfig> {
     let base = ModelConfig { n_layers: 2, max_seq_len: 40, ..small(mixer) };
     let values = ModelConfig { vocab_size: 0, input_width: 2, n_outputs: 3, ..base.clone() };
@@ -168,9 +168,9 @@ pub fn language_models() -> Vec<ModelConfig> {
     configs.push(ModelConfig { rms_eps: 0.1, ..of(&MixerKind::MinGru) });
     let rwkv = ModelConfig { norm: NormKind::Layer, ff: FeedForwardKind::ChannelMix, conv: false, ..of(&MixerKind::Rwkv4) };
     configs.push(rwkv);
-    // mLSTM last: it divides by sums that may cancel, and a second division of such a kind would double the digits that are lost.
+    // mLSTM last: it divides by sums that may cancel, and a second such division would double the loss of digits.
     configs.push(ModelConfig { norm: NormKind::Rms, mixers: vec![MixerKind::SLstm, MixerKind::MLstm], ..xlstm_stack() });
-    // The place of a token is counted by the model and by attention; with 40 places the longer tests run beyond the last.
+    // The position of a token is counted by the model and by attention; with 40 positions the longer tests run beyond the last.
     configs.push(ModelConfig { n_layers: 2, max_seq_len: 40, ..nano_gpt() });
     configs.push(ModelConfig { n_layers: 2, ..llama() });
     configs.push(ModelConfig { positions: Positions::Learned, ..of(&MixerKind::MinGru) });

@@ -21,7 +21,7 @@ const BATCH_SIZES: [usize; 2] = [1, 3];
 /// The tensor of a state that is the scale of its neighbours and carries no gradient.
 const STABILIZER: &str = "m";
 
-/// Cut anywhere and carry the state: everything is as without the cut.
+/// Cutting anywhere and carrying the state changes nothing.
 pub fn a_cut_changes_nothing<S: Subject>(name: &str, subject: &S, seq_lens: &[usize]) {
     for_each_batch(seq_lens, |batch_size, seq_len| {
         for segments in [Segments::dense(), ragged(batch_size, seq_len)] {
@@ -45,7 +45,7 @@ pub fn a_cut_changes_nothing<S: Subject>(name: &str, subject: &S, seq_lens: &[us
     });
 }
 
-/// One step at a time gives the numbers of the whole sequence.
+/// One step at a time gives the same numbers as the whole sequence.
 pub fn forward_equals_steps<S: Subject>(name: &str, subject: &S, seq_lens: &[usize]) {
     for_each_batch(seq_lens, |batch_size, seq_len| {
         let batch = Batch::new(subject, batch_size, seq_len, Segments::dense());
@@ -63,7 +63,7 @@ pub fn forward_equals_steps<S: Subject>(name: &str, subject: &S, seq_lens: &[usi
     });
 }
 
-/// A padded batch with resets gives the numbers of its sequences run one by one.
+/// A padded batch with resets gives the same numbers as its sequences run one by one.
 pub fn segments_equal_sequences_alone<S: Subject>(name: &str, subject: &S, seq_lens: &[usize]) {
     for_each_batch(seq_lens, |batch_size, seq_len| {
         let segments = ragged(batch_size, seq_len);
@@ -90,7 +90,7 @@ pub fn segments_equal_sequences_alone<S: Subject>(name: &str, subject: &S, seq_l
                 outputs
             });
             let rows: Vec<Vec<Tensor<3>>> = rows.collect();
-            // The law speaks of real outputs only: padding becomes zeros.
+            // The law concerns real outputs only: padding is set to zero.
             let width = rows.iter().flatten().next().map_or(1, |y| y.dims()[2]);
             let rows = rows.into_iter().enumerate().map(|(b, mut outputs)| {
                 outputs.push(Tensor::zeros([1, seq_len - batch.length(b), width], &device()));
@@ -102,7 +102,7 @@ pub fn segments_equal_sequences_alone<S: Subject>(name: &str, subject: &S, seq_l
     });
 }
 
-/// Without any step, and without any real step, the state comes back as it was.
+/// Without any step, and without any real step, the state is returned unchanged.
 pub fn no_step_returns_the_carried_state<S: Subject>(name: &str, subject: &S, _: &[usize]) {
     let nothing_real = || Segments::from_lengths(vec![0; 3]);
     for (batch_size, seq_len, segments) in
@@ -177,7 +177,7 @@ pub fn a_state_is_a_value<S: Subject>(name: &str, subject: &S, _: &[usize]) {
     assert!(reaches(&detached, true), "{name}: gradients stop at a detached state");
 }
 
-/// A new state is loaded as it was saved; numbers that no pass gives, and those of other types, are refused.
+/// A new state is loaded as it was saved; numbers that no pass produces, and those of other types, are refused.
 fn refuses_what_is_no_state<S: Subject>(name: &str, subject: &S, saved: &BTreeMap<String, TensorData>) {
     let new = subject.init_state(3);
     let loaded = new.clone().load(&new.tensors().into_iter().collect()).expect("a new state's own tensors");
@@ -229,7 +229,7 @@ fn ragged(batch_size: usize, seq_len: usize) -> Segments {
     Segments::from_lengths(lengths).with_resets(resets.collect())
 }
 
-/// A random batch and the state it starts from, which a previous sequence left.
+/// A random batch and its initial state, left by a previous sequence.
 struct Batch<'a, S: Subject> {
     subject: &'a S,
     x: Vec<f32>,
@@ -294,7 +294,7 @@ impl<'a, S: Subject> Batch<'a, S> {
     }
 }
 
-/// What a run gives.
+/// The results of a run.
 struct Results {
     outputs: Named,
     gradients: Named,
@@ -336,7 +336,7 @@ impl StateZip for Leaf {
     }
 }
 
-/// Puts the rows of both states one after the other.
+/// Concatenates the rows of both states.
 struct Stack;
 
 impl StateZip for Stack {
@@ -354,7 +354,7 @@ struct Weigh {
 impl StateZip for Weigh {
     fn tensor<const D: usize>(&mut self, name: &str, a: Tensor<D>, _: Tensor<D>) -> Tensor<D> {
         self.index += 1;
-        // A stabiliser is a constant for differentiation: its value is compared, but no loss may depend on it.
+        // A stabiliser is a constant for differentiation: its value is compared, but the loss must not depend on it.
         if name == STABILIZER {
             return a;
         }

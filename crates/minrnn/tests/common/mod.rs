@@ -1,4 +1,4 @@
-//! What the library's integration tests share: the tolerance table, reproducible values, parameters and gradients by name.
+//! Shared by the library's integration tests: the tolerance table, reproducible values, parameters and gradients by name.
 //!
 //! Letters: B batch, T time, D d_model, V vocabulary.
 #![allow(dead_code, reason = "every test binary uses its own part")]
@@ -62,14 +62,14 @@ pub fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     tensor.into_data().try_to_vec().expect("an f32 tensor")
 }
 
-/// The bits of `values`: those of 0 and −0 differ. None may be NaN, which is what a buffer holds before anything is written to it.
+/// The bits of `values`: those of 0 and −0 differ. None may be NaN, which unwritten buffers contain.
 #[track_caller]
 pub fn bits(values: &[f32]) -> Vec<u32> {
     assert!(!values.iter().any(|x| x.is_nan()), "some are no numbers: {values:?}");
     values.iter().map(|x| x.to_bits()).collect()
 }
 
-/// Largest |found − expected| by max(1, largest |expected|); infinite where one is no number.
+/// Largest |found − expected| / max(1, largest |expected|); infinite if one is NaN.
 #[track_caller]
 pub fn distance(found: &[f32], expected: &[f32]) -> f32 {
     assert_eq!(found.len(), expected.len(), "number of values");
@@ -139,7 +139,7 @@ pub fn parameters<M: Module>(module: &M) -> Named {
     weights.names().map(|name| (name.to_owned(), weights.get(name).expect("listed").data().to_vec())).collect()
 }
 
-/// What `save_weights` writes of a module.
+/// What `save_weights` writes for a module.
 pub fn saved<M: Module>(module: &M) -> Weights {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("weights.safetensors");
@@ -157,7 +157,7 @@ pub fn with_parameters<M: Module>(module: M, path: &Path, named: impl IntoIterat
     module
 }
 
-/// `module` with noise on every parameter and running statistic, so that none stands at a neutral value such as 0 or 1.
+/// `module` with noise on every parameter and running statistic, so that none has a neutral value such as 0 or 1.
 pub fn perturbed<M: Module>(module: M) -> M {
     struct Noise(u64);
     impl ModuleMapper for Noise {

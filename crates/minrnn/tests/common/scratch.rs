@@ -1,4 +1,4 @@
-//! A directory for what a test trains, and the weights that lie in it afterwards.
+//! A directory for what a test trains, and the weights in it afterwards.
 #![allow(dead_code, reason = "every test binary uses its own part")]
 
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use minrnn_model::Weights;
 
-/// A directory that goes at the end of the test.
+/// A directory that is removed at the end of the test.
 pub struct Scratch(tempfile::TempDir);
 
 impl Scratch {
@@ -14,7 +14,7 @@ impl Scratch {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// One with a text in it, `text.txt`.
+    /// A directory with a text in it, `text.txt`.
     pub fn with_text() -> Self {
         let scratch = Self::new();
         let text: String = (0..400u64).map(|i| ["to be ", "or not ", "to be\n"][(i * i * 7 + i / 3) as usize % 3]).collect();

@@ -1,4 +1,4 @@
-//! What the law speaks about, seen alike: a mixer, a block, a stack of blocks, a language model.
+//! A common view of what the law is about: a mixer, a block, a stack of blocks, a language model.
 
 use std::convert::Infallible;
 
@@ -17,7 +17,7 @@ pub trait Subject {
     type State: State;
     type Module: Module;
 
-    /// Whose parameters get gradients.
+    /// The module whose parameters get gradients.
     fn module(&self) -> &Self::Module;
 
     /// Width of the input.
@@ -34,7 +34,7 @@ pub trait Subject {
 
     fn forward(&self, x: Tensor<3>, state: Self::State, steps: &StepCodes) -> (Tensor<3>, Self::State);
 
-    /// By the subject's own way through one step, where it has one.
+    /// One step, using the subject's own method for it if it has one.
     fn step(&self, x: Tensor<2>, state: Self::State) -> (Tensor<2>, Self::State);
 }
 
@@ -104,7 +104,7 @@ impl<M: Mixer + ModuleDisplay> Subject for Backbone<M> {
     }
 }
 
-/// The input is the token's number, where it is no values.
+/// The input is the token's number, unless the model reads values.
 impl<M: Mixer + ModuleDisplay> Subject for SequenceModel<M> {
     type State = BackboneState<M::State>;
     type Module = Self;

@@ -1,4 +1,4 @@
-//! BatchNorm: statistics over the real steps alone, running ones by PyTorch's formula.
+//! BatchNorm: statistics over real steps only, running statistics by PyTorch's formula.
 
 use crate::common::{OUTPUT, assert_close, parameters, random, random_tensor, values};
 use burn::tensor::{Device, Tensor, TensorData};

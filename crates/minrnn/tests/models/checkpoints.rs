@@ -1,4 +1,4 @@
-//! Weights written to a file and read back, and what a file that does not fit gets.
+//! Weights written to a file and read back, and the errors for a file that does not fit.
 
 use std::path::Path;
 
@@ -60,7 +60,7 @@ fn loaded_parameters_still_get_gradients() {
     }
 }
 
-/// Writes a checkpoint of a small model, after `change` has been at its tensors.
+/// Writes a checkpoint of a small model, with its tensors changed by `change`.
 fn checkpoint(directory: &Path, change: impl FnOnce(&mut Tensors)) {
     let config = small(MixerKind::MinGru);
     CheckpointConfig::new(config.clone()).write(directory).unwrap();

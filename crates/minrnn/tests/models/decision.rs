@@ -1,4 +1,4 @@
-//! The Decision wiring around every mixer, and policies at work.
+//! The Decision wiring around every mixer, and policies in action.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use minrnn::data::offline_rl::{Behavior, Ending, Environment, LeftPadding, PointMass, StepEncoding, Trajectory, Transition};
@@ -167,7 +167,7 @@ fn a_roll_out_that_carries_its_state_acts_as_the_forward_pass_from_the_start() {
     }
 }
 
-/// Is over after `left` steps, each of which earns 2.
+/// Ends after `left` steps, each of which earns 2.
 struct Countdown {
     left: usize,
 }
@@ -216,7 +216,7 @@ fn a_policy_that_does_not_fit_its_environment_is_refused() {
     assert!(refusal.contains("[7, 2]") && refusal.contains("[8, 2]"), "{refusal}");
 }
 
-/// Answers no numbers.
+/// Answers with NaN.
 struct Mute;
 
 impl Actor for Mute {
@@ -239,7 +239,7 @@ fn a_return_that_a_policy_has_no_numbers_for_is_named_beside_one_that_it_has() {
     let far = refused(-1e30);
     let sentence = "no number when it is asked for a return of -1e30; ask for one near 7.5";
     assert!(far.to_string().contains(sentence) && far.is_wrong_input(), "{far}");
-    // What it should know.
+    // A return it should know.
     let near = refused(7.5);
     assert!(near.to_string().contains("output for a return of 7.5 is not finite") && !near.is_wrong_input(), "{near}");
 }
@@ -261,7 +261,7 @@ fn a_deployed_policy_plays_the_same_episodes() {
             let found = rollout.play_with(&mut DeployedPolicy::new(&deployed).unwrap(), &encoding, &mut points()).unwrap();
             assert_eq!(found.iter().count(), expected.iter().count());
             for (found, expected) in found.iter().zip(expected.iter()) {
-                // What differs by rounding acts on what is observed next.
+                // Differences by rounding affect what is observed next.
                 assert_close(&format!("{mixer} {memory:?}"), found.actions, expected.actions, 10.0 * OUTPUT);
             }
         }

@@ -1,4 +1,4 @@
-//! A mixer written outside the library: it needs the trait alone, and gets every law and the whole model around it.
+//! A mixer written outside the library: it needs only the trait, and gets every law and the whole model around it.
 
 use crate::common::configs::small;
 use crate::common::subject::Cell;

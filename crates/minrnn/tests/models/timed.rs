@@ -1,4 +1,4 @@
-//! minGRU at irregular times: cuts change nothing, steps of length 1 are those of the contract, and time alone makes the state fade.
+//! minGRU at irregular times: cuts change nothing, steps of length 1 equal the contract's, and time alone makes the state decay.
 
 use crate::common::configs::small;
 use crate::common::{GRADIENT, OUTPUT, assert_close, device, perturbed, random, random_tensor, values};
@@ -60,7 +60,7 @@ fn a_cut_at_any_time_changes_nothing() {
 fn two_short_waits_are_one_long_wait() {
     let mut cell = cell();
     let h = random_tensor::<2>([1, 16], 5, &device());
-    // An update gate that is shut, so that time alone acts.
+    // A closed update gate, so that only time acts.
     let mut bias = values(cell.in_proj.bias.as_ref().expect("there is one").val());
     bias[16..].iter_mut().for_each(|x| *x -= 100.0);
     cell.in_proj.bias = Some(Initializer::new(0, &device()).values([bias.len()], bias));

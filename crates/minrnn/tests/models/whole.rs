@@ -1,4 +1,4 @@
-//! What models do as wholes: initial loss, causality, dropout, tied embeddings, initial biases; and what they refuse.
+//! The behaviour of whole models: initial loss, causality, dropout, tied embeddings, initial biases; and what they refuse.
 
 use std::sync::Arc;
 
@@ -146,7 +146,7 @@ fn the_forget_bias_shifts_the_bias_of_the_forget_gate_alone() {
     }
 }
 
-/// What `work` says when it panics.
+/// The message with which `work` panics.
 fn refusal<T>(work: impl FnOnce() -> T) -> String {
     let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).err().expect("a panic");
     panic.downcast_ref::<String>().cloned().unwrap_or_default()

@@ -5,7 +5,7 @@ use crate::spec::{Role, TensorSpec, Tensors};
 use crate::{FeedForwardKind, Pooling, Positions, Result, WiringKind};
 
 impl Cost {
-    /// What follows from tensors alone.
+    /// The cost that follows from tensors alone.
     fn of(tensors: impl FnOnce(&mut Tensors)) -> Self {
         let mut list = Tensors::default();
         tensors(&mut list);
@@ -50,11 +50,11 @@ impl CheckedConfig {
     /// The cost from normalised features to predictions.
     pub fn head_cost(&self) -> Cost {
         let d = self.sizes().d;
-        // A head that shares the embedding's matrix multiplies by it all the same.
+        // A head that shares the embedding's matrix still multiplies by it.
         let tied = if self.tie_embeddings { Cost { matmul_macs: d * self.outputs() as u128, ..Cost::default() } } else { Cost::default() };
         // The mean is a sum and a count that are carried, and a division.
         let pooling = if self.pooling == Pooling::Mean { Cost::elementwise(d) + Cost::state(d + 1) } else { Cost::default() };
-        // Differences and products of two features; what was and what is are carried.
+        // Differences and products of two features; those before the last reset and the current ones are carried.
         let pair = if self.pair_head { Cost::elementwise(d) + Cost::state(2 * d) } else { Cost::default() };
         Cost::of(|tensors| self.head_tensors(tensors)) + tied + pooling + pair
     }

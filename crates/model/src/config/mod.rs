@@ -343,7 +343,7 @@ mod tests {
         ModelConfig { vocab_size: 65, ..Default::default() }
     }
 
-    /// What is said of them after `change`.
+    /// The refusal of the defaults after `change`.
     pub(super) fn refusal(change: impl FnOnce(&mut ModelConfig)) -> String {
         let mut config = valid();
         change(&mut config);

@@ -58,7 +58,7 @@ impl ModelConfig {
         if !(0.0..=1.0).contains(&self.rms_eps) {
             return wrong(format!("rms_eps must be between 0 and 1, found {}", self.rms_eps));
         }
-        // The kernels have it as an f32, which is 1 from a little below it on.
+        // The kernels read it as an f32, to which numbers a little below 1 are 1.
         if !((0.0..1.0).contains(&self.dropout) && (self.dropout as f32) < 1.0) {
             return wrong(format!("dropout must be at least 0 and below 1, also rounded to 32 bits, found {}", self.dropout));
         }
@@ -71,7 +71,7 @@ impl ModelConfig {
         self.validate_settings()
     }
 
-    /// What is read and what is predicted.
+    /// Checks what is read and what is predicted.
     fn validate_ends(&self) -> Result<()> {
         if self.input_width == 0 {
             within("vocab_size", self.vocab_size, MAX_VOCAB_SIZE)?;
@@ -99,7 +99,7 @@ impl ModelConfig {
         if self.decision { self.validate_policy() } else { Ok(()) }
     }
 
-    /// What a policy cannot have, once its widths are known.
+    /// Checks what a policy cannot have, once its widths are known.
     fn validate_policy(&self) -> Result<()> {
         if self.positions == Positions::Learned {
             return wrong("a policy has a time table of its own, found positions = learned; use positions = none".into());
@@ -120,7 +120,7 @@ impl ModelConfig {
         Ok(())
     }
 
-    /// The settings that some mixers do not have.
+    /// Checks the settings that some mixers do not have.
     fn validate_settings(&self) -> Result<()> {
         let kinds = self.mixer_kinds();
         let without = |setting: Setting| kinds.iter().find(|kind| !kind.spec().takes().contains(&setting));
@@ -138,7 +138,7 @@ impl ModelConfig {
         exists(self.highway, Setting::Highway, "highway = true", "highway = false")?;
         exists(self.forget_floor != ForgetFloor::None, Setting::ForgetFloor, "forget_floor = learned", "forget_floor = none")?;
         exists(self.scan != ScanKind::Linear, Setting::LogSpace, "scan = log-space", "scan = linear")?;
-        // One attention among other mixers is enough for something to turn.
+        // One attention among other mixers is enough for something to rotate.
         if self.positions == Positions::Rotary && !kinds.iter().any(|kind| kind.spec().takes().contains(&Setting::Rotary)) {
             let kind = kinds.first().copied().unwrap_or_default();
             return wrong(format!(

@@ -20,7 +20,7 @@ impl MixerSpec for Spec {
     fn tensors(&self, config: &CheckedConfig, _layer: usize, tensors: &mut Tensors) {
         let (d, e) = (config.d_model, config.d_inner());
         tensors.parameter("query", &[e]);
-        // The keys are never made: a score is the product of x with one vector for each head.
+        // The keys are never computed: a score is the product of x with one vector for each head.
         tensors.parameter("key.weight", &[e, d]);
         tensors.linear("value", d, e, false);
         tensors.linear("out_proj", e, d, false);

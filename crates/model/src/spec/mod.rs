@@ -34,7 +34,7 @@ pub use hyena_filter::{HYENA_FEATURES, HYENA_HIDDEN, hyena_layers};
 pub use m_lstm::MLSTM_BLOCK;
 pub use tensors::{Role, TensorSpec, Tensors};
 
-/// Kept out of reach, so that nobody else implements [`MixerSpec`]: a kind is one of [`MixerKind`], and a method more breaks no one.
+/// Out of reach for other crates, so that none implements [`MixerSpec`]: a kind is one of [`MixerKind`], and a new method breaks nobody's code.
 mod sealed {
     pub trait Sealed {}
 }
@@ -125,7 +125,7 @@ settings! {
     StateSize = "d_state",
     /// The rank of the step sizes.
     StepRank = "dt_rank",
-    /// How the frequencies of the states begin.
+    /// Initial frequencies of the states.
     S4Init = "s4_init",
     /// The channels of a head.
     HeadWidth = "head_width",
@@ -145,7 +145,7 @@ settings! {
     SLstmConv = "slstm_conv",
     /// How the forget gate follows from its pre-activation.
     SLstmForgetGate = "slstm_forget_gate",
-    /// How the recurrent weights begin.
+    /// Initial values of the recurrent weights.
     SLstmRecurrentInit = "slstm_recurrent_init",
 }
 

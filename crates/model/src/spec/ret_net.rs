@@ -28,7 +28,7 @@ impl MixerSpec for Spec {
     fn cell(&self, config: &CheckedConfig) -> Cost {
         let Sizes { d, e, .. } = config.sizes();
         let w = e / config.sizes().heads;
-        // Turning q and k, scaling k; decay, outer product and reading of the state; the gate. A position is carried too.
+        // Rotating q and k, scaling k; decay, outer product and reading of the state; the gate. A position is carried too.
         Cost::elementwise(5 * d + 3 * d * w + e) + Cost::state(d * w + 1)
     }
 }

@@ -31,7 +31,7 @@ impl MixerSpec for Spec {
         Cost::elementwise(6 * d + 6 * e) + Cost::state(d + 2 * e)
     }
 
-    /// Also what rounding the log-weights loses.
+    /// Includes what rounding the log-weights loses.
     fn state_len(&self, config: &CheckedConfig) -> usize {
         config.d_model + 3 * config.d_inner()
     }

@@ -10,7 +10,7 @@ const MAX_HIPPO: usize = 1 << 8;
 
 pub(super) struct Spec {
     pub(super) name: &'static str,
-    /// Whether the matrix is a diagonal less a rank-one part, as S4's.
+    /// Whether the matrix is a diagonal minus a rank-one part, as S4's.
     pub(super) rank_one: bool,
 }
 

@@ -36,7 +36,7 @@ pub(super) fn selective_cell(config: &CheckedConfig, e: u128) -> Cost {
     Cost::elementwise(4 * e * config.sizes().n + 2 * e) + Cost::state(e * config.sizes().n)
 }
 
-/// The tensors of GELU and a gated linear layer, where no wiring mixes the channels.
+/// The tensors of GELU and a gated linear layer, if no wiring mixes the channels.
 pub(super) fn output_mixing(config: &CheckedConfig, tensors: &mut Tensors) {
     if config.has_output_mixing() {
         tensors.linear("out_proj", config.d_model, 2 * config.d_model, true);

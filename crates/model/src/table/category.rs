@@ -36,7 +36,7 @@ impl Category {
         x == UNSEEN || (0..self.values.len()).any(|code| x == code as f64)
     }
 
-    /// The names and what stands for them, as a sentence tells them.
+    /// The names and their codes, for a sentence.
     pub(super) fn describe(&self) -> String {
         first_few(8, self.values.iter().enumerate().map(|(code, name)| format!("{code} is '{name}'")))
     }

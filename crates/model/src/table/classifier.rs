@@ -34,7 +34,7 @@ pub struct Classifier {
     pub categories: Vec<Category>,
 }
 
-/// The shares that `logits` stand for.
+/// The shares given by `logits`.
 pub(super) fn softmax(logits: &[f32], shares: &mut [f64]) {
     let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     shares.iter_mut().zip(logits).for_each(|(share, &logit)| *share = libm::exp(f64::from(logit - largest)));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::scaling::scale;
 use super::{Category, Layout, Missing, Normalization, Scale, Scaling};
 
-/// Most output numbers that are believed.
+/// Most output numbers that are accepted.
 const MAX_OUTPUTS: usize = 1 << 24;
 
 /// A forecasting task.

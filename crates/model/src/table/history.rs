@@ -35,7 +35,7 @@ impl History {
     /// When its width differs.
     pub fn push(&mut self, row: &[f64]) {
         assert_eq!(row.len(), self.width, "a row has as many numbers as those before");
-        // Rows that are kept move once in `reach` steps.
+        // The rows that are kept are moved only once in `reach` steps.
         let (kept, most) = (self.kept(), self.kept().saturating_mul(2));
         if self.rows.len() >= most {
             let first = self.rows.len() - kept;
@@ -96,7 +96,7 @@ mod tests {
             assert_eq!(short, long);
             assert_ne!(short, History::new(width, reach));
         }
-        // More than can ever come.
+        // More rows than can ever come.
         let mut endless = History::new(2, usize::MAX);
         (0..9).for_each(|_| endless.push(&[1.0, 2.0]));
         assert_eq!(endless.rows().len(), 18);

@@ -121,7 +121,7 @@ impl TableTask {
 
     /// Bytes of the rows that a session keeps in order to read the next one; 0 if each row is read on its own.
     pub fn history_bytes(&self) -> usize {
-        // A history moves its rows once they are twice as many.
+        // A history moves its rows only once it holds twice as many.
         if self.reach() > 1 { 2 * self.reach() * self.columns().len() * size_of::<f64>() } else { 0 }
     }
 
@@ -152,13 +152,13 @@ impl TableTask {
         }
     }
 
-    /// Of each column the category, where it holds names.
+    /// For each column, its category if it holds names.
     fn kinds(&self) -> impl Iterator<Item = Option<&Category>> {
         let mut categories = self.categories().iter().peekable();
         (0..self.columns().len()).map(move |column| categories.next_if(|category| category.column == column))
     }
 
-    /// Numbers that the model reads of a column that is `category`, and those that tell what is missing.
+    /// How many numbers the model reads of a column with this `category`, and how many tell what is missing.
     fn inputs_of(&self, category: Option<&Category>) -> [usize; 2] {
         [category.map_or(self.scaling().inputs_per_column(), |category| category.values.len()), self.missing().inputs_per_column()]
     }
@@ -229,7 +229,7 @@ impl TableTask {
         for (column, category) in self.kinds().enumerate() {
             let [n_numbers, n_flags] = self.inputs_of(category);
             let inputs = rest.split_off_mut(..n_numbers + n_flags).expect("there is an input for each");
-            // The last that is known at a step, which is that of the step itself but where it is missing.
+            // The last number known at a step, which is the step's own unless that is missing.
             let known = |t: usize| {
                 let steps = (t + 1).saturating_sub(FILLED).max(oldest)..=t;
                 steps.rev().map(|t| recent[t * width + column]).find(|x| !x.is_nan())

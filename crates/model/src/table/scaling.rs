@@ -76,7 +76,7 @@ impl Missing {
         *self == Self::Error
     }
 
-    /// Inputs that tell what is missing in a column.
+    /// Number of inputs that tell what is missing in a column.
     pub(super) fn inputs_per_column(self) -> usize {
         usize::from(self == Self::Mask)
     }
@@ -239,7 +239,7 @@ impl Scale {
         self.transform.restore(f64::from(x) * self.unit + self.center)
     }
 }
-/// How the numbers of `column` of the rows `recent` are seen, those of column `at` of `normalization`; `usual` are the columns of the table.
+/// How the model sees the numbers of `column` of the rows `recent`, which is column `at` of `normalization`; `usual` are the columns of the table.
 pub(super) fn scale(
     scaling: &Scaling,
     normalization: &Normalization,

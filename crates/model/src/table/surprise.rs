@@ -11,7 +11,7 @@
 //! surprise  = −ln p(y)
 //! ```
 //!
-//! The distribution function is linear between the quantiles. Beyond the outermost, the density falls exponentially from its value beside
+//! The distribution function is linear between the quantiles. Beyond the outermost, the density falls exponentially from its value next to
 //! them, so that τ[0] and 1 − τ[m] of the mass lie there: a proper density (Quiñonero-Candela et al. 2006, "Evaluating Predictive
 //! Uncertainty Challenge"; Cannon 2011). Numbers are as the model sees them, in standard deviations of the training data, so that series of
 //! any size can be compared; so is g.
@@ -20,7 +20,8 @@ use alloc::vec::Vec;
 
 use super::Forecaster;
 
-/// Least distance of two quantiles, in the deviations that the model sees: a forecast that is sure of one number would be surprised without bounds.
+/// Least distance between two quantiles, in the deviations that the model sees: without it, a forecast sure of one number could be surprised without
+/// bounds.
 const LEAST_GAP: f64 = 1e-3;
 
 impl Forecaster {
@@ -57,14 +58,14 @@ impl Forecaster {
     }
 }
 
-/// Moves quantiles apart that lie too close, from the one in the middle on.
+/// Moves quantiles that are too close apart, from the one in the middle outwards.
 fn part(quantiles: &mut [f64]) {
     let middle = quantiles.len() / 2;
     (middle + 1..quantiles.len()).for_each(|at| quantiles[at] = quantiles[at].max(quantiles[at - 1] + LEAST_GAP));
     (0..middle).rev().for_each(|at| quantiles[at] = quantiles[at].min(quantiles[at + 1] - LEAST_GAP));
 }
 
-/// −ln p(y) of the density that `quantiles` of `levels` stand for, both rising, two or more.
+/// −ln p(y) of the density given by `quantiles` of `levels`, both rising, two or more.
 fn negative_log_density(levels: &[f64], quantiles: &[f64], y: f64) -> f64 {
     let last = quantiles.len() - 1;
     let between = quantiles.iter().take_while(|&&quantile| quantile <= y).count().clamp(1, last);
@@ -106,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_surprise_is_that_by_hand() {
-        // Quantiles −1, 0, 2 of what is seen: 90, 100, 120.
+        // Quantiles −1, 0, 2 as the model sees them: 90, 100, 120.
         let of = |y: f64| forecaster(&[0.1, 0.5, 0.9]).surprise(&[100.0], &[-1.0, 0.0, 2.0], &[y]).unwrap();
         let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-6, "{found} {expected}");
         close(of(95.0), -libm::log(0.4));
@@ -142,7 +143,7 @@ mod tests {
             part(&mut quantiles);
             let levels: Vec<f64> = (1..=n).map(|level| level as f64 / (n + 1) as f64).collect();
             let density = |y: f64| libm::exp(-negative_log_density(&levels, &quantiles, y));
-            // The mass of each piece: constant between quantiles, and behind them as far as it matters.
+            // The mass of each piece: constant between quantiles, and beyond them as far as it matters.
             let mut mass = 0.0;
             for at in 0..n - 1 {
                 mass += density((quantiles[at] + quantiles[at + 1]) / 2.0) * (quantiles[at + 1] - quantiles[at]);

@@ -1,4 +1,4 @@
-//! What every task is read from and refused for, and what its outputs and rows become.
+//! What every task is read from and why it is refused, and what its outputs and rows become.
 
 use super::*;
 use alloc::string::ToString;
@@ -42,7 +42,7 @@ fn a_number_of_a_sequence_is_in_the_units_of_the_table() {
     let json = serde_json::to_string(&task).unwrap();
     assert!(TableTask::is_described_by(&serde_json::from_str(&json).unwrap()));
     assert_eq!(TableTask::from_bytes(json.as_bytes(), 2, 1).unwrap(), task);
-    // Files of before lack it.
+    // Older files lack it.
     assert!(TableTask::from_bytes(json.replace(",\"target_median\":90.0", "").as_bytes(), 2, 1).is_ok_and(|before| before != task));
     assert!(TableTask::from_bytes(json.as_bytes(), 2, 2).is_err() && TableTask::from_bytes(json.as_bytes(), 1, 1).is_err());
     for (from, to) in [("[20.0]", "[0.0]"), ("[20.0]", "[20.0,1.0]"), ("[100.0]", "[]"), ("\"life\"", "\"x\""), ("regress", "guess")] {
@@ -111,7 +111,7 @@ fn a_task_made_by_hand_of_parts_that_do_not_fit_is_refused() {
     unscaled.normalization.deviation.pop();
     untold.target_normalization.mean.clear();
     let TableTask::Forecast(of_levels) = of_levels() else { panic!() };
-    // Its level is that of no column that is read, or has no mean of the table to begin with.
+    // The first needs the level of a column that is not read, the second has no mean of the table to begin with.
     let (mut unread, mut unknown) = (of_levels.clone(), of_levels);
     unread.target = vec!["b".into()];
     unknown.of_table = None;
@@ -216,7 +216,7 @@ fn numbers_are_seen_relative_to_the_level_of_their_own_series() {
     let TableTask::Forecast(forecaster) = &task else { panic!() };
     let names = ["a", "a q0.1", "a q0.9"].map(str::to_string).into_iter().zip([1, 0, 2]);
     assert_eq!(forecaster.value_names(), names.collect::<Vec<_>>());
-    // Of a series that is 0 so far.
+    // A series that is 0 so far.
     task.show(&[0.0, 0.0], &mut inputs);
     assert_eq!(inputs, [0.0; 3]);
 }
@@ -237,7 +237,7 @@ fn a_missing_number_is_the_last_that_is_known_and_can_be_told_from_it() {
     assert_eq!(with_mask, [0.0, 0.0, -0.8, 1.0]);
     masked.show(&rows[..4], &mut with_mask);
     assert_eq!(with_mask, [0.0, -0.8, -1.6, 0.0]);
-    // Of a series of which nothing is known, forecasts are those of the mean of the table.
+    // For a series of which nothing is known, forecasts are relative to the mean of the table.
     filled.show(&[f64::NAN], &mut inputs);
     assert_eq!(inputs, [0.0; 3]);
     assert_eq!(filled.prediction(&[f64::NAN], &[0.0; 6]), Prediction::Values(vec![8.0; 6]));
@@ -263,7 +263,7 @@ fn a_gap_at_the_end_leaves_the_level_where_it_was() {
     }
     assert_eq!(level(FILLED - 1), (100.0, 100.0, true));
     assert_eq!(level(FILLED), (8.0, 1.0, false));
-    // What is not read is not said to be unknown.
+    // A target that is not read does not count as unknown.
     let other = Forecaster { target: vec!["b".into()], scaling: Scaling::Standard, ..forecaster };
     assert!(other.knows(0, &[f64::NAN]));
 }
@@ -294,7 +294,7 @@ fn a_column_of_names_is_an_input_for_each() {
     });
     assert_eq!(task.n_inputs(), 6);
     assert_eq!(shown(&task, &[1.0, 6.0, f64::NAN, 10.0]), [0.0, 1.0, 1.0, 0.5, -0.5, 0.0]);
-    // It is read back, files of before are without it, and what makes no sense is refused.
+    // It is read back, older files lack it, and what makes no sense is refused.
     let json = serde_json::to_string(&task).unwrap();
     assert_eq!(TableTask::from_bytes(json.as_bytes(), 6, 6).unwrap(), task);
     let before = serde_json::to_string(&of_levels()).unwrap();
@@ -364,7 +364,7 @@ fn a_row_below_0_has_no_logarithm() {
     assert!([0.0, 1e-9, 3.0].iter().all(|&x| task.expect_readable(&[x]).is_ok()));
     let refused = task.expect_readable(&[-0.5]).unwrap_err().to_string();
     assert!(refused.contains("found -0.5, of which the model, which reads logarithms, has none"), "{refused}");
-    // 0 is taken for the least of training, and what is less than that for itself.
+    // 0 is replaced by the floor, the least number of training; numbers below the floor stay as they are.
     let transform = Transform::Log { floor: 4.0 };
     assert_eq!([0.0, 4.0, 1.0].map(|x| transform.apply(x)), [libm::log(4.0), libm::log(4.0), 0.0]);
     assert!(transform.apply(f64::NAN).is_nan());

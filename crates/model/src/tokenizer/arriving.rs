@@ -33,7 +33,7 @@ impl TextInput {
         self.pending.extend_from_slice(bytes);
         let complete = self.pending.len() - incomplete_tail(&self.pending);
         let ready = match tokenizer.kind() {
-            // What waits has no end of a line.
+            // The bytes that wait contain no end of a line.
             TokenizerKind::Bpe if complete < LONGEST_LINE => bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| waiting + at + 1),
             _ => complete,
         };

@@ -1,4 +1,4 @@
-//! Byte-level byte pair encoding, applied by the `tokenizers` crate and stored in its json.
+//! Byte-level byte pair encoding, applied by the `tokenizers` crate and stored in its JSON.
 //!
 //! Only the byte-level kind is accepted (GPT-2 and its successors): every token is then a string of bytes, any text can
 //! be encoded, and decoding is joining bytes.
@@ -20,7 +20,7 @@ pub struct Bpe {
 }
 
 impl Bpe {
-    /// From the json of a Hugging Face `tokenizer.json`.
+    /// From the JSON of a Hugging Face `tokenizer.json`.
     pub(super) fn from_value(mut value: Value) -> Result<Self, String> {
         let model = &mut value["model"];
         if model.get("type").and_then(Value::as_str).is_some_and(|kind| kind != "BPE") || !model.is_object() {
@@ -100,7 +100,7 @@ pub(super) fn byte_alphabet() -> HashMap<char, u8> {
     (0..=255).filter(|&b| visible(b)).map(|b| (char::from(b), b)).chain(hidden).collect()
 }
 
-/// Two tokens with the same id, if there are any: which of them a decoder would spell is chance.
+/// Two tokens with the same id, if there are any: a decoder could return either.
 fn of_one_id(vocab: &HashMap<String, u32>) -> Option<[&str; 2]> {
     let mut tokens: Vec<(u32, &str)> = vocab.iter().map(|(token, &id)| (id, token.as_str())).collect();
     tokens.sort_unstable();

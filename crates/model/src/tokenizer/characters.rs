@@ -61,8 +61,8 @@ impl Characters {
         }
     }
 
-    /// For a character that editors insert invisibly, its likely origin, to be appended to the message that it is not known; for others
-    /// nothing.
+    /// For a character that editors insert invisibly, its likely origin, to be appended to the message that it is not known; for others an
+    /// empty text.
     pub fn origin(character: char) -> &'static str {
         match character {
             '\u{feff}' => ": it is a byte-order mark, with which texts begin that were saved as UTF-8 with BOM; save it without",

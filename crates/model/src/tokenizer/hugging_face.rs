@@ -10,7 +10,7 @@ use super::bpe::byte_alphabet;
 use super::{Characters, Tokenizer};
 use crate::Result;
 
-/// What a text is cut into: any character, line breaks too, in every dialect of regular expressions.
+/// What a text is cut into: any character, including line breaks, in every dialect of regular expressions.
 const ANY_CHARACTER: &str = r"[\s\S]";
 
 impl Tokenizer {
@@ -46,7 +46,7 @@ fn file(model: &Value, pre_tokenizer: &Value, decoder: &Value) -> Value {
     })
 }
 
-/// The characters of a file that [`Tokenizer::to_hugging_face`] wrote; `None` where its model is no list of words.
+/// The characters of a file that [`Tokenizer::to_hugging_face`] wrote; `None` if its model is not a list of words.
 pub(super) fn characters(file: &Value) -> Result<Option<Characters>, String> {
     if file["model"]["type"] != "WordLevel" {
         return Ok(None);

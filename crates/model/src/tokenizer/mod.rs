@@ -23,7 +23,7 @@ pub use stream::{TextStream, incomplete_tail};
 
 use crate::{Error, Result};
 
-/// Marks our own small json; a Hugging Face file has a `model` key instead.
+/// Marks our own small JSON; a Hugging Face file has a `model` key instead.
 const FORMAT: &str = "minrnn-tokenizer";
 
 choices! {
@@ -259,7 +259,7 @@ struct OwnFile {
     characters: Option<String>,
 }
 
-/// The kinds as our json has named them from the beginning. Not those of [`TokenizerKind`]: a configuration says `char`, and BPE has another format.
+/// The kinds as our JSON has named them from the beginning. Not those of [`TokenizerKind`]: a configuration says `char`, and BPE has another format.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum OwnKind {

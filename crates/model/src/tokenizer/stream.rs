@@ -13,11 +13,11 @@ use crate::{Error, Result, first_few};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Saved")]
 pub struct TextStream {
-    /// The beginning of a character whose other bytes have not come yet: at most 3 bytes between calls.
+    /// The beginning of a character whose other bytes have not arrived yet: at most 3 bytes between calls.
     pending: Vec<u8>,
 }
 
-/// What is read, before it is checked.
+/// A stream as it is read, before it is checked.
 #[derive(Deserialize)]
 struct Saved {
     pending: Vec<u8>,
@@ -62,7 +62,7 @@ impl TextStream {
 /// Number of bytes at the end of `bytes` that begin a UTF-8 character and could still be completed, at most 3; bytes that nothing can
 /// complete do not count.
 pub fn incomplete_tail(bytes: &[u8]) -> usize {
-    // A character has at most four bytes, the first of which is never a later one of another: what is before them decides nothing.
+    // An incomplete character has at most three bytes, and its first byte is never a later byte of another: what is before them does not matter.
     let mut rest = &bytes[bytes.len().saturating_sub(3)..];
     loop {
         match core::str::from_utf8(rest) {
@@ -120,7 +120,7 @@ mod tests {
                 assert_eq!(incomplete_tail(&bytes[..2 + n]), if n == waits { 0 } else { n }, "{text} {n}");
             }
         }
-        // Too long a way to write a character, one that is none, half of a pair, none at all, and what begins nothing.
+        // An overlong encoding, a code point beyond the last, half of a surrogate pair, and bytes that begin no character.
         for never in [b"a\xe0\x80", b"a\xf4\x90", b"a\xed\xa0", b"aa\xf8", b"\x80\x80\x80", b"aa\xc0", b"a\xc3a"] as [&[u8]; 7] {
             assert_eq!(incomplete_tail(never), 0, "{never:x?}");
         }

@@ -22,7 +22,7 @@ use minrnn_model::{CheckedConfig, InitialState, MixerKind};
 use crate::graph::{Graph, Initial, Value};
 use crate::{Error, Result, join};
 
-/// What a mixer is asked for.
+/// Which mixer is asked for.
 struct Place<'a> {
     config: &'a CheckedConfig,
     kind: MixerKind,
@@ -39,7 +39,7 @@ impl Place<'_> {
     }
 }
 
-/// Lists how a step of each kind is written, and those that none is written of. A mixer that is in neither list does not compile.
+/// Lists how a step of each kind is written, and the kinds for which there is none. A kind that is in neither list does not compile.
 macro_rules! mixers {
     ($($($variant:ident)|+ => $step:path,)+; $($grows:ident)|+ => $reason:literal) => {
         /// What the mixer `name` of block `layer`, of width `config.d_model`, makes of `x` `[B, D]`.

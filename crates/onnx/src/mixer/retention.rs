@@ -47,7 +47,7 @@ pub(super) fn step(g: &mut Graph<'_>, at: &Place<'_>, x: Value) -> Result<Value>
     g.linear(&at.at("out_proj"), y, [width, d], false)
 }
 
-/// o `[B, H, 1, V]` divided by what its kind divides by.
+/// o `[B, H, 1, V]`, normalised as its kind does.
 fn scale(g: &mut Graph<'_>, at: &Place<'_>, [heads, key]: [usize; 2], [query, keys, found]: [Value; 3]) -> Value {
     if at.kind == MixerKind::RetNet {
         let squares = g.mul(found, found);
@@ -72,13 +72,13 @@ fn positive(g: &mut Graph<'_>, x: Value) -> Value {
     g.add(above, below)
 }
 
-/// Queries and keys `[B, H · K]` with their pairs of channels turned by the angle of the position, keys divided by √K: `[B, H, K/2, 2]`.
+/// Queries and keys `[B, H · K]` with their pairs of channels rotated by the angle of the position, keys divided by √K: `[B, H, K/2, 2]`.
 fn turned(g: &mut Graph<'_>, at: &Place<'_>, key: usize, [query, keys]: [Value; 2]) -> [Value; 2] {
     let pairs = key / 2;
     let position = g.state(&at.at("position"), &[1], Initial::All(0.0));
     let next = g.next_count(position);
     g.keep(&at.at("position"), next);
-    // Turns are counted in f64, whose whole ones are taken away: few runtimes have its sine.
+    // Turns are counted in f64 and whole turns removed, so that the sine can be taken in f32: few runtimes have it in f64.
     let angles: Vec<f64> = (0..pairs).map(|pair| angle(pair, pairs) / TAU).collect();
     let angles = g.doubles(&format!("turns.{pairs}"), &[pairs, 1], &angles);
     let position = g.cast(position, DataType::Double);

@@ -1,5 +1,5 @@
 //! RWKV-4's time mixing, a the mean of the values read and l the logarithm of their weight:
-//! y = σ(r) ⊙ (a + σ(u + k − l) ⊙ (v − a)), a ← a + σ(k − w − l) ⊙ (v − a), l ← ln(e^(w + l) + e^k). What rounding l loses is carried on.
+//! y = σ(r) ⊙ (a + σ(u + k − l) ⊙ (v − a)), a ← a + σ(k − w − l) ⊙ (v − a), l ← ln(e^(w + l) + e^k). What rounding l loses is kept for the next step.
 
 use minrnn_kernels::rwkv4::EMPTY;
 
@@ -8,7 +8,7 @@ use crate::Result;
 use crate::graph::{Graph, Initial, Value};
 use crate::token_shift::mixtures;
 
-/// Where 1 + e loses too many digits of e.
+/// Below this, 1 + e loses too many digits of e.
 const SMALL: f32 = 1e-3;
 
 pub(super) fn step(g: &mut Graph<'_>, at: &Place<'_>, x: Value) -> Result<Value> {

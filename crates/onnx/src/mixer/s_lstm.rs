@@ -67,7 +67,7 @@ fn gates(g: &mut Graph<'_>, at: &Place<'_>, heads: usize, head: usize) -> Result
     let mut biases = vec![0.0; heads * columns];
     for (gate, name) in GATES.iter().enumerate() {
         let weight = g.tensor(&at.at(&format!("{name}.weight")), &[heads, head, head])?;
-        // The input and the forget gate look at what the convolution makes.
+        // The input and the forget gates read the output of the convolution.
         let source = if has_conv && gate >= 2 { 1 } else { 0 };
         for (part, out, input) in (0..heads * head * head).map(|i| (i / (head * head), i / head % head, i % head)) {
             let column = gate * head + out;

@@ -25,13 +25,13 @@ fn policy(mixer: MixerKind) -> Vec<ModelConfig> {
     vec![ModelConfig { vocab_size: 0, input_width: 8, n_outputs: 2, n_layers: 2, max_seq_len: 70, decision: true, ..small }]
 }
 
-/// Models with heads and blocks that are no longer small.
+/// Models whose heads and blocks are not small.
 pub fn wide() -> Vec<ModelConfig> {
     let of = |&mixer: &MixerKind| ModelConfig { d_model: 96, n_layers: 2, conv: true, ff: FeedForwardKind::Mlp, ..configs::small(mixer) };
     MixerKind::ALL.iter().map(of).collect()
 }
 
-/// Whether a graph of fixed shapes holds what the model keeps.
+/// Whether a graph of fixed shapes can hold what the model keeps.
 pub fn has_fixed_state(config: &ModelConfig) -> bool {
     let checked = config.checked().unwrap();
     (0..config.n_layers).all(|layer| checked.block_past(layer).is_none())

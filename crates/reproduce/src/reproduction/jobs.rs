@@ -29,12 +29,12 @@ pub(crate) struct Task<'a> {
 }
 
 impl Task<'_> {
-    /// Takes what is known of the run into its cell.
+    /// Puts what is known of the run into its cell.
     pub fn set(&self, grid: &mut Grid, run: Run) {
         set(grid, self.row, self.column, self.seed, run);
     }
 
-    /// Tells that it begins.
+    /// Announces that it starts.
     pub fn announce(&self, grid: &Grid, job: usize, host: &mut dyn Host) {
         let (done, of) = grid.progress();
         let label = format!("{}, seed {}", grid.label(self.row, self.column), self.seed);
@@ -45,22 +45,22 @@ impl Task<'_> {
 /// What all jobs share.
 struct Shared<'t, 'a> {
     state: Mutex<State<'t, 'a>>,
-    /// Told when a training ends: there is room for another.
+    /// Notified when a training ends, which leaves room for another.
     changed: Condvar,
 }
 
 struct State<'t, 'a> {
-    /// Each with the bytes it needs.
+    /// Tasks, each with the bytes it needs.
     queue: Vec<(Task<'t>, u128)>,
     grids: Vec<Grid<'a>>,
-    /// Bytes of those that go on, and how many they are.
+    /// Bytes of the running trainings, and their number.
     used: u128,
     running: usize,
-    /// What ended the work.
+    /// The error that ended the work.
     error: Option<Error>,
 }
 
-/// What holds after another job has panicked holds still; the panic is told at the end.
+/// Locks even after another job has panicked: the state is still consistent, and the panic is resumed at the end.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -76,7 +76,7 @@ pub(crate) fn side_by_side<'a>(
     let room = Room::left(reproduction.options.memory_limit).map_or(u128::MAX, |room| room.bytes.into());
     let mut queue = Vec::new();
     for task in tasks {
-        // What cannot be told is refused when its turn comes.
+        // A training whose memory cannot be estimated is refused when its turn comes.
         let bytes = training_memory(&training::scored(task.training, &reproduction.options)).map_or(0, |estimate| estimate.total());
         queue.push((task, bytes));
     }
@@ -109,7 +109,7 @@ pub(crate) fn side_by_side<'a>(
     state.error.map_or(Ok(state.grids), Err)
 }
 
-/// Lets the other jobs end when this one panics.
+/// Stops the other jobs when this one panics.
 struct StopOnPanic<'a>(&'a AtomicBool);
 
 impl Drop for StopOnPanic<'_> {
@@ -162,8 +162,8 @@ fn work_off(
     Ok(())
 }
 
-/// The first task of the queue that there is room for; waits while there is none beside those that go on. One that needs more than there is
-/// comes alone, and is refused with the reason.
+/// The first task in the queue that there is room for; waits while there is none beside those running. One that needs more than there is
+/// gets its turn alone, and is refused with the reason.
 fn next<'t>(room: u128, shared: &Shared<'t, '_>, stop: &AtomicBool) -> Option<(Task<'t>, u128)> {
     let mut state = lock(&shared.state);
     loop {
@@ -177,7 +177,7 @@ fn next<'t>(room: u128, shared: &Shared<'t, '_>, stop: &AtomicBool) -> Option<(T
             state.running += 1;
             return Some((task, bytes));
         }
-        // Looks up now and then, for nobody tells of a raised stop.
+        // Wakes up now and then, since nothing signals a raised stop.
         let waited = shared.changed.wait_timeout(state, Duration::from_millis(200));
         state = waited.unwrap_or_else(PoisonError::into_inner).0;
     }

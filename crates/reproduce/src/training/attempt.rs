@@ -13,7 +13,7 @@ use crate::outcome::{Origin, Outcome};
 use crate::unfinished::{Copy, Follower, without_paths};
 use crate::{Error, Host, Notice, Result, Training};
 
-/// A run by its place.
+/// A run with its directory and its copy.
 struct Attempt<'a> {
     training: &'a Training,
     options: &'a Options,
@@ -21,15 +21,15 @@ struct Attempt<'a> {
     copy: Copy,
 }
 
-/// What is there before the first update.
+/// What preparing a run finds.
 enum Prepared {
     /// A directory to train in, which this process holds.
     Ready(RunDir),
-    /// What another process came to before this one held the run.
+    /// The result of another process that finished the run before this one held it.
     Over(Box<Outcome>),
 }
 
-/// Makes a run, or goes on with it, until it is over or `stop` is raised.
+/// Makes a run, or continues it, until it is over or `stop` is raised.
 pub(super) fn carry_out(
     folder: &Folder,
     training: &Training,
@@ -58,7 +58,7 @@ pub(super) fn carry_out(
     }
 }
 
-/// Trains until the end, of which `host` and `follower` are told.
+/// Trains to the end, informing `host` and `follower`.
 fn train(trainer: &mut Trainer, follower: &mut Follower, host: &mut dyn Host, stop: &AtomicBool) -> Result<Ending> {
     if let [.., before, now] = follower.stretches()
         && !before.is_like(now)
@@ -90,7 +90,7 @@ fn train(trainer: &mut Trainer, follower: &mut Follower, host: &mut dyn Host, st
 }
 
 impl Attempt<'_> {
-    /// Takes away what is to be made anew, and opens the directory.
+    /// Removes what is to be redone, and opens the directory.
     fn prepare(&self, experiment: &Experiment) -> Result<Prepared> {
         let Self { training, options, directory, copy } = self;
         let other_text = other_text(directory, training, options)?.map(|problem| Error::folder(directory, problem));
@@ -110,7 +110,7 @@ impl Attempt<'_> {
             remove(directory, "replaced")?;
         }
         training_memory(experiment)?.expect_room(experiment.train.memory_limit)?;
-        // What failed begins anew, and what is asked for anew too.
+        // A failed run starts again, and so does an untrained one that is to be replaced.
         let outcome: Option<Outcome> = folder::read(&directory.join(RESULT))?;
         if directory.join(FAILED).exists() || options.replace && outcome.is_some_and(|outcome| outcome.best_iteration == 0) {
             copy.remove()?;
@@ -120,7 +120,7 @@ impl Attempt<'_> {
         for word in REMOVED {
             remove_aside(&aside(directory, word))?;
         }
-        // New or not is seen under the run's lock: another process may have begun it, or come to its end, since it was looked up.
+        // Whether the run is new is checked under its lock: another process may have started or finished it since it was looked up.
         create_directories(directory).map_err(|source| minrnn::Error::io("create the run directory", directory, source))?;
         let run = RunDir::open(directory)?;
         let Some(outcome) = folder::read(&directory.join(RESULT))? else { return Ok(Prepared::Ready(run)) };
@@ -128,13 +128,13 @@ impl Attempt<'_> {
         Ok(Prepared::Over(Box::new(outcome)))
     }
 
-    /// Copies a run that was stopped, so that it goes on from there, and says how far it is.
+    /// Copies a stopped run, so that it can be continued from there, and returns its progress.
     fn left_open(&self, mut follower: Follower) -> Result<Run> {
         follower.copy_run()?;
         Ok(self.copy.read()?.map_or(Run::Open, |begun| Run::Begun(Box::new(begun))))
     }
 
-    /// Scores what was trained, and keeps that in place of what going on took; the run stays open where `stop` is raised meanwhile.
+    /// Scores the trained model, and keeps the result in place of what continuing needed; the run stays open if `stop` is raised meanwhile.
     fn conclude(&self, trainer: Trainer, mut follower: Follower, ending: Ending, origin: Origin, stop: &AtomicBool) -> Result<Run> {
         let Self { training, options, directory, copy } = self;
         let Some(report) = trainer.final_report(stop)? else { return self.left_open(follower) };
@@ -153,7 +153,7 @@ impl Attempt<'_> {
         let outcome = Outcome { lengths, longer, stretches, text_sha256, ..Outcome::new(&trainer, ending, &report, &log, origin) };
         let settings = without_paths(experiment)?;
         folder::write(&directory.join(RESULT), &outcome)?;
-        // It holds the run.
+        // It holds the run's lock.
         drop(trainer);
         copy.remove()?;
         if !options.keep_models {

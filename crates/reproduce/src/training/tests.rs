@@ -1,4 +1,4 @@
-//! What is known of runs that were stopped, damaged or made otherwise, and what comes of them.
+//! What is known of runs that were stopped, damaged or made with other settings, and what becomes of them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,7 +9,7 @@ use minrnn_bench::Line;
 use super::*;
 use crate::{Bench, Job, Notice, Scale, Target, find, plan};
 
-/// A host that notes where trainings begin, and stops them at their ends where that is asked for.
+/// A host that notes where trainings begin, and stops them at their end if asked to.
 #[derive(Default)]
 struct Noting {
     stop: Arc<AtomicBool>,
@@ -136,7 +136,7 @@ fn of_a_run_that_fits_and_a_copy_that_does_not_the_copy_alone_is_replaced() {
     place.carry_out(&Options::default(), true);
     change_settings(&place.copy());
     let refused = place.refusal(&Options::default());
-    assert!(refused.contains("max_iterations = 7; asked for is max_iterations = 6"), "{refused}");
+    assert!(refused.contains("max_iterations = 7; requested: max_iterations = 6"), "{refused}");
     assert!(matches!(place.look_up(&replacing()), Run::Begun(_)));
     assert!(matches!(place.carry_out(&replacing(), false), Run::Done(_)));
     assert_eq!(place.noting.begun_at, [6], "the run went on with what it had");

@@ -72,7 +72,7 @@ pub fn csv(grid: &Grid) -> String {
                 let head = [&grid.target.name, grid.scale.name(), &baseline.name, &line.label, metric.name()].map(str::to_owned);
                 fields[..head.len()].clone_from_slice(&head);
                 fields[8] = value.to_string();
-                fields[HEADING.len() - 1] = "takes no model".to_owned();
+                fields[HEADING.len() - 1] = "uses no model".to_owned();
                 text += &self::line(&fields);
             }
         }
@@ -80,7 +80,7 @@ pub fn csv(grid: &Grid) -> String {
     text
 }
 
-/// The commits of all machines and programs that a cell was made by, each once.
+/// The commits of all programs that made a cell, each once.
 fn commit(cell: &Filled) -> String {
     match cell {
         Filled::Timed(Some(line)) => line.commit.clone(),

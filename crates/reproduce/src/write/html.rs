@@ -9,7 +9,7 @@ use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 use crate::folder::{Folder, is_file};
 use crate::{Result, Scale, catalog};
 
-/// Far more than a page has.
+/// Far more bytes than a page has.
 const MAX_PAGE: u64 = 1 << 24;
 
 const STYLE: &str = include_str!("style.css");
@@ -42,12 +42,12 @@ pub fn write_html(folder: &Folder, scale: Scale) -> Result<()> {
     Ok(write_atomic(folder.file("index", "html"), text.as_bytes())?)
 }
 
-/// The page at `path`; none where there is no file.
+/// The page at `path`; none if there is no file.
 fn page(path: &Path) -> Result<Option<String>> {
     Ok(if is_file(path)? { Some(read_text(path, MAX_PAGE)?) } else { None })
 }
 
-/// A page as HTML, its headings a level lower and its tables in boxes of their own, which scroll.
+/// A page as HTML, with its headings a level lower and its tables in boxes that scroll.
 fn rendered(page: &str) -> String {
     let mut options = Options::empty();
     options.insert(Options::ENABLE_TABLES);
@@ -59,7 +59,7 @@ fn rendered(page: &str) -> String {
         Event::End(TagEnd::Heading(level)) => vec![Event::End(TagEnd::Heading(lower(level)))],
         Event::Start(table @ Tag::Table(_)) => vec![Event::Html("<div class=\"scroll\">".into()), Event::Start(table)],
         end @ Event::End(TagEnd::Table) => vec![end, Event::Html("</div>\n".into())],
-        // What a name of the data says is text.
+        // Names from the data are text, not markup.
         Event::Html(raw) | Event::InlineHtml(raw) => vec![Event::Text(raw)],
         event => vec![event],
     });

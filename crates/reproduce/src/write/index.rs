@@ -18,7 +18,7 @@ pub fn write_index(folder: &Folder, scale: Scale) -> Result<()> {
     if scale == Scale::Smoke {
         page += "**The numbers mean nothing; they show that everything runs.**\n\n";
     }
-    page += "| target | what | runs made | published order | machine | commit |\n|---|---|---|---|---|---|\n";
+    page += "| target | what | runs done | published order | machine | commit |\n|---|---|---|---|---|---|\n";
     for target in catalog::all()? {
         let name = &target.name;
         let line = format!("| [{name}]({name}.md) ([CSV]({name}.csv), [JSON]({name}.json)) | {} |", target.title);
@@ -43,12 +43,12 @@ pub fn write_index(folder: &Folder, scale: Scale) -> Result<()> {
         let _ = writeln!(page, "{line} {} of {} | {orders} | {} | {} |", runs("done"), runs("of"), of("machine"), of("commit"));
     }
     page += "\nEvery run has a folder in `runs/` with its resolved experiment and its result.\n";
-    page += "[index.html](index.html) has all pages on one.\n";
+    page += "[index.html](index.html) shows all of these pages as one.\n";
     write_atomic(folder.file("README", "md"), page.as_bytes())?;
     write_html(folder, scale)
 }
 
-/// What was found of the published order: the word alone where it is one metric's, or that of all that have one.
+/// The verdict on the published order: a single word if all metrics that have one agree, otherwise one for each metric.
 fn order(metrics: &[Metric], orders: &Value) -> String {
     let verdict = |metric: &Metric| Some((metric.name(), orders[metric.name()]["verdict"].as_str()?));
     let found: Vec<(&str, &str)> = metrics.iter().filter_map(verdict).collect();

@@ -22,15 +22,15 @@ pub fn markdown(grid: &Grid, pictures: &[String]) -> String {
     page += &section("What differs", &list(&differences(grid)));
     page += &section("At greater lengths", &at_greater_lengths(grid));
     page += &section("Unfinished", &list(&unfinished(grid)));
-    page += &section("Being made by other processes", &list(&grid.elsewhere(|_, _| true)));
-    page += &section("To be made again", &list(&grid.outdated(|_, _| true)));
+    page += &section("In progress in other processes", &list(&grid.elsewhere(|_, _| true)));
+    page += &section("To be redone", &list(&grid.outdated(|_, _| true)));
     page += &section("Runs", &runs(grid));
-    page += &section("Runs of several machines", &list(&stretches(grid)));
+    page += &section("Runs made on several machines", &list(&stretches(grid)));
     page += &section("Could not be run", &list(&grid.problems(|_, _| true)));
     page += &section("Not run", &list(&grid.reasons()));
     let settings = &grid.target.effort(grid.scale).settings;
     let settings: Vec<String> = settings.iter().map(|setting| format!("`{setting}`")).collect();
-    page += &section("Settings of this scale, where a row has no others", &settings.join(", "));
+    page += &section("Settings at this scale, unless a row has its own", &settings.join(", "));
     let notes: Vec<String> =
         grid.target.notes.iter().chain(&grid.target.effort(grid.scale).notes).cloned().chain(test_sets(grid)).collect();
     page + &section("Notes", &list(&notes))
@@ -41,15 +41,15 @@ fn head(grid: &Grid) -> String {
     let mut text = format!("Published: {}. Ours: `{}`", grid.target.source, grid.command);
     text += match grid.target.work {
         _ if all == 0 => ", which runs nothing here.\n",
-        Work::Train => ", mean ± reach of the 95 % confidence interval over the seeds (Student's t).\n",
+        Work::Train => ", mean ± half-width of the 95 % confidence interval over the seeds (Student's t).\n",
         _ => ".\n",
     };
     if marked(grid) {
-        text += "\n✓: the interval meets the published number as well as that is known (its ±, or half a unit of its last digit). ✗: it does not. \
-                 ?: one seed, or an interval wider than 0.05 (5 points where it is in %).\n";
+        text += "\n✓: the interval overlaps the published number within its precision (its ±, or half a unit of its last digit). ✗: it does not. \
+                 ?: one seed, or an interval wider than 0.05 (5 points for percentages).\n";
     }
     if !grid.baseline_names().is_empty() {
-        text += "\nRows in italics take no model; they are computed for the batches that runs of this version are scored on.\n";
+        text += "\nRows in italics use no model; they are computed on the batches that runs of this version are scored on.\n";
     }
     if grid.scale == Scale::Smoke && all > 0 {
         text += "\n**Scale smoke: the numbers mean nothing; they show that everything runs.**\n";
@@ -73,7 +73,7 @@ fn marked(grid: &Grid) -> bool {
     grid.iter().any(|(row, column, _)| grid.target.metrics.iter().any(|&metric| grid.verdict(metric, row, column).is_some()))
 }
 
-/// Published and our numbers side by side, and those that are recorded of ours; columns that have none of a kind are left out.
+/// Published numbers, ours and recorded ones side by side; a kind that a column lacks is left out.
 fn table(grid: &Grid, metric: Metric) -> String {
     let target = grid.target;
     let published = |column| (0..target.rows.len()).any(|row| !grid.published(metric, row, column).text.is_empty());
@@ -121,7 +121,7 @@ fn ours_text(grid: &Grid, metric: Metric, row: usize, column: usize) -> String {
     let text = summary.map(|summary| summary.text(metric.decimals(summary.mean)) + &mark);
     let any = |is: fn(&Run) -> bool| runs.iter().any(|(_, run)| is(run));
     match (text, cell) {
-        // Seeds that never got there are no part of a mean.
+        // Seeds that never got there are not part of the mean.
         (Some(text), Filled::Trained(_)) if summary.is_some_and(|summary| summary.n < runs.len()) => {
             format!("{text} ({} of {} seeds)", summary.map_or(0, |summary| summary.n), runs.len())
         }
@@ -133,10 +133,10 @@ fn ours_text(grid: &Grid, metric: Metric, row: usize, column: usize) -> String {
                 Run::Begun(begun) => Some(100 * begun.iterations / begun.of.max(1)),
                 _ => None,
             };
-            format!("{} % made", runs.iter().filter_map(share).max().unwrap_or(0))
+            format!("{} % done", runs.iter().filter_map(share).max().unwrap_or(0))
         }
-        (None, Filled::Trained(_)) if any(|run| matches!(run, Run::Elsewhere)) => "being made".to_owned(),
-        (None, Filled::Trained(_)) if any(|run| matches!(run, Run::Outdated(..))) => "to be made again".to_owned(),
+        (None, Filled::Trained(_)) if any(|run| matches!(run, Run::Elsewhere)) => "in progress".to_owned(),
+        (None, Filled::Trained(_)) if any(|run| matches!(run, Run::Outdated(..))) => "to be redone".to_owned(),
         (None, Filled::Trained(_)) if any(|run| matches!(run, Run::Refused(_))) => "not run".to_owned(),
         (None, Filled::Trained(_)) if metric == Metric::IterationsTo90Percent && cell.outcomes().next().is_some() => "never".to_owned(),
         (None, Filled::Trained(_)) if cell.outcomes().next().is_none() => "not yet run".to_owned(),
@@ -144,14 +144,14 @@ fn ours_text(grid: &Grid, metric: Metric, row: usize, column: usize) -> String {
     }
 }
 
-/// What the runs say of the order of the rows.
+/// What the runs say about the order of the rows.
 fn order(grid: &Grid, metric: Metric) -> String {
     let Some(order) = grid.order(metric) else { return String::new() };
     format!(
         "\n**Published order: {}.** Of the {} pairs of rows in a column whose published numbers differ, ours keep the order of {}, break that \
-         of {}, and leave {} undecided. Kept: they differ in the same direction, beyond the 95 % interval of their difference. Broken: in the other \
-         direction, by more than chance alone would in 5 % of such tables (Holm's correction for the number of pairs). Undecided: neither, or there \
-         are not two seeds of each.\n",
+         of {}, and leave {} undecided. Kept: ours differ in the same direction, beyond the 95 % interval of their difference. Broken: ours differ in the \
+         other direction, by more than chance alone would cause in 5 % of such tables (Holm's correction for the number of pairs). Undecided: neither, or \
+         fewer than two seeds of either row.\n",
         order.verdict(),
         order.pairs(),
         order.kept,
@@ -160,7 +160,7 @@ fn order(grid: &Grid, metric: Metric) -> String {
     )
 }
 
-/// Sentences on the cells that differ from what was published.
+/// Sentences about the cells that differ from what was published.
 fn differences(grid: &Grid) -> Vec<String> {
     let mut found = Vec::new();
     for (row, column, _) in grid.iter() {
@@ -206,7 +206,7 @@ fn each_run<'g>(grid: &'g Grid) -> impl Iterator<Item = (String, &'g Run)> {
     })
 }
 
-/// How far each run is that is on its way.
+/// The progress of each unfinished run.
 fn unfinished(grid: &Grid) -> Vec<String> {
     let sentence = |(label, run): (String, &Run)| {
         let Run::Begun(begun) = run else { return None };
@@ -217,7 +217,7 @@ fn unfinished(grid: &Grid) -> Vec<String> {
         });
         let kept = match begun.left_out_bytes {
             Some(bytes) => format!(
-                "; its checkpoint of {} is not kept here (larger than 5 MB, or that of a text): it goes on only where it was begun",
+                "; its checkpoint of {} is not kept here (larger than 5 MB, or of a text), so it can only be continued where it was started",
                 rounded(bytes.into())
             ),
             None => String::new(),
@@ -227,7 +227,7 @@ fn unfinished(grid: &Grid) -> Vec<String> {
     each_run(grid).filter_map(sentence).collect()
 }
 
-/// What came of the runs that more than one machine made.
+/// Which machines made the updates of runs that more than one worked on.
 fn stretches(grid: &Grid) -> Vec<String> {
     let sentence = |(label, run): (String, &Run)| {
         let stretches = match run {
@@ -238,7 +238,7 @@ fn stretches(grid: &Grid) -> Vec<String> {
         let mut end = 0;
         let mut text = |stretch: &crate::Stretch| {
             let crate::Stretch { origin, from, to } = stretch;
-            // Older versions forgot those between the last copy and a kill.
+            // Older versions did not record updates between the last copy and a kill.
             let gap = if *from > end { format!("{end} to {from} on a machine that was not recorded; ") } else { String::new() };
             end = *to;
             format!("{gap}{from} to {to} on {} ({}, commit {})", origin.machine, counted(origin.threads, "thread"), origin.commit)
@@ -248,14 +248,14 @@ fn stretches(grid: &Grid) -> Vec<String> {
     each_run(grid).filter_map(sentence).collect()
 }
 
-/// What is to be said of the batches that runs are scored on.
+/// A note on the batches that runs are scored on.
 fn test_sets(grid: &Grid) -> Option<String> {
     let outcomes = || grid.iter().flat_map(|(_, _, cell)| cell.outcomes());
     let own = outcomes().filter(|outcome| outcome.eval_seed.is_none()).count();
     match (own, outcomes().count()) {
         (_, 0) => None,
         (0, _) => Some("Every seed and every row is scored on the same test batches.".to_owned()),
-        (own, all) => Some(format!("{own} of {all} runs are of an older version, which drew the test batches of every seed anew.")),
+        (own, all) => Some(format!("{own} of {all} runs are of an older version, which drew new test batches for every seed.")),
     }
 }
 
@@ -264,7 +264,7 @@ fn runs(grid: &Grid) -> String {
     let with_readings = grid.readings.iter().flatten().any(Option::is_some);
     let mut heading = vec!["run".to_owned()];
     heading.extend(with_readings.then(|| "preset".to_owned()));
-    heading.extend(["seeds", "best at iteration", "iterations", "ended", "parameters", "time of a run"].map(str::to_owned));
+    heading.extend(["seeds", "best at iteration", "iterations", "ended", "parameters", "time per run"].map(str::to_owned));
     let mut rows = Vec::new();
     for (row, column, cell) in grid.iter() {
         let outcomes: Vec<&Outcome> = cell.outcomes().collect();
@@ -335,21 +335,21 @@ mod tests {
         let target = target();
         let page = markdown(&grid(&target), &["t".to_owned(), "t-lengths".to_owned()]);
         for part in [
-            "# A table\n\nPublished: A paper, Table 9. Ours: `minrnn reproduce t --scale cpu`, mean ± reach of the 95 % confidence interval",
+            "# A table\n\nPublished: A paper, Table 9. Ours: `minrnn reproduce t --scale cpu`, mean ± half-width of the 95 % confidence interval",
             "3 of 8 runs are done.",
             "Machine: box, 2 cores; 2 threads; device cpu; commit abc1234.",
             "|  | one: published | one: ours | one: recorded | two \\| 2: published | two \\| 2: ours |\n|---|---|---|---|---|---|\n",
             // Two seeds scatter too much to say anything.
             "| minGRU, \"small\" | 80.0 ± 2.0 | 90.0 ± 63.5 ? |  | near 1 | failed |",
             "| RWKV-5 | 50.0 | not run | 49.5 ± 1.0 |  | not run |",
-            "| minLSTM | 70.0 | 40 % made |  | 90.0 | 80.0 ? (1 of 2 seeds) |",
+            "| minLSTM | 70.0 | 40 % done |  | 90.0 | 80.0 ? (1 of 2 seeds) |",
             "| *always the same answer* |  | *7.1* |  |  |  |",
             "**Published order: undecided.** Of the 1 pairs",
             "## Iteration of the best checkpoint\n\n|  | one: ours |",
             "![A table](t.svg)",
             "![A table](t-lengths.svg)",
             "- minLSTM, one, seed 1: 40 of 100 updates in 1 min 30 s; best on the validation batches so far: accuracy 0.600, after 20",
-            "- minLSTM, two | 2 10.0: made with lr = 1; asked for is lr = 2",
+            "- minLSTM, two | 2 10.0: made with lr = 1; requested: lr = 2",
             "- minLSTM, two | 2, seed 1: updates 0 to 30 on old box (1 thread, commit abc1234); 30 to 32 on a machine that was not \
              recorded; 32 to 50 on box",
             "| minGRU, \"small\", one | paper | 2 | 40 | 50 | solved | 1234 | 1 min 30 s |",

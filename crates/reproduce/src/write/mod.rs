@@ -24,7 +24,7 @@ pub fn write(grid: &Grid, folder: &Folder) -> Result<()> {
     for (is_drawn, name) in
         [(picture::draw(grid, folder)?, name.clone()), (picture::draw_lengths(grid, folder)?, picture::lengths_name(name))]
     {
-        // One of older results says nothing of these.
+        // A picture of older results no longer applies.
         let old = ["svg", "png"].map(|ending| folder.file(&name, ending));
         for path in old.iter().filter(|path| !is_drawn && path.exists()) {
             std::fs::remove_file(path).map_err(|source| minrnn::Error::io("remove", path, source))?;
@@ -81,8 +81,8 @@ pub(crate) mod tests {
         toml::from_str(text).unwrap()
     }
 
-    /// In the first row 90 ± 63.5 and one failed and one open seed; in the third a run on its way and an open one, and one of two machines
-    /// beside one of other settings.
+    /// In the first row 90 ± 63.5, and one failed and one open seed; in the third an unfinished and an open run, and one made on two machines
+    /// beside one with other settings.
     pub fn grid(target: &Target) -> Grid<'_> {
         let done = |seed, accuracy| (seed, Run::Done(Box::new(outcome(seed, accuracy))));
         let quoted = || Filled::Quoted("there is no code of it here".to_owned());

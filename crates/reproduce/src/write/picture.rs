@@ -33,7 +33,7 @@ pub fn draw(grid: &Grid, folder: &Folder) -> minrnn::Result<bool> {
     }
 }
 
-/// What `metric` is, beside an axis; of a loss, which one.
+/// The label of an axis for `metric`; for a loss it says which one.
 fn axis(grid: &Grid, metric: Metric) -> String {
     match grid.loss.filter(|_| metric == Metric::Loss) {
         Some(loss) => format!("Test {loss}"),
@@ -65,7 +65,7 @@ pub fn draw_lengths(grid: &Grid, folder: &Folder) -> minrnn::Result<bool> {
             ..Series::default()
         }
     };
-    // Rules that know nothing but the length, where that tells more than the level of always the same answer.
+    // Rules that know only the length, if they do better than always giving the same answer.
     let rules = |column: usize| {
         let constant = levels(grid, column).first().map_or(0.0, |level| level.y);
         let tells = move |baseline: &&Baseline| baseline.accuracy.is_some_and(|accuracy| accuracy > constant + TELLING);
@@ -95,10 +95,10 @@ pub fn draw_lengths(grid: &Grid, folder: &Folder) -> minrnn::Result<bool> {
     draw_lines(&title, &panels, folder.path(), &lengths_name(&grid.target.name))
 }
 
-/// By how much a rule must be better than always the same answer to be drawn beside it.
+/// How much better a rule must do than always giving the same answer to be drawn beside it.
 const TELLING: f64 = 0.02;
 
-/// What always the same answer comes to, as a level of accuracies.
+/// The accuracy of always giving the same answer, as a level.
 fn levels(grid: &Grid, column: usize) -> Vec<Level> {
     let first = grid.baselines.get(column).and_then(|baselines| baselines.first());
     first.and_then(|baseline| Some(Level { label: baseline.name.clone(), y: baseline.accuracy? })).into_iter().collect()
@@ -117,8 +117,8 @@ fn by_length(outcomes: &[&Outcome]) -> Vec<(f64, f64, f64, f64)> {
     first.lengths.iter().filter_map(mean).collect()
 }
 
-/// Where ours are to be made, a group for each of several columns. Accuracies are plain ones: those that were published scaled are put back
-/// by the accuracy of guessing.
+/// The dots of all cells, grouped by column if there are many; a published number is shown only where ours is or will be made. Accuracies are
+/// plain: published scaled ones are converted back with the accuracy of guessing.
 fn dots(grid: &Grid, metric: Metric) -> Vec<DotGroup> {
     let columns = &grid.target.columns;
     let chance = |column: usize| {
@@ -148,7 +148,7 @@ fn dots(grid: &Grid, metric: Metric) -> Vec<DotGroup> {
         }
     };
     let rows = 0..grid.target.rows.len();
-    // A few dots go below each other.
+    // A few dots are listed below each other.
     let n_dots = rows.len() * columns.len();
     if columns.len() == 1 || n_dots <= MOST_BELOW_EACH_OTHER {
         let cells = rows.flat_map(|row| (0..columns.len()).map(move |column| (row, column)));
@@ -166,7 +166,7 @@ fn dots(grid: &Grid, metric: Metric) -> Vec<DotGroup> {
 /// More dots than these are grouped by their columns.
 const MOST_BELOW_EACH_OTHER: usize = 12;
 
-/// A metric over the columns.
+/// A metric over the columns' x.
 fn panel(grid: &Grid, metric: Metric) -> Panel {
     let columns = || grid.target.columns.iter().enumerate().filter_map(|(at, column)| Some((at, column.x?)));
     let series = |row: usize| Series {
@@ -186,7 +186,7 @@ fn panel(grid: &Grid, metric: Metric) -> Panel {
     }
 }
 
-/// What the evaluations of each row showed, by iteration: the mean of the seeds that got that far.
+/// The evaluations of each row over the iterations: the mean of the seeds.
 fn curves(grid: &Grid, y_label: &str, value: impl Fn(&Point) -> Option<f64>) -> Panel {
     // The best loss and where it was reached.
     let published = |row: usize| {
@@ -216,7 +216,7 @@ fn curves(grid: &Grid, y_label: &str, value: impl Fn(&Point) -> Option<f64>) -> 
     }
 }
 
-/// Iteration, mean, least and greatest value of the seeds. A training that stopped because it was solved stays where it was.
+/// Iteration, mean, least and greatest value of the seeds. A training that ended earlier keeps its last value.
 fn curve(outcomes: &[&Outcome], value: &impl Fn(&Point) -> Option<f64>) -> Vec<(f64, f64, f64, f64)> {
     let mut iterations: Vec<u64> = outcomes.iter().flat_map(|outcome| outcome.curve.iter().map(|point| point.iteration)).collect();
     iterations.sort_unstable();

@@ -13,32 +13,32 @@ use crate::job::{Events, Job, channel};
 
 type Result<T> = std::result::Result<T, ApiError>;
 
-/// Most stop strings, which are all looked for behind every token.
+/// Most stop strings; all of them are looked for after every token.
 const MAX_STOPS: usize = 64;
-/// Most bytes of one.
+/// Most bytes of a stop string.
 const MAX_STOP_BYTES: usize = 1024;
-/// Most probabilities of tokens that a request is told, in all.
+/// Most token probabilities in an answer, over all its texts.
 const MAX_PROBABILITIES: u128 = 1 << 20;
 
 /// The prompts of a request and how they are continued.
 pub(crate) struct Asked {
     /// Each at least one token.
     pub prompts: Vec<Arc<[u32]>>,
-    /// Continuations of each.
+    /// Continuations of each prompt.
     pub n: usize,
     pub max_tokens: usize,
     pub sampling: Sampling,
     pub stops: Vec<String>,
-    /// How many of the likeliest tokens are told.
+    /// How many of the likeliest tokens are reported.
     pub logprobs: Option<usize>,
-    /// Of the prompts' tokens too.
+    /// Whether probabilities are reported for the prompts' tokens too.
     pub of_prompt: bool,
 }
 
 /// A setting of the sampler that is a number.
 type Setting = fn(&mut Sampling) -> &mut f64;
 
-/// Those, by their fields.
+/// These settings by the names of their fields.
 const SETTINGS: [(&str, Setting); 4] = [
     ("temperature", |sampling| &mut sampling.temperature),
     ("top_p", |sampling| &mut sampling.top_p),
@@ -46,17 +46,17 @@ const SETTINGS: [(&str, Setting); 4] = [
     ("repetition_penalty", |sampling| &mut sampling.repetition_penalty),
 ];
 
-/// The settings of the sampler; without a seed each request has another one.
+/// The settings of the sampler; a request without a seed gets one of its own.
 pub(super) fn sampling(app: &App, fields: &mut Fields) -> Result<Sampling> {
     let mut sampling = Sampling::default();
     for (name, setting) in SETTINGS {
         let Some(value) = fields.take(name)? else { continue };
         *setting(&mut sampling) = value;
-        // What was set before has been checked.
+        // Earlier settings have been checked, so an error belongs to this field.
         sampling.validate().map_err(|error| ApiError::wrong(error.to_string()).param(name))?;
     }
     sampling.top_k = fields.take("top_k")?.unwrap_or(sampling.top_k);
-    // Clients know seeds as whole numbers of either sign.
+    // Clients may send negative seeds.
     sampling.seed = fields.take::<i64>("seed")?.map_or_else(|| app.next_seed(), |seed| seed as u64);
     fields.expect_unused(&OF_TEXTS)?;
     Ok(sampling)
@@ -78,7 +78,7 @@ pub(super) fn tokens_of(served: &Served, text: &str) -> Result<Vec<u32>> {
 }
 
 impl Asked {
-    /// Hands the prompts to the model; gives what it will say, and how many texts there will be.
+    /// Hands the prompts to the model; returns the events to come and the number of texts.
     pub fn submit(self, app: &App, served: &Served) -> Result<(Events, usize)> {
         self.expect_tellable()?;
         let Self { prompts, n, max_tokens, sampling, stops, logprobs, of_prompt } = self;
@@ -89,7 +89,7 @@ impl Asked {
                 format!("expected at most {most} prompts, found {}; send them in several requests", prompts.len()),
             ));
         }
-        // Before anything is made of each prompt and each text.
+        // Checked before anything is built for each prompt and text.
         served.engine.expect_room(prompts.len())?;
         let stops = StopStrings::new(&stops).map_err(|error| ApiError::field("stop", error.to_string()))?;
         let session_bytes = |prompt: &[u32]| {
@@ -104,7 +104,7 @@ impl Asked {
         let choices = prompts.len() * n;
         let (client, events) = channel(choices);
         let texts = |prompt: &[u32]| -> minrnn_stream::Result<Vec<Continuation>> {
-            // A prompt is continued alike whichever it is of its request.
+            // The continuations of a prompt do not depend on its place in the request.
             (0..n).map(|i| Ok(Continuation::new(prompt, Sampler::of_row(&sampling, i)?, stops.clone()))).collect()
         };
         let jobs = prompts.into_iter().enumerate().map(|(i, prompt)| {
@@ -119,7 +119,7 @@ impl Asked {
         Ok((events, choices))
     }
 
-    /// Refuses to tell more probabilities than an answer has room for.
+    /// Refuses requests for more probabilities than an answer may hold.
     fn expect_tellable(&self) -> Result<()> {
         let Some(top) = self.logprobs else { return Ok(()) };
         let of_text = |prompt: &Arc<[u32]>| (if self.of_prompt { prompt.len() } else { 0 }) as u128 + self.max_tokens as u128;

@@ -1,4 +1,4 @@
-//! `/v1/completions`: prompts and what comes behind them.
+//! `/v1/completions`: prompts and their continuations.
 
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ use super::unsupported::OF_COMPLETIONS;
 use super::{AT_ONCE, App, Served, answered_json, now};
 use crate::job::Ended;
 
-/// Tokens generated where the request does not say how many, as OpenAI has it.
+/// Tokens generated if the request does not say how many, as in OpenAI's API.
 const MAX_TOKENS: usize = 16;
-/// Most of the likeliest tokens that are told.
+/// Most of the likeliest tokens that are reported.
 const MAX_LOGPROBS: usize = 20;
 /// Most bytes of prompts that an answer repeats.
 const MAX_ECHO: usize = 16 << 20;
@@ -106,20 +106,20 @@ fn prompts(served: &Served, value: Value) -> Result<Vec<Prompt>, ApiError> {
     }
 }
 
-/// What a choice still has to say before what is generated.
+/// What a choice has left to send before the generated text.
 struct Text {
-    /// The prompt, where it is told again.
+    /// The prompt and its first token, if the prompt is to be repeated.
     echo: Option<(Arc<str>, Option<u32>)>,
     has_logprobs: bool,
-    /// Where it has come to.
+    /// How far the text has come.
     place: Place,
 }
 
 impl Text {
     fn new(prompt: &Prompt, echo: bool, has_logprobs: bool) -> Self {
-        // Without an echo offsets count from the beginning of the prompt too.
+        // Offsets count from the beginning of the prompt even without an echo.
         let place = if echo { Place::default() } else { Place::behind(&prompt.text) };
-        // The token that an empty prompt stands for is not told.
+        // The token that stands for an empty prompt is not reported.
         let first = prompt.tokens.first().copied().filter(|_| !prompt.text.is_empty());
         Self { echo: echo.then(|| (prompt.text.clone(), first)), has_logprobs, place }
     }
@@ -143,7 +143,7 @@ impl Text {
     }
 }
 
-/// What is told of a text, all of it or a part.
+/// What is sent of a text, all of it or a part.
 #[derive(Serialize)]
 struct Choice<'p> {
     index: usize,
@@ -249,7 +249,7 @@ impl Narrator for Answer {
         if choice.text.is_empty() && choice.logprobs.is_none() && choice.finish_reason.is_none() {
             return Vec::new();
         }
-        // Where it is wanted at the end, it is there before, and null.
+        // If it is wanted at the end, earlier events have it as null.
         let usage = self.usage_wanted.then_some(Value::Null);
         vec![Sent::default().data(self.to_json(&[choice], usage))]
     }

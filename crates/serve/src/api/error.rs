@@ -1,4 +1,4 @@
-//! What a client is told when there is no answer: a status, and a sentence in the form of OpenAI's errors.
+//! What a client gets instead of an answer: a status, and a sentence in the form of OpenAI's errors.
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -24,42 +24,42 @@ impl ApiError {
         Self { status, code: None, param: None, sentence: sentence.into() }
     }
 
-    /// Of a request that says something wrong.
+    /// For a request that is wrong.
     pub fn wrong(sentence: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, sentence)
     }
 
-    /// Of one whose field `name` does.
+    /// For a request whose field `name` is wrong.
     pub fn field(name: &str, sentence: impl AsRef<str>) -> Self {
         Self { param: Some(name.to_owned()), ..Self::wrong(format!("{name}: {}", sentence.as_ref())) }
     }
 
-    /// Of a computation that failed.
+    /// For a computation that failed.
     pub fn failed(sentence: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, sentence)
     }
 
-    /// Of one that comes when as many `others` wait as may.
+    /// For a request that comes when the most `others` allowed are waiting.
     pub fn busy(others: &str) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, format!("too many {others} wait for this model; ask again in a second"))
     }
 
-    /// Of a model whose thread has ended.
+    /// For a model whose thread has ended.
     pub fn gone() -> Self {
         Self::failed("the model stopped before the text was complete; the server ends, or has to be started anew")
     }
 
-    /// The same, of the field `name`.
+    /// The same, blaming the field `name`.
     pub fn of(self, name: &str) -> Self {
         Self { sentence: format!("{name}: {}", self.sentence), ..self }.param(name)
     }
 
-    /// The same, whose sentence names the field at fault already.
+    /// The same for the field `name`, which the sentence already mentions.
     pub fn param(self, name: &str) -> Self {
         Self { param: Some(name.to_owned()), ..self }
     }
 
-    /// The same, with what another reading of the request came to.
+    /// The same, with the error of another reading of the request.
     pub fn or(self, other: &str) -> Self {
         Self { sentence: format!("{} ({other})", self.sentence), ..self }
     }

@@ -1,4 +1,4 @@
-//! The fields of a request, each taken by its name; one that is left was not understood, and would else be ignored without a word.
+//! The fields of a request, each taken by its name; any that are left were not understood, and are refused rather than silently ignored.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -23,7 +23,7 @@ pub(crate) struct Fields {
 
 /// What the value of a field may be.
 pub(crate) trait Field: DeserializeOwned {
-    /// What is expected, as a sentence tells it.
+    /// What is expected, as an error says it.
     const EXPECTED: &'static str;
 }
 
@@ -49,7 +49,7 @@ expected! {
 }
 
 impl Fields {
-    /// Those of the object that `json` is.
+    /// The fields of the object `json`.
     pub fn of(json: &[u8]) -> Result<Self> {
         let read = serde_json::from_slice(without_mark(json));
         match read.map_err(|error| ApiError::wrong(format!("the request is no JSON: {error}")))? {
@@ -59,12 +59,12 @@ impl Fields {
         }
     }
 
-    /// Whether the field `name` is there and holds what is no single cell of a table: a text, which may be a table, or several values.
+    /// Whether the field `name` exists and may hold more than a single cell of a table: a text, which may be a table, or several values.
     pub fn has_table(&self, name: &str) -> bool {
         matches!(self.left.get(name), Some(Value::String(_) | Value::Array(_) | Value::Object(_)))
     }
 
-    /// The field `name`; `null` is as good as no field.
+    /// The field `name`; `null` counts as no field.
     pub fn take<T: Field>(&mut self, name: &'static str) -> Result<Option<T>> {
         self.known.push(name);
         match self.left.remove(name) {
@@ -86,7 +86,7 @@ impl Fields {
         }
     }
 
-    /// Fields that clients know and the server does not support: each is let through where it asks for nothing, and else refused.
+    /// Takes `fields`, which clients know and the server does not support; refuses those that ask for something.
     pub fn expect_unused(&mut self, fields: &[Unsupported]) -> Result<()> {
         for field in fields {
             if let Some(value) = self.left.remove(field.name)
@@ -98,7 +98,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Refuses what was not taken.
+    /// Refuses fields that were not taken.
     pub fn end(self) -> Result<()> {
         match self.left.keys().next() {
             None => Ok(()),
@@ -107,14 +107,14 @@ impl Fields {
     }
 }
 
-/// `text` without the byte order mark that some programs begin a text with.
+/// `text` without the byte order mark that some programs write first.
 pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(text)
 }
 
-/// What a request's JSON is.
+/// A request's JSON as read.
 enum Read {
-    /// An object, and a field that it or one within it has twice, of which a map would keep the last without a word.
+    /// An object, and a field that it, or an object inside, has twice; a map would silently keep the last one.
     Object { fields: Map<String, Value>, twice: Option<String> },
     /// Something else.
     Other,
@@ -161,7 +161,7 @@ impl<'de> Deserialize<'de> for Read {
     }
 }
 
-/// Adds a field to an object; the first of all that was there already is told.
+/// Adds a field to an object; `twice` receives the first field that was there already.
 fn insert(fields: &mut Map<String, Value>, name: String, value: Value, twice: &mut Option<String>) {
     if fields.contains_key(&name) {
         twice.get_or_insert_with(|| name.clone());
@@ -169,7 +169,7 @@ fn insert(fields: &mut Map<String, Value>, name: String, value: Value, twice: &m
     fields.insert(name, value);
 }
 
-/// Reads the value of the field `name`, and tells what an object within it has twice.
+/// Reads the value of the field `name`; `twice` receives the first field that an object inside it has twice.
 struct Nested<'a> {
     twice: &'a mut Option<String>,
     name: &'a str,
@@ -188,7 +188,7 @@ impl<'de> DeserializeSeed<'de> for Nested<'_> {
     }
 }
 
-/// Reads any value; of an object the first field that is there twice is told.
+/// Reads any value; `twice` receives the first field that an object in it has twice.
 struct Once<'a> {
     twice: &'a mut Option<String>,
 }
@@ -254,12 +254,12 @@ impl<'de> Visitor<'de> for Once<'_> {
     }
 }
 
-/// A value as JSON, or its beginning: of what is long no more is written.
+/// A value as JSON, or only its beginning if it is long.
 fn shown(value: &Value) -> String {
     let mut beginning = Beginning(Vec::new());
     let is_whole = serde_json::to_writer(&mut beginning, value).is_ok();
     let text = String::from_utf8_lossy(&beginning.0);
-    // A character that the end cuts is none of the text's.
+    // The replacement of a character cut at the end is not part of the text.
     if is_whole { text.into_owned() } else { text.trim_end_matches('\u{FFFD}').to_owned() + "…" }
 }
 
@@ -270,7 +270,7 @@ impl Write for Beginning {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let n = bytes.len().min(SHOWN - self.0.len());
         self.0.extend(&bytes[..n]);
-        // Nothing written of something ends the writing.
+        // Writing 0 of several bytes ends the serialisation.
         Ok(n)
     }
 
@@ -296,7 +296,7 @@ impl Texts {
     }
 }
 
-/// What a stream has beside the text.
+/// What a stream sends beside the text.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct StreamOptions {
@@ -332,7 +332,7 @@ mod tests {
             let refused = of(nested).unwrap_err();
             assert_eq!((&refused["param"], &refused["message"]), (&name.into(), &format!("{name}: is there twice; give it once").into()));
         }
-        // Objects of their own may have the same fields.
+        // Different objects may have the same fields.
         assert_eq!(of("{\"a\": {\"b\": 1}, \"c\": [{\"b\": 1}, {\"b\": [null, true, -1, 1.5, \"b\"]}]}"), Ok(2));
         let kept = Fields::of(b"{\"a\": {\"c\": [null, true, -1, 18446744073709551615, 1.5, \"b\", {}]}}").unwrap().left;
         assert_eq!(Value::from(kept), serde_json::json!({ "a": { "c": [null, true, -1, u64::MAX, 1.5, "b", {}] } }));
@@ -354,7 +354,7 @@ mod tests {
             refusal::<StreamOptions>("{\"usage\": true}"),
             "x: expected an object with nothing but include_usage, which is true or false, found {\"usage\":true}"
         );
-        // Of something long only the beginning, whose last character is whole.
+        // A long value is cut after a whole character.
         assert_eq!(
             refusal::<bool>(&format!("\"{}\"", "é".repeat(1000))),
             format!("x: expected true or false, found \"{}…", "é".repeat(29))

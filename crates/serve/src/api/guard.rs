@@ -1,4 +1,4 @@
-//! Who may ask.
+//! Who may send requests.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use axum::response::{IntoResponse, Response};
 use super::App;
 use super::error::ApiError;
 
-/// Lets through who knows the key; where there is none, and only this machine is listened to, who asks for this machine by its name: a page of
-/// another site that calls its own name this machine's address does not.
+/// Lets through clients that know the key. Without a key, a server that listens only on this machine lets through requests whose `Host` is this
+/// machine: those of a page from another site, whose name resolves to this machine's address (DNS rebinding), have the site's name.
 pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let headers = request.headers();
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let refused = match &app.settings.api_key {
-        // The page holds nothing and asks for the key itself.
+        // The page contains no secrets and asks for the key itself.
         Some(_) if path == "/health" || path == "/" => None,
         Some(key) => {
             let found = text(header::AUTHORIZATION).and_then(borne);
@@ -40,18 +40,18 @@ pub(super) async fn guard(State(app): State<Arc<App>>, request: Request, next: N
     }
 }
 
-/// The key in the value of `Authorization`, whose scheme has no case.
+/// The key in the value of `Authorization`, whose scheme is case-insensitive.
 fn borne(value: &str) -> Option<&str> {
     let (scheme, key) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("Bearer").then(|| key.trim_start_matches(' '))
 }
 
-/// Compares in a time that does not tell where they differ.
+/// Compares in a time that does not reveal where they differ.
 fn is_same(found: &str, key: &str) -> bool {
     found.len() == key.len() && found.bytes().zip(key.bytes()).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
 
-/// Whether `host`, a name with or without a port, is this machine, which may be called `own`.
+/// Whether `host`, a name with or without a port, is this machine, which may also be called `own`.
 fn is_local(host: &str, own: Option<&str>) -> bool {
     let is_port = |port: &str| port.bytes().all(|digit| digit.is_ascii_digit());
     let name = match host.rsplit_once(':') {

@@ -1,12 +1,12 @@
-//! Texts that a later request may go on from, by the name of the answer that they end with.
+//! Texts that a later request may continue, by the id of the answer that they end with.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-/// Bytes of an answer's name and the rest, roughly.
+/// Approximate bytes of an entry beside its tokens: the answer's id and the rest.
 const ENTRY_BYTES: usize = 256;
 
-/// The tokens of texts; the oldest make room for new ones.
+/// The tokens of texts; the oldest are dropped for new ones.
 pub(crate) struct Kept {
     texts: Mutex<Texts>,
     most: usize,
@@ -33,17 +33,17 @@ impl Text {
 }
 
 impl Kept {
-    /// Room for so many bytes.
+    /// With room for `most` bytes.
     pub fn new(most: usize) -> Self {
         Self { texts: Mutex::default(), most }
     }
 
-    /// The text that the answer `id` ends.
+    /// The text that ends with the answer `id`.
     pub fn get(&self, id: &str) -> Option<Text> {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner).by_id.get(id).cloned()
     }
 
-    /// Keeps it, if there can be room for it.
+    /// Keeps the text, unless it is larger than the whole room.
     pub fn insert(&self, id: String, text: Text) {
         if text.bytes() > self.most {
             return;

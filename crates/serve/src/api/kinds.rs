@@ -1,4 +1,4 @@
-//! Kinds of content: what a request says that it holds, and what it would rather have.
+//! Kinds of content: what a request says it holds, and what it would like in return.
 
 use axum::http::{HeaderMap, StatusCode, header};
 
@@ -8,7 +8,7 @@ use crate::served::Accept;
 pub(super) const JSON: &str = "application/json";
 pub(super) const CSV: &str = "text/csv";
 
-/// Refuses a body that is not said to be one of `kinds`: a page of another site can send some other kinds without being asked whether it may.
+/// Refuses a body that does not claim to be one of `kinds`: a page of another site can send some other kinds without a CORS preflight.
 pub(super) fn expect_kind(headers: &HeaderMap, kinds: &[&str]) -> Result<(), ApiError> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let named = kind.split(';').next().unwrap_or_default().trim();
@@ -19,7 +19,7 @@ pub(super) fn expect_kind(headers: &HeaderMap, kinds: &[&str]) -> Result<(), Api
     Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence))
 }
 
-/// Refuses a body that is compressed, which would be read as what it is not.
+/// Refuses a compressed body, which would be misread.
 pub(super) fn expect_plain(headers: &HeaderMap) -> Result<(), ApiError> {
     let lists: Vec<_> = headers.get_all(header::CONTENT_ENCODING).iter().map(|list| String::from_utf8_lossy(list.as_bytes())).collect();
     let mut encodings = lists.iter().flat_map(|list| list.split(',')).map(str::trim).filter(|encoding| !encoding.is_empty());
@@ -29,7 +29,7 @@ pub(super) fn expect_plain(headers: &HeaderMap) -> Result<(), ApiError> {
     })
 }
 
-/// What a request would rather have: CSV is what whoever takes anything gets, or nothing that there is.
+/// The kind that a request prefers: CSV if it takes anything, or none of the kinds that there are.
 pub(super) fn accepted(headers: &HeaderMap) -> Accept {
     let accepted: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|kinds| kinds.to_str().ok()).collect();
     let accepted = accepted.join(",");
@@ -38,7 +38,7 @@ pub(super) fn accepted(headers: &HeaderMap) -> Accept {
     if is_json { Accept::Json } else { Accept::Csv }
 }
 
-/// How much a kind is wanted; of two that are wanted as much, it is the one that is named more closely.
+/// How much a kind is wanted; of two with the same weight, the one named more closely is preferred.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 struct Wanted {
     weight: f32,
@@ -54,7 +54,7 @@ enum Named {
     Itself,
 }
 
-/// What `accepted`, the ranges of kinds that a client takes, says of `kind`: the closest of them counts.
+/// How much `accepted`, the ranges of kinds that a client takes, wants `kind`: the closest range counts.
 fn wanted(accepted: &str, kind: &str) -> Wanted {
     let mut closest = Wanted { weight: 0.0, named: Named::Not };
     for range in accepted.split(',') {

@@ -1,4 +1,4 @@
-//! What the server has done, as Prometheus reads it.
+//! Metrics in Prometheus' format.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use super::App;
 use crate::counts::{BOUNDS, Counts, TableCounts, Times};
 
-/// Name, kind, meaning, and what the counts of a model say.
+/// Name, kind, meaning, and how to get it from the counts of a model.
 type Metric<C> = (&'static str, &'static str, &'static str, fn(&C) -> u64);
 
 const OF_TEXT: [Metric<Counts>; 12] = [
@@ -41,7 +41,7 @@ const OF_TABLES: [Metric<TableCounts>; 7] = [
 
 pub(super) async fn metrics(State(app): State<Arc<App>>) -> Response {
     let mut text = String::new();
-    // Writing into a string does not fail.
+    // Writing to a string cannot fail.
     let _ = write(&app, &mut text);
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }

@@ -45,7 +45,7 @@ use fields::Fields;
 use kept::Kept;
 use kinds::{JSON, expect_kind, expect_plain};
 
-/// Most characters and probabilities that are told at once beside other requests; more take a thread of their own.
+/// Most characters and probabilities that are serialised on the threads that serve all requests; more go to a thread of their own.
 const AT_ONCE: usize = 1 << 13;
 
 /// What all requests share.
@@ -62,7 +62,7 @@ pub(crate) struct App {
     kept: Kept,
 }
 
-/// A model of tables, which predicts for one at a time.
+/// A model of tables, which predicts for one table at a time.
 struct Table {
     served: ServedTable,
     turn: Arc<Semaphore>,
@@ -131,13 +131,13 @@ impl App {
         self.seeds.fetch_add(1, Relaxed)
     }
 
-    /// A name that no other answer has, and that nobody guesses who was not told: it lets go on from a text.
+    /// A unique id that cannot be guessed, since whoever knows it can continue the text.
     fn next_id(&self, prefix: &str) -> String {
         let number = self.ids.fetch_add(1, Relaxed);
         format!("{prefix}{:016x}{number:x}", self.secret.hash_one(number))
     }
 
-    /// Does what may take long, such as cutting a long text into tokens, where no other request waits for it.
+    /// Runs work that may take long, such as tokenising a long text, on a thread where no other request waits for it.
     async fn aside<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
@@ -147,14 +147,14 @@ impl App {
         done.map_err(|_| ApiError::failed("the request broke off; the server's messages say why"))?
     }
 
-    /// The fields of a request, once all of it has come.
+    /// The fields of a request, once all of it has arrived.
     async fn fields(&self, request: Request) -> Result<Fields, ApiError> {
         expect_kind(request.headers(), &[JSON])?;
         expect_plain(request.headers())?;
         Fields::of(&self.body(request).await?)
     }
 
-    /// All of a request.
+    /// The whole body of a request.
     async fn body(&self, request: Request) -> Result<Vec<u8>, ApiError> {
         let most = self.settings.max_request;
         let far = most.saturating_add(DRAINED);
@@ -170,7 +170,7 @@ impl App {
             while let Some(part) = parts.next().await {
                 let part = part.map_err(|error| ApiError::wrong(format!("the request broke off: {error}")))?;
                 len = len.saturating_add(part.len());
-                // What is a little too long is read to its end, so that its sender comes to read the answer.
+                // A request that is only a little too long is read to its end, so that its sender gets to read the answer.
                 if len > far {
                     break;
                 }
@@ -188,10 +188,10 @@ impl App {
     }
 }
 
-/// Bytes beyond what a request may have that are read and thrown away.
+/// Most bytes beyond the limit of a request that are read and discarded.
 const DRAINED: usize = 16 << 20;
 
-/// That of `all` which has the name, or the first; `what` tells what all of them are.
+/// The one of `all` with this name, or the first if none is given; `what` says for errors what they are.
 fn named<'a, T>(name: Option<&str>, what: &str, mut all: impl Iterator<Item = (&'a str, T)> + Clone) -> Result<T, ApiError> {
     let names = all.clone().map(|(known, _)| known);
     let found = all.find(|(known, _)| name.is_none_or(|name| name == *known));
@@ -224,7 +224,7 @@ async fn health(State(app): State<Arc<App>>) -> Response {
     }
 }
 
-/// The models of text and of tables under their names, in the order in which they are listed, each told by what describes it.
+/// The models of text and of tables with their names and descriptions, in the order in which they are listed.
 fn described(app: &App) -> impl Iterator<Item = (&str, Described<'_>)> + Clone {
     let texts = app.models.iter().map(|served| (&*served.name, Described::Text(served)));
     texts.chain(app.tables.iter().map(|table| (&*table.served.name, Described::Tables(&table.served))))

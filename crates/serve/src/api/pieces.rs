@@ -1,4 +1,4 @@
-//! What a model says of a request, several tokens at a time: at thousands a second, an event of the network for each would cost more than the model.
+//! What a model generates for a request, several tokens at a time: at thousands a second, a network event per token would cost more than the model.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -25,13 +25,13 @@ pub(crate) struct Piece {
     /// Its tokens.
     pub tokens: Vec<u32>,
     pub logprobs: Vec<Logprob>,
-    /// Where it begins: of how many of the prompt's tokens the state was known, and how probable those but the first are.
+    /// Set in the first piece: how many of the prompt's tokens a cached state covered, and the probabilities of all but the first.
     pub read: Option<(usize, Arc<[Logprob]>)>,
     pub ended: Option<Ended>,
 }
 
 impl Piece {
-    /// Characters and probabilities, roughly what it takes to tell it.
+    /// Bytes of text and number of probabilities: roughly the cost of serialising it.
     pub fn weight(&self) -> usize {
         let of_prompt = self.read.as_ref().map(|(_, logprobs)| &logprobs[..]).unwrap_or_default();
         let probabilities = |logprobs: &[Logprob]| logprobs.iter().map(|logprob| 1 + logprob.top.len()).sum::<usize>();
@@ -44,7 +44,7 @@ pub(crate) struct Pieces {
     events: Events,
     /// Texts that have not ended.
     left: usize,
-    /// Where the latest piece of each text was among those of its time.
+    /// The index of each text's latest piece in the batch it came in.
     places: Vec<usize>,
 }
 
@@ -53,13 +53,13 @@ impl Pieces {
         Self { events, left: choices, places: vec![0; choices] }
     }
 
-    /// What has come since, waiting for something; nothing once all texts have ended.
+    /// The pieces that have come since the last call, waiting for at least one; none once all texts have ended.
     pub async fn next(&mut self) -> Result<Vec<Piece>, ApiError> {
         let mut pieces = Vec::new();
         if self.left == 0 {
             return Ok(pieces);
         }
-        // That a prompt has been read is no news by itself.
+        // A prompt that has been read is not reported by itself.
         while pieces.iter().all(|piece: &Piece| piece.tokens.is_empty() && piece.ended.is_none()) {
             let event = self.events.next().await.ok_or_else(ApiError::gone)?;
             self.add(&mut pieces, event)?;
@@ -89,7 +89,7 @@ impl Pieces {
         Ok(())
     }
 
-    /// What is new of a text, with room for more.
+    /// The piece of a text in `pieces`, which is added if there is none.
     fn piece_of<'p>(&mut self, pieces: &'p mut Vec<Piece>, choice: usize) -> &'p mut Piece {
         let place = &mut self.places[choice];
         if pieces.get(*place).is_none_or(|piece| piece.choice != choice) {
@@ -106,7 +106,7 @@ pub(crate) trait Narrator: Send + 'static {
         Vec::new()
     }
     fn tell(&mut self, piece: Piece) -> Vec<Sent>;
-    /// Roughly what it takes to tell it.
+    /// Roughly the cost of serialising `piece`.
     fn weight(&self, piece: &Piece) -> usize {
         piece.weight()
     }
@@ -115,16 +115,16 @@ pub(crate) trait Narrator: Send + 'static {
 }
 
 struct Narration<N> {
-    /// Until the last event.
+    /// Present until the last event.
     narrator: Option<N>,
     pieces: Pieces,
-    /// Pieces that have come and are told next, one after the other.
+    /// Pieces that have come and are to be sent, in order.
     news: VecDeque<Piece>,
     ready: VecDeque<Sent>,
 }
 
 impl<N: Narrator> Narration<N> {
-    /// Makes events of the next piece, or waits for more of them; none once all has been told.
+    /// Turns the next piece into events, or waits for more pieces; `None` once everything has been sent.
     async fn go_on(&mut self) -> Option<()> {
         let mut narrator = self.narrator.take()?;
         if let Some(piece) = self.news.pop_front() {
@@ -149,7 +149,7 @@ impl<N: Narrator> Narration<N> {
     }
 }
 
-/// A response that goes on as the texts do, and with whose end, whoever brings it about, they end too.
+/// A response that streams the texts as they grow; when it ends, for whatever reason, so do they.
 pub(crate) fn streamed(pieces: Pieces, mut narrator: impl Narrator) -> Response {
     let ready = narrator.begin().into();
     let narration = Narration { narrator: Some(narrator), pieces, news: VecDeque::new(), ready };

@@ -1,4 +1,4 @@
-//! `/v1/predict`: a table, and what is predicted for its sequences.
+//! `/v1/predict`: predictions for the sequences of a table.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -18,7 +18,8 @@ use super::{App, answered_json};
 use crate::counts::{TableCounts, add};
 use crate::served::{Accept, Predictions};
 
-/// Tables are told apart by what they hold; these are none that a page of another site could send unasked.
+/// Kinds of content that are accepted, none of which a page of another site could send without a CORS preflight. The kind of a table is recognised by
+/// its content.
 const KINDS: [&str; 7] = [
     CSV,
     JSON,
@@ -39,15 +40,15 @@ pub(super) struct Asked {
 #[derive(Debug, PartialEq, Eq)]
 struct Sent {
     table: Vec<u8>,
-    /// The rows to come, where they were sent too.
+    /// The future rows, if they were sent.
     future: Option<Vec<u8>>,
-    /// What keeps an object of JSON that looks like both from being both; it may be a table of one row instead, with such columns.
+    /// Why a JSON object that looks like a request with a table and future rows is none; it may be a table of one row with such columns instead.
     flaw: Option<ApiError>,
 }
 
 impl Sent {
-    /// What `body` holds: a table, or one object of JSON with a table and its rows to come as texts. A table of lines of JSON has rows of other fields, or
-    /// more of them.
+    /// What `body` holds: a table, or one JSON object with a table and its future rows as texts. A table of JSON lines is told apart by other fields in its
+    /// rows, or by having several.
     fn of(body: Vec<u8>, is_json: bool) -> Self {
         let is_object = is_json && without_mark(&body).trim_ascii_start().starts_with(b"{");
         let fields = is_object.then(|| Fields::of(&body).ok()).flatten();
@@ -59,14 +60,14 @@ impl Sent {
     }
 }
 
-/// A table and its rows to come.
+/// A table and its future rows.
 fn both(mut fields: Fields) -> Result<(String, Option<String>), ApiError> {
     let (data, future) = (fields.take("data")?, fields.take("future")?);
     fields.end()?;
     Ok((data.ok_or_else(|| ApiError::field("data", "is missing; expected a table as a text"))?, future))
 }
 
-/// A request under way: when it goes before it has ended, as it does with its client, nobody waits any more.
+/// A request under way. If it is dropped before its end, because its client has left, the prediction is told to stop.
 struct UnderWay {
     stop: Arc<AtomicBool>,
     counts: Arc<TableCounts>,
@@ -82,7 +83,7 @@ impl Drop for UnderWay {
     }
 }
 
-/// Counts itself in a gauge while it is there.
+/// Counts itself in a gauge while it exists.
 struct Counted {
     counts: Arc<TableCounts>,
     gauge: fn(&TableCounts) -> &AtomicU64,
@@ -115,7 +116,7 @@ pub(super) async fn predict(
     let table = app.table(model.as_deref())?;
     let body = app.body(request).await?;
     let counts = table.counts.clone();
-    // One of those that are held has its turn, or is about to, and waits no more.
+    // One of those held has its turn or is about to get it, and does not count as waiting.
     if counts.held.load(Relaxed) > app.settings.queue as u64 {
         add(&counts.refused, 1);
         return Err(ApiError::busy("tables"));
@@ -126,7 +127,7 @@ pub(super) async fn predict(
     let mut under_way = UnderWay { stop: stop.clone(), counts: counts.clone(), has_ended: false };
     let turn = table.turn.clone().acquire_owned().await.map_err(|_| ApiError::gone())?;
     let predict = move |app: &App| {
-        // Until the work ends: a client that leaves gives up neither its turn nor its place in the queue.
+        // Held until the work ends: a client that leaves frees neither its turn nor its place in the queue before.
         let _held = (turn, held);
         if stop.load(Relaxed) {
             return Err(ApiError::failed("nobody waits for the predictions any more"));

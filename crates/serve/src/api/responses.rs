@@ -1,4 +1,4 @@
-//! `/v1/responses`: a text that grows with every request, which names the answer that it goes on from.
+//! `/v1/responses`: a text that grows with every request, each of which names the answer that it continues.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::unsupported::OF_RESPONSES;
 use super::{App, answered, now};
 use crate::job::Ended;
 
-/// Tokens generated where the request does not say how many.
+/// Tokens generated if the request does not say how many.
 const MAX_TOKENS: usize = 256;
 
 pub(super) async fn responses(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
@@ -72,7 +72,7 @@ pub(super) async fn responses(State(app): State<Arc<App>>, request: Request) -> 
     if stream { Ok(streamed(pieces, answer)) } else { answer.whole(pieces).await }
 }
 
-/// The text of `input`: a string, or messages of a user whose texts follow each other.
+/// The text of `input`: a string, or messages of a user whose texts are concatenated.
 fn text_of(input: Value) -> Result<String, ApiError> {
     let expected = || ApiError::field("input", "expected a text, or messages of a user with texts; the model knows no roles");
     let part = |part: &Value| match (part["type"].as_str(), part["text"].as_str()) {
@@ -92,7 +92,7 @@ fn text_of(input: Value) -> Result<String, ApiError> {
 }
 
 struct Answer {
-    /// What is said of the answer in any state.
+    /// The fields of the answer that are the same in any state.
     head: Value,
     message: String,
     model: String,
@@ -129,7 +129,7 @@ impl Answer {
         json!({ "type": "message", "id": self.message, "role": "assistant", "status": status, "content": content })
     }
 
-    /// The answer as it is: under way without an item, or at its end with it.
+    /// The answer in its present state: under way without an item, or at its end with one.
     fn to_json(&self, status: &str, item: Option<Value>) -> Value {
         let (read, generated) = (self.read, self.tokens.len() - self.read);
         let mut answer = self.head.clone();
@@ -144,14 +144,14 @@ impl Answer {
         answer
     }
 
-    /// The tokens of the whole text as the client knows it: behind what was sent the model may have gone on, to the end of a stop string.
+    /// The tokens of the whole text as the client knows it: the model may have gone further than what was sent, to the end of a stop string.
     fn sent_tokens(&self) -> Vec<u32> {
         let (read, generated) = self.tokens.split_at(self.read);
         let sent = match self.app.model(Some(&self.model)) {
             Ok(served) if self.ended == Some(Ended::Stop) => tokens_within(&served.tokenizer, generated, &self.text).ok(),
             _ => None,
         };
-        // A vocabulary that has no token for the rest of one goes on behind the whole of it.
+        // If the vocabulary has no tokens for the text up to the stop string, the text continues after all that was generated.
         sent.map_or_else(|| self.tokens.clone(), |sent| [read, &sent].concat())
     }
 
@@ -182,7 +182,7 @@ impl Answer {
         Sent::default().event(kind).data(body.to_string())
     }
 
-    /// Where in the answer the text of an event stands.
+    /// Where in the answer the text of an event belongs.
     fn place(&self) -> Value {
         json!({ "item_id": self.message, "output_index": 0, "content_index": 0 })
     }
@@ -224,13 +224,13 @@ impl Narrator for Answer {
             self.event("response.output_text.done", text),
             self.event("response.content_part.done", part),
             self.event("response.output_item.done", json!({ "output_index": 0, "item": item })),
-            // Whatever its status: clients wait for this one, and models without an end of their own always stop at a length.
+            // Whatever the status: clients wait for this event, and models without an end token always stop at a length.
             self.event("response.completed", json!({ "response": answer })),
         ]
     }
 }
 
-/// As a response tells why it ended: complete, or not.
+/// The status of a response by why it ended: complete or not.
 fn status_of(ended: Option<Ended>) -> &'static str {
     match ended {
         Some(Ended::Stop) => "completed",

@@ -38,7 +38,7 @@ pub(super) async fn detokenize(State(app): State<Arc<App>>, request: Request) ->
     Ok(answered(&json!({ "prompt": prompt })))
 }
 
-/// The tokens of `text`, with which what was `generated` begins: those of the generated ones that end in it, and what the rest of it is cut into.
+/// The tokens of `text`, a prefix of what was `generated`: the generated tokens that end inside it, then the tokens of the rest.
 pub(super) fn tokens_within(tokenizer: &Tokenizer, generated: &[u32], text: &str) -> minrnn_model::Result<Vec<u32>> {
     let (mut stream, mut len) = (TextStream::new(), 0);
     let (mut n_within, mut within) = (0, 0);
@@ -47,7 +47,7 @@ pub(super) fn tokens_within(tokenizer: &Tokenizer, generated: &[u32], text: &str
         if len > text.len() {
             break;
         }
-        // Not one that ends inside a character, or that nothing was told of.
+        // Not a token that ends inside a character, or that added no text.
         if len > within && stream.clone().finish().is_empty() {
             (n_within, within) = (i + 1, len);
         }
@@ -55,42 +55,42 @@ pub(super) fn tokens_within(tokenizer: &Tokenizer, generated: &[u32], text: &str
     Ok([&generated[..n_within], &tokenizer.encode(&text[within..])?].concat())
 }
 
-/// Where the text that is told has come to.
+/// How far the text that was sent has come.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Place {
-    /// Characters before those that wait for bytes.
+    /// Complete characters so far.
     characters: usize,
     stream: TextStream,
 }
 
 impl Place {
-    /// That behind `text`.
+    /// The place after `text`.
     pub fn behind(text: &str) -> Self {
         Self { characters: text.chars().count(), stream: TextStream::new() }
     }
 
-    /// Characters until here; one that has begun is one, whether it will be complete or not.
+    /// Characters up to here; one that has begun counts, whether it is completed or not.
     fn offset(&self) -> usize {
         self.characters + self.stream.clone().finish().chars().count()
     }
 
     fn read(&mut self, tokenizer: &Tokenizer, token: u32) {
-        // One that is not known has no text.
+        // An unknown token has no text.
         self.characters += self.stream.push(tokenizer, token).map_or(0, |text| text.chars().count());
     }
 
-    /// That of a text behind this one, which completes none of its characters.
+    /// The place of a text that follows here and does not complete a character begun before it.
     fn of_next_text(&self) -> Self {
         Self { characters: self.offset(), stream: TextStream::new() }
     }
 }
 
-/// How probable tokens were, as completions have it: written from what the model said, without a copy. Offsets count characters from the beginning of
-/// the text that is told.
+/// The `logprobs` of a completion, serialised from the model's results without a copy. Offsets count characters from the beginning of the text that is
+/// sent.
 #[derive(Debug)]
 pub(super) struct Logprobs<'t> {
     pub tokenizer: &'t Tokenizer,
-    /// A token of which nothing is known: the first of a prompt.
+    /// A token without a probability: the first of a prompt.
     pub first: Option<u32>,
     pub of_prompt: &'t [Logprob],
     pub generated: &'t [Logprob],
@@ -104,7 +104,7 @@ impl<'t> Logprobs<'t> {
         self.first.map(|token| (token, None)).into_iter().chain(known.map(|logprob| (logprob.token, Some(logprob))))
     }
 
-    /// The place of each token, and that behind the last one.
+    /// The place of each token, and the one after the last.
     fn places(&self) -> impl Iterator<Item = Place> {
         let n_of_prompt = usize::from(self.first.is_some()) + self.of_prompt.len();
         let behind = self.tokens().enumerate().scan(self.place.clone(), move |place, (i, (token, _))| {
@@ -117,7 +117,7 @@ impl<'t> Logprobs<'t> {
         std::iter::once(self.place.clone()).chain(behind)
     }
 
-    /// The place behind the last token.
+    /// The place after the last token.
     pub fn end(&self) -> Place {
         self.places().last().unwrap_or_default()
     }
@@ -138,7 +138,7 @@ impl Serialize for Logprobs<'_> {
     }
 }
 
-/// A list whose items are made as they are written.
+/// A list whose items are made as they are serialised.
 struct Each<F>(F);
 
 impl<F, I> Serialize for Each<F>
@@ -154,12 +154,12 @@ where
 
 fn bytes_of(tokenizer: &Tokenizer, token: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // One that is not known has none.
+    // An unknown token has none.
     let _ = tokenizer.append_bytes(token, &mut bytes);
     bytes
 }
 
-/// The text of a token; of one that ends inside a character, its bytes.
+/// The text of a token, or its bytes if it is not whole characters.
 fn named(tokenizer: &Tokenizer, token: u32) -> String {
     String::from_utf8(bytes_of(tokenizer, token))
         .unwrap_or_else(|error| error.as_bytes().iter().fold("bytes:".to_owned(), |name, byte| name + &format!("\\x{byte:02x}")))
@@ -195,7 +195,7 @@ mod tests {
             prop_assert_eq!(end.offset(), 2 + characters(&bytes));
             let offsets: Vec<usize> = (0..bytes.len()).map(|n| 2 + characters(&bytes[..n])).collect();
             prop_assert_eq!(json!([before.as_array().unwrap().clone(), behind.as_array().unwrap().clone()].concat()), json!(offsets));
-            // Behind a prompt another text begins.
+            // After a prompt another text begins.
             let (_, end) = offsets_of(Place::default(), first, rest);
             let cut = cut.min(bytes.len());
             prop_assert_eq!(end.offset(), characters(&bytes[..cut]) + characters(&bytes[cut..]));

@@ -1,4 +1,4 @@
-//! Fields of OpenAI's that have no meaning here, and the values by which they ask for nothing: clients send these though nobody told them to.
+//! Fields of OpenAI's API that have no meaning here, and the values by which they ask for nothing: clients send these unprompted.
 
 use serde_json::Value;
 
@@ -6,18 +6,18 @@ use serde_json::Value;
 pub(crate) struct Unsupported {
     pub name: &'static str,
     neutral: Neutral,
-    /// What to do where it asks for something.
+    /// What to do instead, if it asks for something.
     pub instead: &'static str,
 }
 
 /// The values by which a field asks for nothing.
 #[derive(Clone, Copy)]
 enum Neutral {
-    /// Those that are empty: null, false, 0, an empty text, list or object.
+    /// Empty ones: null, false, 0, an empty text, list or object.
     Empty,
-    /// Those, and the ones in this list of JSON.
+    /// Empty ones, and those in this JSON list.
     Or(&'static str),
-    /// All: it is for the provider's books and changes no answer.
+    /// All: the field is for the provider's records and changes no answer.
     All,
 }
 
@@ -29,7 +29,7 @@ const fn field(name: &'static str, neutral: Neutral, instead: &'static str) -> U
 
 const PENALTY: &str = "repetition_penalty weakens the latest tokens";
 
-/// Those of any text.
+/// Fields of any request for text.
 pub(crate) const OF_TEXTS: [Unsupported; 8] = [
     field("frequency_penalty", Empty, PENALTY),
     field("presence_penalty", Empty, PENALTY),
@@ -41,10 +41,10 @@ pub(crate) const OF_TEXTS: [Unsupported; 8] = [
     field("prompt_cache_retention", All, ""),
 ];
 
-/// Those of completions.
+/// Fields of completions.
 pub(crate) const OF_COMPLETIONS: [Unsupported; 1] = [field("suffix", Empty, "a recurrent model reads from left to right")];
 
-/// Those of responses.
+/// Fields of responses.
 pub(crate) const OF_RESPONSES: [Unsupported; 15] = [
     field("background", Empty, "the answer comes at once, or as a stream"),
     field("context_management", Empty, "the whole text is read"),
@@ -80,7 +80,7 @@ impl Unsupported {
     }
 }
 
-/// The value without those fields of objects in it that are null.
+/// The value without the fields of objects in it that are null.
 fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {

@@ -1,5 +1,5 @@
-//! Classifies a live stream of sensor values sample by sample, with the runtime alone: the model beside this file, a session and a sample cost what
-//! it prints at its end.
+//! Classifies a live stream of sensor values sample by sample, with the runtime alone. At its end it prints what the model beside this file, a session
+//! and a sample cost.
 //!
 //! ```text
 //! cargo run --release -p minrnn-stream --example sensors              classify a simulated stream
@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The model reads the value itself and gives a probability for each kind of movement. A stream has no end, so its head sees the last step and not the
-//! mean of all (`pooling = last`). It was made by an earlier version with what are these settings now:
+//! mean of all (`pooling = last`). An earlier version made it; its settings would now be written:
 //!
 //! ```text
 //! cargo run --release -p minrnn-stream --example sensors -- table sensors.csv

@@ -2,17 +2,17 @@
 
 use std::fmt::Write;
 
-/// Samples after a change from which on a class is expected to be known: a period of the slowest signal.
+/// Samples after a change by which the new class is expected to be recognised: a period of the slowest signal.
 pub const SETTLE: usize = 24;
 
 /// A kind of movement.
 #[derive(Debug)]
 pub struct Class {
-    /// In words, as the table has it.
+    /// Its name, as in the table.
     pub name: &'static str,
-    /// Samples of a period, from and to.
+    /// Shortest and longest period, in samples.
     period: [f32; 2],
-    /// From and to.
+    /// Smallest and largest.
     amplitude: [f32; 2],
 }
 

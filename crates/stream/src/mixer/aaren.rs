@@ -53,7 +53,7 @@ impl Aaren {
     fn shares(&self, pass: &Pass<'_>, memory: Memory<'_>, scores: &[f32], shares: &mut [f32]) {
         let (heads, e) = (self.heads(), self.width());
         for span in pass.spans {
-            // SAFETY: called between two phases, when nobody else is at the memory.
+            // SAFETY: called between two phases, when nothing else uses the memory.
             let log_weight = unsafe { memory.part(span.session, e, e + heads) };
             for row in span.first..span.first + span.len {
                 let shares = shares[row * e..][..e].chunks_exact_mut(e / heads);

@@ -28,7 +28,7 @@ pub(super) struct Attention {
     in_proj: Linear,
     heads: usize,
     out_bias: bool,
-    /// The angle of a step for each pair of a head's channels; empty without rotary positions.
+    /// The angle per step of each pair of a head's channels; empty without rotary positions.
     angles: Vec<f64>,
 }
 
@@ -45,12 +45,12 @@ impl Attention {
         Ok(Self { in_proj, heads, out_bias: config.bias, angles })
     }
 
-    /// Turns queries and keys of every row of `qkv` `[N, 3D]` to their places and moves these on; `turns` has room for a pair's cosine and sine
-    /// for each angle.
+    /// Rotates queries and keys in every row of `qkv` `[N, 3D]` by their positions and advances these; `turns` has room for a cosine and a sine
+    /// per angle.
     fn turn(&self, pass: &Pass<'_>, memory: Memory<'_>, qkv: &mut [f32], turns: &mut [f32]) {
         let (d, half) = (self.width(), self.angles.len());
         for span in pass.spans {
-            // SAFETY: called between two phases, when nobody else is at the memory.
+            // SAFETY: called between two phases, when nothing else uses the memory.
             let kept = &mut unsafe { memory.part(span.session, 0, 1) }[0];
             let mut place = count::of(*kept);
             for row in qkv[span.first * 3 * d..][..span.len * 3 * d].chunks_exact_mut(3 * d) {
@@ -88,9 +88,9 @@ impl Mixer for Attention {
         self.in_proj.write(pass, n, normed, room(product, n * 3 * d), qkv);
         self.turn(pass, memory, qkv, room(turns, 2 * self.angles.len()));
         let qkv = &*qkv;
-        // SAFETY: called between two phases, when nobody else is at the pasts.
+        // SAFETY: called between two phases, when nothing else uses the pasts.
         unsafe { memory.remember(pass, |row| &qkv[row * 3 * d + d..][..2 * d]) };
-        // SAFETY: pasts are written at no other place, and the phase below is over before the next layer begins.
+        // SAFETY: pasts are written nowhere else, and the phase below is over before the next layer begins.
         let past = |session: usize| unsafe { memory.past(session) };
         let held = pass.spans.iter().map(|span| past(span.session).len() / (2 * d)).max().unwrap_or(0);
         let seen = held.min(memory.sight() + 1);
@@ -158,7 +158,7 @@ impl WithSimd for Attend<'_> {
         for at in (0..seen).step_by(S::F32_LANES) {
             let share = simd::exp(simd, simd.sub_f32s(simd::load(simd, scores, at), simd.splat_f32s(largest)));
             simd::put(simd, scores, at, share);
-            // What lies behind the last score is 0 when it is read back.
+            // Lanes beyond the last score read back as 0.
             total = simd.add_f32s(total, simd::load(simd, scores, at));
         }
         let factor = simd.splat_f32s(1.0 / simd.reduce_sum_f32s(total));

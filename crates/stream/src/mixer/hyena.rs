@@ -49,7 +49,7 @@ impl Hyena {
         let tap = |i: usize| &self.taps[i * width..][..width];
         let (oldest, older, newest) = (tap(0), tap(1), tap(2));
         for span in pass.spans {
-            // SAFETY: called between two phases, when nobody else is at the memory.
+            // SAFETY: called between two phases, when nothing else uses the memory.
             let (first, second) = unsafe { memory.part(span.session, 0, PAST * width) }.split_at_mut(width);
             for row in all[span.first * width..][..span.len * width].chunks_exact_mut(width) {
                 for c in 0..width {

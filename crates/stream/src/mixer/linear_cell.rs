@@ -38,7 +38,7 @@ impl LinearCell {
             MixerKind::MinLstm if config.normalize_gates => (Cell::MinLstm(candidate, Gates::Normalized), vec![]),
             MixerKind::MinLstm => (Cell::MinLstm(candidate, Gates::Unnormalized), vec![]),
             MixerKind::SignedMinGru => (Cell::SignedMinGru(candidate), vec![]),
-            // Steps are of the same length: u is the rate softplus(θ).
+            // All steps have the same length, so u is the rate softplus(θ).
             MixerKind::DecayMinGru => {
                 let theta = source.vector(&join(name, "decay"), &[e])?;
                 (Cell::DecayMinGru(candidate), theta.into_iter().map(softplus).collect())

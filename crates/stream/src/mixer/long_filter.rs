@@ -72,7 +72,7 @@ impl LongFilter {
         self.width
     }
 
-    /// Writes `y` `[N, D]` of `u` `[N, D]`, which becomes part of the sessions' past; `then(row, channels, y)` gets each piece of a row.
+    /// Filters `u` `[N, D]` into `y` `[N, D]` and adds `u` to the sessions' pasts; `then(row, channels, y)` gets each piece of a row.
     pub(super) fn forward(
         &self,
         pass: &Pass<'_>,
@@ -82,9 +82,9 @@ impl LongFilter {
         then: impl Fn(usize, Range<usize>, &mut [f32]) + Sync,
     ) {
         let d = self.width;
-        // SAFETY: called between two phases, when nobody else is at the pasts.
+        // SAFETY: called between two phases, when nothing else uses the pasts.
         unsafe { memory.remember(pass, |row| &u[row * d..][..d]) };
-        // SAFETY: pasts are written at no other place, and the phase below is over before the next layer begins.
+        // SAFETY: pasts are written nowhere else, and the phase below is over before the next layer begins.
         let past = |session: usize| unsafe { memory.past(session) };
         let lags = self.taps.len() / d;
         pass.workers.split(d, LANES, pass.rows * self.taps.len(), |_, channels| {

@@ -39,7 +39,7 @@ pub(crate) trait Mixer: Debug + Send + Sync {
     /// W, the numbers of a token before `out_proj`.
     fn width(&self) -> usize;
 
-    /// What is made of the hidden values.
+    /// How the block's output is made from the hidden values.
     fn output(&self) -> Output {
         Output::Projected
     }
@@ -57,14 +57,14 @@ pub(crate) trait Mixer: Debug + Send + Sync {
         memory.fill(0.0);
     }
 
-    /// Reads `buffers.normed` `[N, D]`, writes `buffers.hidden` `[N, W]` and moves the memory of each span on.
+    /// Reads `buffers.normed` `[N, D]`, writes `buffers.hidden` `[N, W]` and advances the memory of each span.
     fn forward(&self, pass: &Pass<'_>, memory: Memory<'_>, buffers: &mut Buffers);
 }
 
-/// What a block adds of a mixer's hidden values.
+/// What a block adds to its input, made from a mixer's hidden values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Output {
-    /// Themselves, W being D.
+    /// The hidden values themselves; W is D.
     Hidden,
     /// Their product with `out_proj`.
     Projected,
@@ -73,12 +73,12 @@ pub(crate) enum Output {
 }
 
 impl Output {
-    /// Of a map that treats the channels one by one: a gated projection mixes them, unless that of a wiring does.
+    /// The output of a map that treats channels separately: a gated projection mixes them, unless the projection of a wiring does.
     fn of_map(config: &CheckedConfig) -> Self {
         if config.has_output_mixing() { Self::Gated } else { Self::Hidden }
     }
 
-    /// Writes the hidden values of what such a map gives: GELU(`y`) where a projection follows.
+    /// Writes the hidden values from the result `y` of such a map: GELU(`y`) where a projection follows.
     fn activate(self, y: &[f32], hidden: &mut [f32]) {
         match self {
             Self::Gated => gelu::forward(1, y.len(), y, None, Out::new(hidden)),
@@ -87,7 +87,7 @@ impl Output {
     }
 }
 
-/// Lists how the mixer of each kind is read. One that is not in the list does not compile.
+/// Lists how the mixer of each kind is read. A kind missing from the list does not compile.
 macro_rules! mixers {
     ($config:ident, $layer:ident, $kind:ident, $source:ident, $name:ident; $($($variant:ident)|+ => $read:expr,)+) => {
         /// The mixer of block `layer`, of width `config.d_model`, without its down-projection.

@@ -17,7 +17,7 @@ pub(super) struct Recurrent {
     in_proj: Linear,
     /// U `[gates · E, E]`.
     pub(super) weight: WeightMatrix,
-    /// `[gates · E]`, of the input side; with the recurrent bias wherever a gate adds both.
+    /// `[gates · E]`: the input side's bias, plus the recurrent one wherever a gate adds both.
     pub(super) bias: Vec<f32>,
     gates: usize,
 }
@@ -72,11 +72,11 @@ pub(super) fn steps(pass: &Pass<'_>) -> usize {
     pass.spans.iter().map(|span| span.len).max().unwrap_or(0)
 }
 
-/// Copies the first `e` numbers that are kept for each active session to rows of `h`; the number of rows.
+/// Copies the first `e` numbers that are kept for each active session to rows of `h`; returns the number of rows.
 pub(super) fn gather(pass: &Pass<'_>, memory: Memory<'_>, t: usize, e: usize, h: &mut [f32]) -> usize {
     let mut rows = 0;
     for (row, span) in h.chunks_exact_mut(e).zip(active(pass, t)) {
-        // SAFETY: called between two phases, when nobody else is at the memory.
+        // SAFETY: called between two phases, when nothing else uses the memory.
         row.copy_from_slice(unsafe { memory.part(span.session, 0, e) });
         rows += 1;
     }

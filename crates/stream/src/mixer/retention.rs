@@ -37,7 +37,7 @@ pub(super) struct Retention {
     heads: usize,
     /// γ of every head.
     decays: Vec<f32>,
-    /// RetNet's angle of a step for each pair of a query's channels.
+    /// RetNet's angle per step of each pair of a query's channels.
     angles: Vec<f64>,
 }
 
@@ -71,11 +71,11 @@ impl Retention {
         self.heads * key * columns
     }
 
-    /// Cosine and sine of every pair for every token, `[N, pairs, 2]`; moves the positions on.
+    /// Cosine and sine of every pair for every token, `[N, pairs, 2]`; advances the positions.
     fn turns(&self, pass: &Pass<'_>, memory: Memory<'_>, turns: &mut [f32]) {
         let at = self.matrices();
         for span in pass.spans {
-            // SAFETY: called between two phases, when nobody else is at the memory.
+            // SAFETY: called between two phases, when nothing else uses the memory.
             let kept = &mut unsafe { memory.part(span.session, at, at + 1) }[0];
             let mut position = count::of(*kept);
             for row in span.first..span.first + span.len {
@@ -99,7 +99,7 @@ impl Retention {
         }
     }
 
-    /// The heads `range` of the tokens of a span. The queries become features, and the values outputs.
+    /// Runs the heads `range` over the tokens of a span. Their features replace the queries, and the outputs replace the values.
     fn run(&self, pass: &Pass<'_>, span: &Span, range: Range<usize>, memory: Memory<'_>, turns: &[f32], [q, k, v]: [Shared<'_>; 3]) {
         let [key, value, columns] = self.sizes();
         let key_scale = if self.gate.is_some() { 1.0 / sqrt(key as f32) } else { 1.0 };

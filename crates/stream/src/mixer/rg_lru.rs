@@ -46,7 +46,7 @@ impl RgLru {
         Ok(Self { in_proj, gates, bias, rate })
     }
 
-    /// A token: `memory` is h and 1 after the first token, else 0.
+    /// One token; `memory` holds h, then 0 before the first token and 1 after it.
     fn token(&self, pass: &Pass<'_>, memory: &mut [f32], u: &[f32], gates: &mut [f32], y: &mut [f32]) {
         let e = self.rate.len();
         let (h, begun) = memory.split_at_mut(e);

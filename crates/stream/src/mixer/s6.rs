@@ -62,8 +62,8 @@ impl Selective {
         self.a.len() / self.width()
     }
 
-    /// `room.hidden` = y of `u` `[N, E]`, which is used up. States `[N, E]` begin at `first` of the memory. `then(row, channels, y, spare)`
-    /// gets each piece of a row of y, with as many numbers to spare.
+    /// Writes y of `u` `[N, E]` to `room.hidden` and overwrites `u`. The states `[N, E]` begin at `first` of the memory.
+    /// `then(row, channels, y, spare)` gets each piece of a row of y, with as many numbers of scratch memory.
     pub(super) fn forward(
         &self,
         pass: &Pass<'_>,
@@ -77,7 +77,7 @@ impl Selective {
         let (delta, bc) = (room(delta, rows * r), room(bc, rows * 2 * n));
         let (low_rank, selection) = (Shared::new(delta, r), Shared::new(bc, 2 * n));
         matmul(pass, &self.x_proj, 1, 0..1, rows, u, room(scratch, rows * (r + 2 * n)), |range, values| {
-            // A piece may lie before R, behind it or on both sides; what it lacks is empty and inside its row.
+            // A piece may lie before R, after it or across it; a side that it lacks is an empty range inside its row.
             let step = range.start.min(r)..range.end.min(r);
             let selected = range.start.max(r) - r..range.end.max(r) - r;
             for (row, values) in values.chunks_exact(range.len()).enumerate() {

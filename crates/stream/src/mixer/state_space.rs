@@ -26,7 +26,7 @@ pub(super) struct StateSpace {
 }
 
 impl StateSpace {
-    /// `channels` state spaces, each the parameters of `copies` neighbours.
+    /// Reads the parameters of `channels` state spaces, each shared by `copies` neighbouring channels.
     pub(super) fn read(
         source: &mut dyn Source,
         name: &str,
@@ -60,10 +60,10 @@ impl StateSpace {
         2 * self.half * self.width()
     }
 
-    /// The channels `range` of the tokens of `span`: the rows of y from those of u. What is kept begins at `first` of the memory.
+    /// Computes the channels `range` of y from those of u for the tokens of `span`. What is kept begins at `first` of the memory.
     ///
     /// # Safety
-    /// Nobody else may be at these channels of the session, of u and of y.
+    /// Nothing else may use these channels of the session, of u and of y.
     pub(super) unsafe fn forward(
         &self,
         pass: &Pass<'_>,

@@ -17,7 +17,7 @@ impl Model {
         input(format!("the state has {} sessions, expected steps for each, found steps for {found}", state.rows()))
     }
 
-    /// Checks that `rows` are sessions of `state`, with one of `found` things for each.
+    /// Checks that `rows` are sessions of `state`, and that the `found` inputs are one for each.
     pub(super) fn expect_some(&self, rows: &[usize], found: usize, state: &State) -> Result<()> {
         state.expect_shape(&self.state_shape)?;
         if rows.len() != found {
@@ -42,7 +42,7 @@ impl Model {
         }
     }
 
-    /// `values`, all of them finite, as whole steps of session `session` or, of one step each, of that and those that follow.
+    /// `values`, all of them finite, as whole steps: of session `session`, or one step each of that session and those after it.
     pub(super) fn values<'a>(&self, values: &'a [f32], session: usize) -> Result<Steps<'a>> {
         let Reads::Values { width } = self.reads() else { return Err(Error::Reads { expected: self.reads(), found: "numbers" }) };
         if !values.len().is_multiple_of(width) {
@@ -54,7 +54,7 @@ impl Model {
         }
     }
 
-    /// Each is asked for its tokens once, so that what is checked is what is read.
+    /// Asks each prompt for its tokens once, so that the tokens checked are those that are read.
     pub(super) fn prompts<'a, P: AsRef<[u32]>>(&self, prompts: &'a [P]) -> Result<Vec<Steps<'a>>> {
         prompts.iter().map(|prompt| self.tokens(prompt.as_ref())).collect()
     }

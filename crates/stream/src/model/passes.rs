@@ -36,7 +36,7 @@ impl Model {
         self.pass_inside::<false>(state, outputs, Inside::default(), workspace);
     }
 
-    /// The same; where something `IS_WANTED`, `inside` has room for what is wanted of every row that is.
+    /// The same; if `IS_WANTED`, also writes what `inside` asks for, which has room for it at every wanted row.
     pub(super) fn pass_inside<const IS_WANTED: bool>(
         &self,
         state: &mut State,

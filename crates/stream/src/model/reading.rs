@@ -10,7 +10,7 @@ use crate::reads::Steps;
 use crate::state::State;
 use crate::workspace::Workspace;
 
-/// Most outputs of one pass that wants them after every step.
+/// Most outputs of a pass that predicts after every step.
 const PASS_OUTPUTS: usize = 1 << 22;
 
 impl Model {
@@ -350,7 +350,7 @@ impl Model {
             let now = seq_len.min(steps.len() - start);
             workspace.begin();
             self.add(workspace, state, 0, steps.part(start, now));
-            // The last row of every step, a step of a policy having several but perhaps the first.
+            // The last row of every step, counted from the end: a policy's steps have several rows, the first perhaps one fewer.
             let (each, last) = (self.places(), workspace.rows - 1);
             workspace.wanted.extend((0..now).map(|step| (last - each * (now - 1 - step), step)));
             self.pass_inside::<true>(state, outputs, inside.part(start, now, self.config.d_model), workspace);

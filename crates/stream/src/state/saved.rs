@@ -19,7 +19,7 @@ struct Header {
     version: u64,
     rows: usize,
     shape: StateShape,
-    /// For each list of past tokens of each session how many it holds.
+    /// How many tokens each list of each session holds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     kept: Vec<usize>,
 }
@@ -53,7 +53,7 @@ impl State {
         Self::from_parts(model, rows, values, Vec::new())
     }
 
-    /// With lists that are still to come.
+    /// A state without its lists of past tokens, which the caller adds.
     fn of_values(model: &Model, rows: usize, values: Vec<f32>) -> Result<Self> {
         let shape = model.state_shape().clone();
         if rows.checked_mul(shape.row_len()) != Some(values.len()) {
@@ -75,19 +75,19 @@ impl State {
         bytes
     }
 
-    /// What the numbers are, as [`to_bytes`](State::to_bytes) says it.
+    /// The header that describes the numbers in [`to_bytes`](State::to_bytes).
     pub(crate) fn header(&self) -> Vec<u8> {
         let kept = self.seen().zip(self.shape.pasts().iter().cycle()).map(|(seen, shape)| seen.len() / shape.width).collect();
         let header = Header { version: VERSION, rows: self.rows, shape: self.shape.clone(), kept };
         serde_json::to_vec(&header).expect("numbers and names serialise")
     }
 
-    /// How many bytes there are with this header; none where it takes more than 4 GiB.
+    /// Bytes of the whole with this header; none if it takes 4 GiB or more.
     pub(crate) fn len_with(&self, header: &[u8]) -> Option<usize> {
         framed::len(header, self.bytes())
     }
 
-    /// Writes everything into `bytes`, which are as many as [`len_with`](State::len_with) says of the `header`.
+    /// Writes everything into `bytes`, as many as [`len_with`](State::len_with) says for the `header`.
     pub(crate) fn write(&self, header: &[u8], bytes: &mut [u8]) {
         framed::write(MAGIC, header, bytes, |mut bytes| {
             core::iter::once(&self.values[..]).chain(self.seen()).for_each(|numbers| framed::put(&mut bytes, numbers, f32::to_le_bytes));

@@ -20,14 +20,14 @@ pub(crate) struct StateShape {
     /// The mixer of each block and how many numbers the block keeps for a session: those of its convolution, its wiring, its mixer, and
     /// its feed-forward part.
     blocks: Vec<(MixerKind, usize)>,
-    /// How many numbers the first layers keep for a session, behind those of the blocks, and the last ones behind these.
+    /// How many numbers the first layers keep for a session, after those of the blocks, and how many the last layers keep, after these.
     #[serde(default, skip_serializing_if = "are_none")]
     ends: [usize; 2],
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pasts: Vec<PastShape>,
 }
 
-// States of models without what came later are written as they were before.
+// States of models that use no later addition are written as before it.
 
 fn is_none(wiring: &WiringKind) -> bool {
     *wiring == WiringKind::None
@@ -38,7 +38,7 @@ fn are_none(ends: &[usize; 2]) -> bool {
 }
 
 impl StateShape {
-    /// That of a model whose first layers keep `front` numbers.
+    /// The shape for a model whose first layers keep `front` numbers.
     pub(crate) fn new(config: &CheckedConfig, front: usize, pasts: Vec<PastShape>) -> Self {
         let ModelConfig { d_model, conv, wiring, .. } = **config;
         let block = |layer| (config.mixer_at(layer), config.block_state_len(layer));
@@ -56,8 +56,8 @@ impl StateShape {
         [(first, front), (first + front, end)]
     }
 
-    /// The shapes of sessions saved when what rounding loses was not kept, each with the places in a row of this shape where those numbers stand: of the
-    /// sums of a mean, and before that of RWKV-4's log-weights either.
+    /// The shapes of sessions saved before rounding losses were kept, each with the places of the missing numbers in a row of this shape: first
+    /// without the losses of a mean's sums, then, still earlier, also without those of RWKV-4's log-weights.
     pub(super) fn without_losses(&self, config: &CheckedConfig) -> [(Self, Vec<Range<usize>>); 2] {
         let (mut later, mut of_mean) = (self.clone(), None);
         if config.pooling == Pooling::Mean {
@@ -79,7 +79,7 @@ impl StateShape {
         [(later, of_mean.into_iter().collect()), (earlier, gaps)]
     }
 
-    /// What is another one in the `expected` shape, which differs: the first of it, in words.
+    /// The first difference from the `expected` shape, in words.
     pub(super) fn difference(&self, expected: &Self) -> String {
         let told =
             |what: &str, found: &dyn fmt::Display, expected: &dyn fmt::Display| format!("its {what} is {found}, expected {expected}");
@@ -129,8 +129,8 @@ impl StateShape {
         self.block_lens().chain(self.ends).sum()
     }
 
-    /// Numbers of the past tokens that were kept, one count for each list of each session; `None` where it is more than a session keeps, or more
-    /// than there can be.
+    /// Numbers of all past tokens, `kept` being how many each list of each session holds; `None` if the counts do not fit this shape, or their sum
+    /// overflows.
     pub(super) fn past_len(&self, rows: usize, kept: &[usize]) -> Option<usize> {
         if rows.checked_mul(self.pasts.len()) != Some(kept.len()) {
             return None;
@@ -141,7 +141,7 @@ impl StateShape {
     }
 }
 
-/// Rows of `row_len` numbers with zeros put in, so that they stand at `gaps` of the longer rows.
+/// Rows of `row_len` numbers with zeros inserted at `gaps`, which are places in the longer rows.
 pub(super) fn with_zeros(values: &[f32], row_len: usize, gaps: &[Range<usize>]) -> Vec<f32> {
     let mut longer = Vec::with_capacity(values.len() + values.len() / row_len.max(1) * gaps.iter().map(Range::len).sum::<usize>());
     for mut rest in values.chunks_exact(row_len.max(1)) {

@@ -205,7 +205,7 @@ pub fn assert_same(found: &[f32], expected: &[f32], what: &str) {
     assert!(bits(found) == bits(expected), "{what}: they differ by {:e}", distance(found, expected));
 }
 
-/// Largest |found − expected| by max(1, largest |expected|); NaN counts as infinite.
+/// Largest |found − expected| / max(1, largest |expected|); NaN counts as infinite.
 #[track_caller]
 pub fn distance(found: &[f32], expected: &[f32]) -> f32 {
     assert_eq!(found.len(), expected.len(), "number of values");

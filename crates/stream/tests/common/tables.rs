@@ -26,7 +26,7 @@ pub fn classifier() -> TableTask {
     })
 }
 
-/// A task of one column, seen relative to the level of its last two rows, and three steps ahead: of as many inputs and outputs as the classifier.
+/// A task that forecasts one column three steps ahead, seen relative to the level of its last two rows: with as many inputs and outputs as the classifier.
 pub fn forecaster() -> TableTask {
     let of = |mean, deviation| Normalization { mean: vec![mean], deviation: vec![deviation] };
     TableTask::Forecast(Forecaster {

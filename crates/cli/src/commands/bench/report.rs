@@ -14,7 +14,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Of one bench, as JSON or as a table.
+    /// A report of one bench, as JSON or as a table.
     pub fn new(bench: &'static str, json: bool) -> Self {
         Self { bench, json, started: false }
     }
@@ -22,7 +22,7 @@ impl Report {
     /// Prints a result.
     ///
     /// # Errors
-    /// When nobody reads any more.
+    /// When stdout cannot be written.
     pub fn line(&mut self, line: &Line) -> anyhow::Result<()> {
         let mut out = stdout().lock();
         let mut print = |text: String| writeln!(out, "{text}").context("cannot print the results");

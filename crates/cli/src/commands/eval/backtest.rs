@@ -23,7 +23,7 @@ use crate::{input, interrupt};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Score the forecasts from this many last origins of every sequence of --data, a horizon apart, each made from the history before it
+    /// Score forecasts from the last K origins of every sequence in --data, a horizon apart, each made from the history before it
     #[arg(
         long, value_name = "K", allow_negative_numbers = true, requires = "data",
         conflicts_with_all = ["against", "batches", "by_frequency", "by_length"],
@@ -40,17 +40,17 @@ pub struct Args {
 }
 
 impl Args {
-    /// The origins, where a backtest is asked for.
+    /// The origins, if a backtest is asked for.
     pub fn origins(&self) -> Option<Origins> {
         Some(Origins { n: self.backtest? as usize, stride: self.stride.map(|stride| stride as usize) })
     }
 }
 
-/// What is known of whether a model has learned from the values that it is scored on.
+/// Whether a model has learned from the values that it is scored on, as far as is known.
 enum Learned {
-    /// So many forecasts are of such values.
+    /// This many forecasts are of such values.
     Known(usize),
-    /// It cannot be told.
+    /// It is not known, for this reason.
     Unknown(&'static str),
 }
 
@@ -72,18 +72,18 @@ pub fn score(args: &super::Args, origins: Origins, stop: &AtomicBool) -> anyhow:
     deployed::evaluate_memory(deployed.model.config(), sequences.min(BATCH_SIZE), longest)?.expect_room(args.memory.given())?;
     let mut learned = learned(&backtest, &deployed)?;
     if let Learned::Known(1..) = learned {
-        // The run may have one that has learned less.
+        // The run may have a checkpoint that has learned from less.
         let scored = if args.run == deployed.path { args.run.clone() } else { find_scored(&args.run)? };
         if scored != deployed.path {
             deployed = Deployed::load(&scored)?;
             learned = self::learned(&backtest, &deployed)?;
-            say("the model has learned from this table: scored is the earlier one, which never saw the test part");
+            say("the model has learned from this table: scoring the earlier one, which never saw the test part");
         }
     }
     let (mut set, mut errors) = (backtest.evaluation(BATCH_SIZE), backtest.errors());
     let Some(evaluation) = deployed::evaluate(&deployed.model, &mut *set, Some(&mut errors), stop)? else { return Ok(stopped()) };
     if !evaluation.loss.is_finite() && expect_lasting(&path).is_ok() {
-        // It names the first sequence that is at fault.
+        // Predicting names the first sequence at fault.
         let task = TableTask::Forecast(forecaster.clone());
         deployed::predict(&deployed.model, &task, &read_series(&task, &path)?, stop)?;
     }
@@ -112,7 +112,7 @@ pub fn score(args: &super::Args, origins: Origins, stop: &AtomicBool) -> anyhow:
         Output::Text => print_table(&by_origin, &forecaster),
     }
     .context(NO_STDOUT)?;
-    // The model that was scored may be another one.
+    // Of the model that was asked for, which may not be the one that was scored.
     inside.map_or(Ok(ExitCode::SUCCESS), |inside| inside.write(&Deployed::load(&args.run)?, None, stop))
 }
 
@@ -139,7 +139,7 @@ fn tell_what_is_learned(learned: &Learned, backtest: &Backtest) {
             "{n} of {} forecasts are of values that the model has learned from: these numbers flatter it",
             backtest.n_forecasts()
         )),
-        Learned::Unknown(why) => say(format_args!("{why}: where it is this table, these numbers flatter it")),
+        Learned::Unknown(why) => say(format_args!("{why}: if it was this table, these numbers flatter it")),
     }
 }
 
@@ -173,7 +173,7 @@ fn print_objects(by_origin: &[Origin]) -> io::Result<()> {
     Ok(())
 }
 
-/// A table for each target: a row for each origin, a column for each measure and, where there is a baseline, for its.
+/// A table for each target: a row for each origin, and a column for each measure and for that of its baseline, if there is one.
 fn print_table(by_origin: &[Origin], forecaster: &Forecaster) -> io::Result<()> {
     let mut out = io::stdout().lock();
     for target in &forecaster.target {
@@ -202,7 +202,7 @@ fn print_table(by_origin: &[Origin], forecaster: &Forecaster) -> io::Result<()> 
     Ok(())
 }
 
-/// A measure, the head of its column, and of that of the baseline.
+/// A measure, and the heads of its column and of its baseline's.
 type Column = (fn(MeasureKind) -> bool, &'static str, &'static str);
 
 const COLUMNS: [Column; 4] = [

@@ -1,4 +1,4 @@
-//! `minrnn eval RUN --by-length`: how a formal language is known at each length of its strings.
+//! `minrnn eval RUN --by-length`: how well a formal language is known at each string length.
 
 use std::io::{self, Write};
 use std::sync::atomic::AtomicBool;
@@ -15,20 +15,20 @@ use crate::failure::{NO_STDOUT, WrongInput};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Accuracy at each length of a formal language's strings, or at so many neighbouring lengths together
+    /// Accuracy at each string length of a formal language, or over this many neighbouring lengths together
     #[arg(
         long, value_name = "WIDTH", allow_negative_numbers = true, num_args = 0..=1, default_missing_value = "1",
         conflicts_with_all = ["data", "batches", "against", "logits", "hidden", "layer", "embeddings"], value_parser = clap::value_parser!(u64).range(1..)
     )]
     by_length: Option<u64>,
-    /// Longest strings of --by-length [default: the longest that the run is scored on]
-    // What conflicts with a flag does away with the demand for it, so that each of those has to be named here too.
+    /// Length of the longest strings of --by-length [default: the longest that the run is scored on]
+    // A flag that conflicts with --by-length also lifts the requirement of it, so each of those is named here too.
     #[arg(
         long, value_name = "N", allow_negative_numbers = true, requires = "by_length",
         conflicts_with_all = ["data", "batches", "by_frequency", "backtest"]
     )]
     max_length: Option<usize>,
-    /// Strings of each length of --by-length
+    /// Number of strings of each length of --by-length
     #[arg(
         long, value_name = "N", allow_negative_numbers = true, default_value_t = 512, requires = "by_length",
         conflicts_with_all = ["data", "batches", "by_frequency", "backtest"], value_parser = clap::value_parser!(u64).range(1..)
@@ -37,7 +37,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Neighbouring lengths in a line, where that is what is asked for.
+    /// The number of neighbouring lengths in each line, if scores by length are asked for.
     pub fn width(&self) -> Option<usize> {
         self.by_length.map(|width| usize::try_from(width).unwrap_or(usize::MAX))
     }
@@ -46,7 +46,7 @@ impl Args {
 /// What is scored.
 pub struct Strings {
     trained_on: FormalTask,
-    /// All lengths, from 1 on.
+    /// All lengths from 1.
     scored: FormalTask,
     of_each_length: u64,
     seed: u64,
@@ -56,7 +56,7 @@ impl Strings {
     /// The strings that `args` ask for, in the language of `experiment`.
     ///
     /// # Errors
-    /// When it is about no language, or the model cannot read such long strings.
+    /// When it is not about a formal language, or the model cannot read such long strings.
     pub fn new(experiment: &Experiment, args: &Args) -> anyhow::Result<Self> {
         if experiment.data.task != Task::FormalLanguage {
             let sentence = "--by-length needs a model trained on a formal language, whose strings have a length each; leave it out";

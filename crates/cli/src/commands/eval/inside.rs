@@ -21,11 +21,11 @@ pub struct Inside {
     data: PathBuf,
 }
 
-/// What is wanted of what the model has inside, checked as far as that goes before anything is read; none where nothing is.
+/// The files wanted of what the model has inside, checked as far as possible before anything is read; none if there are none.
 pub fn wanted_inside(args: &Args, config: &ModelConfig) -> anyhow::Result<Option<Inside>> {
     let Some(data) = args.data.as_deref().filter(|_| args.inside.is_any()) else { return Ok(None) };
     let data = input::path(data);
-    // It is read for the scores and for the files.
+    // It is read twice, for the scores and for the files.
     expect_lasting(&data)?;
     let inputs: Vec<&Path> = [data.as_path(), args.run.as_path()].into_iter().chain(args.against.as_deref()).collect();
     let files = args.inside.files(config, &inputs)?;
@@ -33,9 +33,9 @@ pub fn wanted_inside(args: &Args, config: &ModelConfig) -> anyhow::Result<Option
 }
 
 impl Inside {
-    /// Writes the files of what `deployed` has inside while it reads the data, of whose text `tokens` are, where they are known.
+    /// Writes the files of what `deployed` has inside while it reads the data; `tokens` are those of its text, if known.
     ///
-    /// Files that are there are replaced, so that it comes when the scores are out and nothing can be refused for them.
+    /// Existing files are replaced, so this comes once the scores are out and nothing more can be refused.
     pub fn write(self, deployed: &Deployed, tokens: Option<&[u32]>, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         let Self { files, data } = self;
         let is_written = match (&deployed.table, &deployed.tokenizer, tokens) {

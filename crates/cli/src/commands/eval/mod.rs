@@ -37,16 +37,17 @@ pub struct Args {
     /// Run directory (its best checkpoint is taken), checkpoint directory, or packed model (with --data)
     #[arg(value_name = "RUN|FILE")]
     run: PathBuf,
-    /// Score this text or table, all of it, instead of the run's test part; - for standard input
+    /// Score all of this text or table instead of the run's test part; - for standard input
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
-    /// Number of fixed random batches of a text or a task's own data; a packed model makes none [default: 200]
+    /// Number of fixed random batches of a text or a task's own data; packed models use none [default: 200]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     batches: Option<u64>,
-    /// Top-1 agreement with this model: a run, a checkpoint or a packed model (for a packed model of text)
+    /// Also measure the top-1 agreement of a packed model of text with this run, checkpoint or packed model
     #[arg(long, value_name = "RUN|FILE", requires = "data")]
     against: Option<PathBuf>,
-    /// Loss and accuracy by how often the token occurs in the training text, in this many bins of equal width in its logarithm
+    /// Loss and accuracy by how often the token occurs in the training text, in this many bins (6 if no number is given) of equal
+    /// width on a log scale
     #[arg(
         long, value_name = "BINS", allow_negative_numbers = true, num_args = 0..=1, default_missing_value = "6",
         conflicts_with_all = ["data", "batches", "by_length", "against", "logits", "hidden", "layer", "embeddings"], value_parser = clap::value_parser!(u32).range(1..=100)
@@ -78,10 +79,12 @@ impl Args {
         self.batches.unwrap_or(FINAL_BATCHES)
     }
 
-    /// Refuses a number of batches for a table.
-    fn expect_no_batches(&self) -> anyhow::Result<()> {
+    /// Refuses a number of batches if `scored` is scored as a whole.
+    fn expect_no_batches(&self, scored: &str) -> anyhow::Result<()> {
         match self.batches {
-            Some(_) => Err(WrongInput("--batches is about random batches, and a table is scored whole; leave it out".to_owned()).into()),
+            Some(_) => {
+                Err(WrongInput(format!("--batches is about random batches, and {scored} is scored as a whole; leave it out")).into())
+            }
             None => Ok(()),
         }
     }
@@ -161,7 +164,7 @@ fn score(args: &Args, group: &Group, stop: &AtomicBool) -> anyhow::Result<ExitCo
     }
 }
 
-/// Refuses what one process does alone.
+/// Refuses what only a single process can do.
 fn expect_shareable(args: &Args) -> anyhow::Result<()> {
     let is_shared = !(args.inside.is_any() || args.run.is_file() || args.by_frequency.is_some() || args.by_length.width().is_some());
     if is_shared && args.backtest.origins().is_none() && args.data.as_deref() != Some(Path::new("-")) {
@@ -172,13 +175,13 @@ fn expect_shareable(args: &Args) -> anyhow::Result<()> {
     Err(WrongInput(sentence.to_owned()).into())
 }
 
-/// Says that a stop was asked for.
+/// Reports that scoring was stopped.
 fn stopped() -> ExitCode {
     say("stopped before everything was scored");
     ExitCode::from(FAILED)
 }
 
-/// Refuses scores that are no numbers; `what` was scored.
+/// Refuses a score that is not finite; `what` was scored.
 fn expect_finite(what: impl Into<String>, evaluation: &Evaluation) -> minrnn::Result<()> {
     minrnn::expect_output(|| what.into(), [evaluation.loss])
 }

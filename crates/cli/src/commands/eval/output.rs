@@ -1,4 +1,4 @@
-//! How scores are told: lines for people, or a JSON object on each line.
+//! How scores are printed: as lines for people, or a JSON object on each line.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -22,7 +22,7 @@ pub enum Output {
 }
 
 impl Output {
-    /// The line that says what is scored; JSON does without.
+    /// Prints which model is scored; JSON does without.
     pub fn print_model(self, path: &Path) -> anyhow::Result<()> {
         match self {
             Self::Text => writeln!(io::stdout(), "model: {}", path.display()).context(NO_STDOUT),
@@ -72,7 +72,7 @@ impl Output {
         }
     }
 
-    /// Prints in which share of the places the model and the one in `other` have the same likeliest token.
+    /// Prints the share of places at which the model and the one in `other` have the same likeliest token.
     pub fn print_agreement(self, share: f64, other: &Path) -> io::Result<()> {
         match self {
             Self::Json => writeln!(io::stdout(), "{}", json!({"measure": "agreement", "against": other, "share": share})),

@@ -35,6 +35,7 @@ pub fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let Some(tokenizer) = &deployed.tokenizer else {
         return Err(WrongInput("--data does not fit this model, which was trained on a task and reads no text".to_owned()).into());
     };
+    args.expect_no_batches("a text given to a packed model")?;
     let Some(tokens) = tokens::read(path, tokenizer, stop)? else { return Ok(stopped()) };
     tokens::expect_two(tokens.len() as u64).with_context(|| format!("'{}'", path.display()))?;
     let against = args.against.as_deref().map(Deployed::load).transpose()?;
@@ -60,7 +61,7 @@ pub fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     inside.map_or(Ok(ExitCode::SUCCESS), |inside| inside.write(&deployed, Some(&tokens), stop))
 }
 
-/// The whole of a table by the inference runtime.
+/// One pass over a whole table by the inference runtime.
 fn score_table(
     args: &Args,
     deployed: &Deployed,
@@ -72,7 +73,7 @@ fn score_table(
     if args.against.is_some() {
         return Err(WrongInput("--against compares models of text, and this one reads tables; leave it out".to_owned()).into());
     }
-    args.expect_no_batches()?;
+    args.expect_no_batches("a table")?;
     let (table, reads) = (input::path(path), task.clone());
     let read = move || Data::unseen_table(&table, &reads);
     let Some(Data::Task(data)) = interrupt::unless_stopped(stop, read).transpose()? else { return Ok(stopped()) };
@@ -82,7 +83,7 @@ fn score_table(
     let mut comparison = data.comparison(Purpose::TestData);
     let Some(evaluation) = deployed::evaluate(&deployed.model, &mut *set, comparison.as_deref_mut(), stop)? else { return Ok(stopped()) };
     if !evaluation.loss.is_finite() && expect_lasting(path).is_ok() {
-        // It names the first sequence that is at fault.
+        // Predicting names the first sequence at fault.
         deployed::predict(&deployed.model, task, &read_series(task, path)?, stop)?;
     }
     expect_finite(Scored::WholeTable.name(), &evaluation)?;

@@ -17,7 +17,7 @@ use crate::failure::WrongInput;
 use crate::say::say;
 use crate::{input, interrupt};
 
-/// What scores are of, by its name in what is printed.
+/// What is scored, by its printed name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scored {
     /// Batches drawn at random, the same every time.
@@ -28,7 +28,7 @@ pub enum Scored {
     FullPassCarried,
     /// The part of finite data that is kept for the test.
     TestPart,
-    /// A table that is no run's own.
+    /// A table that does not belong to a run.
     WholeTable,
 }
 
@@ -57,22 +57,22 @@ pub struct Loaded {
 /// What is scored.
 pub struct Sets {
     pub sets: Vec<(Scored, Box<dyn EvaluationSet>)>,
-    /// Of a text.
+    /// The size of a text.
     pub size: Option<TextSize>,
     pub comparison: Option<Box<dyn Comparison>>,
-    /// What is said of the table before it is scored.
+    /// Notes on the table, printed before it is scored.
     pub told: Vec<String>,
 }
 
 impl Loaded {
     /// The model that `args` ask for.
     pub fn new(args: &Args) -> anyhow::Result<Self> {
-        // What has learned from the run's own test part is not scored on it.
+        // A model that has learned from the run's own test part is not scored on it.
         let checkpoint = if args.data.is_some() { find_checkpoint(&args.run)? } else { find_scored(&args.run)? };
         let LoadedModel { config, model, tokenizer } = load_any_model(&checkpoint, &args.device.open()?)?;
         let experiment = Experiment::of_checkpoint(&config, &checkpoint)?;
         let table_task = load_table_task(&checkpoint, &config.model)?;
-        table_task.as_ref().map_or(Ok(()), |_| args.expect_no_batches())?;
+        table_task.as_ref().map_or(Ok(()), |_| args.expect_no_batches("a table"))?;
         let loaded = Self { checkpoint, experiment, model, tokenizer, table_task };
         loaded.expect_room(args, None)?;
         Ok(loaded)
@@ -127,7 +127,7 @@ impl Loaded {
         }
     }
 
-    /// Says where `data` is what the model has learned from, as far as the run of its checkpoint tells.
+    /// Warns if the model has learned from `data`, as far as the run of its checkpoint tells.
     pub fn tell_what_is_learned(&self, data: &Path) {
         let data = input::path(data);
         let is_same = || run_of(&self.checkpoint).and_then(|run| Data::is_learned(&run, &data)).unwrap_or(false);
@@ -141,7 +141,7 @@ impl Loaded {
         say(format_args!("this is {of} that the model has learned from: it says nothing of how well others are predicted"));
     }
 
-    /// Refuses `scored` whose scores are no numbers, with the name of the first sequence of a table that is at fault.
+    /// Refuses a score of `scored` that is not finite, naming the first sequence of a table that is at fault.
     pub fn expect_finite(&self, args: &Args, scored: Scored, evaluation: &Evaluation, stop: &AtomicBool) -> anyhow::Result<()> {
         if !evaluation.loss.is_finite()
             && let (Some(task), Some(path)) = (&self.table_task, args.data.as_deref().or(self.experiment.data.path.as_deref()))
@@ -153,7 +153,7 @@ impl Loaded {
     }
 }
 
-/// Random windows, one pass with windows that start anew, and one that carries the state; that one alone where the text is shorter than a window.
+/// Random windows, one pass with windows that start anew, and one that carries the state; only the last if the text is shorter than a window.
 /// `None` when `stop` was raised.
 fn text_sets(
     part: TextPart,
@@ -179,7 +179,7 @@ fn text_sets(
     Ok(Some(Sets { sets, size, comparison: None, told: Vec::new() }))
 }
 
-/// What is said of a table that was not trained on.
+/// Notes on a table that was not trained on.
 pub fn notes_on(table: &dyn SequenceTask) -> Vec<String> {
     let understood = table.understood().map(str::to_owned);
     understood.into_iter().chain(table.unseen_names().iter().map(ToString::to_string)).collect()

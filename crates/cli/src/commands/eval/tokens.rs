@@ -11,13 +11,13 @@ use crate::{input, interrupt};
 /// Bytes of the longest text, whose tokens are held in memory.
 const MAX_TEXT: u64 = 1 << 30;
 
-/// The tokens of the text `given`, - for standard input, as training cuts it; `None` when `stop` was raised before they were there.
+/// The tokens of the text `given`, - for standard input, cut as in training; `None` when `stop` was raised before they were there.
 pub fn read(given: &Path, tokenizer: &Tokenizer, stop: &AtomicBool) -> anyhow::Result<Option<Vec<u32>>> {
     let (path, tokenizer) = (input::path(given), tokenizer.clone());
     Ok(interrupt::unless_stopped(stop, move || encode_short_text(path, &tokenizer, MAX_TEXT)).transpose()?)
 }
 
-/// Refuses a text of `found` tokens, where there is nothing to predict; what reads them is not trained, so no advice is that of training.
+/// Refuses a text of `found` tokens if they leave nothing to predict, without the advice that training gives.
 pub fn expect_two(found: u64) -> anyhow::Result<()> {
     match found {
         0 | 1 => Err(WrongInput(format!("expected a text of at least 2 tokens, one to predict from the other, found {found}")).into()),
@@ -25,7 +25,7 @@ pub fn expect_two(found: u64) -> anyhow::Result<()> {
     }
 }
 
-/// Refuses to compare the tokens of two models where a number stands for one thing to the first and for another to the second.
+/// Refuses to compare the tokens of two models if a number stands for different texts in them.
 pub fn expect_comparable(one: &Tokenizer, other: Option<&Tokenizer>) -> anyhow::Result<()> {
     let Some(other) = other else {
         return Err(WrongInput(

@@ -23,7 +23,7 @@ pub fn sections(config: &ModelConfig, more: Vec<(String, String)>) -> anyhow::Re
     Ok(section("size", &size) + &section("parts", &parts(config)))
 }
 
-/// Memory that goes with the tokens read.
+/// Memory for the tokens read.
 fn cache(past: &KvCache) -> String {
     let KvCache { mixer, len_per_token, capacity, grows, .. } = past;
     let each = grouped(F32 * len_per_token);
@@ -35,7 +35,7 @@ fn cache(past: &KvCache) -> String {
     }
 }
 
-/// Operations of one token, at the first and where the most is seen.
+/// FLOPs of one token: of the first, and of one that sees the most.
 fn flops(cost: &Cost) -> String {
     let note = "forward; in training about 3 times as many";
     let first = grouped(cost.flops(1));

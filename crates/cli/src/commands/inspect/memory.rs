@@ -1,4 +1,4 @@
-//! What a model needs of memory, in training and in use, as lines.
+//! The memory that a model needs, in training and in use, as lines.
 
 use minrnn::memory::rounded;
 use minrnn::subject::{Training, Use};

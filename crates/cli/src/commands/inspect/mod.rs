@@ -177,7 +177,7 @@ fn settings(config: &ModelConfig) -> anyhow::Result<Vec<(String, String)>> {
     Ok(lines.map(|(key, value)| (key.to_owned(), value.trim_matches('"').to_owned())).collect())
 }
 
-/// What `progress.json` says, if there is one: a model that was given away has none.
+/// What `progress.json` says, if there is one: a model that was passed on has none.
 fn progress(directory: &Path) -> anyhow::Result<Option<Map<String, Value>>> {
     let files = CheckpointFiles::open(directory).map_err(Error::from)?;
     let Some(text) = files.find(PROGRESS_FILE, MAX_PROGRESS_BYTES).map_err(Error::from)? else { return Ok(None) };
@@ -189,7 +189,7 @@ fn fields(object: &Map<String, Value>) -> Vec<(String, String)> {
     object.iter().map(|(key, value)| (printable(key), in_words(value))).collect()
 }
 
-/// A value as it stands in a line: of objects their keys and values, and of other numbers than whole ones the digits that matter.
+/// A value on one line: objects as keys and values, and numbers that are not whole with their significant digits.
 fn in_words(value: &Value) -> String {
     match value {
         Value::String(text) => printable(text),
@@ -214,7 +214,7 @@ fn sizes(shapes: Vec<(String, Vec<usize>)>) -> Vec<(String, String)> {
     shapes.into_iter().map(|(name, shape)| (name, format!("{shape:?}"))).collect()
 }
 
-/// A heading and two columns; nothing where there are no rows.
+/// A heading and two columns; empty if there are no rows.
 fn section(title: &str, rows: &[(String, String)]) -> String {
     if rows.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! What trainings side by side show: a bar for each on a terminal, one line for all of them now and then elsewhere.
+//! What concurrent trainings show: a bar for each on a terminal, elsewhere one line for all of them now and then.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::say::say;
 /// At most one plain line of progress in this time.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The jobs, each with the training that it is at.
+/// The jobs, each with its current training.
 pub struct SideBySide {
     bars: Option<MultiProgress>,
     jobs: Vec<Job>,
@@ -24,11 +24,11 @@ pub struct SideBySide {
 struct Job {
     label: String,
     bar: Option<ProgressBar>,
-    /// Where the training began here and what it ends at the latest.
+    /// When and at which iteration the training began here, and its last possible iteration.
     begun: Option<(Instant, u64, u64)>,
     iteration: u64,
     loss: f64,
-    /// Of the last evaluation, in words.
+    /// The last evaluation, in words.
     evaluated: String,
 }
 
@@ -48,7 +48,7 @@ impl Job {
 
 impl SideBySide {
     pub fn new(jobs: usize) -> Self {
-        // None where they cannot be drawn, and neither would lines above them be printed.
+        // None if they cannot be drawn: lines above them would not be printed either.
         let bars = Some(MultiProgress::new()).filter(|bars| !bars.is_hidden());
         Self { bars, jobs: (0..jobs).map(|_| Job::default()).collect(), last_line: Instant::now() }
     }
@@ -96,7 +96,7 @@ impl SideBySide {
                 }
                 if let Some(bar) = &shown.bar {
                     bar.set_position(shown.iteration);
-                    // What is too long for the terminal ends in the label.
+                    // The label comes last, so that a terminal that is too narrow cuts it and not the numbers.
                     bar.set_message(format!("{}  {}", shown.numbers(), shown.label));
                 } else if self.last_line.elapsed() >= PLAIN_INTERVAL {
                     self.last_line = Instant::now();
@@ -131,14 +131,14 @@ impl SideBySide {
     /// A line above the bars.
     fn line(&self, text: &str) {
         match &self.bars {
-            // Where it cannot be printed nobody reads it.
+            // If it cannot be printed, nobody would read it.
             Some(bars) => _ = bars.println(text),
             None => say(text),
         }
     }
 }
 
-/// That a training goes on where numbers round differently.
+/// Says that a training continues where numbers round differently.
 pub(super) fn other_machine(iteration: u64, before: &str, now: &str) -> String {
     format!(
         "continues after {} made on {before}, now on {now}: from here on, rounding differs from that of a single machine",

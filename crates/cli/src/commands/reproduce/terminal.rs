@@ -18,9 +18,9 @@ pub struct Terminal {
     seeds: Option<u64>,
     /// Flags that every measurement of speed gets.
     bench_flags: Vec<String>,
-    /// Of the training that goes on, where there is one at a time.
+    /// Shows the running training, if there is one at a time.
     display: Option<Display>,
-    /// Of those that go on, where there are several.
+    /// Shows the running trainings, if there are several.
     several: Option<SideBySide>,
 }
 

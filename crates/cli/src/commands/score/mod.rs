@@ -4,13 +4,12 @@ mod rows;
 mod tally;
 mod text;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use minrnn::data::table::TableTask;
-use minrnn::deployed::{Deployed, RowUnit};
+use minrnn::deployed::{Deployed, RowUnit, Usual};
 use minrnn::output::{expect_harmless, expect_writable};
-use minrnn_model::{Calibration, Threshold};
 
 use crate::exit::ExitCode;
 use crate::failure::{FAILED, WrongInput};
@@ -39,7 +38,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     calibrate: Option<PathBuf>,
     /// What to score in a text
-    #[arg(long, value_name = "UNIT", default_value = "line", value_parser = ["line", "token"])]
+    #[arg(long, value_name = "UNIT", default_value = RowUnit::Line.name(), value_parser = RowUnit::NAMES)]
     by: String,
     #[command(flatten)]
     threads: Threads,
@@ -47,7 +46,7 @@ pub struct Args {
 
 impl Args {
     fn unit(&self) -> RowUnit {
-        if self.by == "token" { RowUnit::Token } else { RowUnit::Line }
+        RowUnit::named(&self.by).unwrap_or(RowUnit::Line)
     }
 }
 
@@ -62,10 +61,10 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         return Err(WrongInput(format!("--threshold must be a share above 0 and below 1, such as {SHARE}, found {found:?}")).into());
     }
     let (data, usual) = (input::path(&args.data), args.calibrate.as_deref().map(input::path));
-    // A regular file is opened twice, also where it is standard input for one of them.
+    // A regular file can be opened twice, even if it is standard input for one of them.
     let is_read_once = || args.calibrate.as_ref().is_some_and(|usual| *usual == args.data && usual.as_os_str() == "-") || !data.is_file();
     if input::same_file(Some(&data), usual.as_deref()) && is_read_once() {
-        let sentence = "--data and --calibrate are both to be read from it, and what is read once is gone; save one of them to a file";
+        let sentence = "--data and --calibrate would both be read from it, but it can be read only once; save one of them to a file";
         return Err(WrongInput(format!("'{}': {sentence}", args.data.display())).into());
     }
     if let Some(out) = &args.out {
@@ -74,7 +73,7 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     }
     let deployed = Deployed::load(&args.model)?;
     let refused = |sentence: &str| Err(WrongInput(format!("'{}': {sentence}", args.model.display())).into());
-    if deployed.table.is_some() && args.by == "token" {
+    if deployed.table.is_some() && args.unit() == RowUnit::Token {
         return refused("it reads tables, whose rows are scored, and --by token is for texts; leave it out");
     }
     let finished = match (&deployed.table, &deployed.tokenizer) {
@@ -95,22 +94,11 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(FAILED))
 }
 
-/// What rows are compared with, of held-out rows that were so surprising; none where there is nothing to compare with, as where the file `gone` of a run
-/// is not there.
-fn threshold(args: &Args, calibration: Option<&Calibration>, gone: Option<&Path>) -> anyhow::Result<Option<f64>> {
-    let Some(calibration) = calibration else {
-        match gone {
-            Some(file) => say(format_args!(
-                "the text that the run held out cannot be read without '{}', which is not there, so none is marked by its surprise; put it back, or give \
-                 a text with nothing unusual with --calibrate FILE",
-                file.display()
-            )),
-            None => say(format_args!("{}; give rows with nothing unusual with --calibrate FILE", Threshold::NONE)),
-        }
-        return Ok(None);
-    };
+/// The threshold above which rows are marked; none if there is nothing to compare with. Says what rows are compared with.
+fn threshold(args: &Args, usual: &Usual) -> anyhow::Result<Option<f64>> {
     let share = args.threshold;
-    let found = calibration.threshold(share).map_err(|error| WrongInput(format!("--threshold {share:?}: {error}")))?;
-    say(found.describe(share));
-    Ok(Some(found.surprise))
+    let found = usual.threshold(share, "with --calibrate FILE");
+    let (threshold, told) = found.map_err(|error| WrongInput(format!("--threshold {share:?}: {error}")))?;
+    say(told);
+    Ok(threshold)
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use minrnn::csv::quoted;
 use minrnn::data::table::{ForecastRow, ForecastRows, Forecaster, Series, TableSource};
-use minrnn::deployed::{Deployed, calibrate_rows, score_rows};
+use minrnn::deployed::{Deployed, Usual, calibrate_rows, exceeds, score_rows};
 use minrnn::numbers::Shortest;
 
 use super::tally::{Tally, mark};
@@ -29,13 +29,14 @@ pub fn score(args: &Args, deployed: &Deployed, forecaster: &Forecaster, stop: &A
     };
     let Some(rows) = read(&args.data, forecaster, stop)? else { return Ok(false) };
     rows.notes().into_iter().for_each(say);
-    let threshold = threshold(args, calibration.as_ref(), None)?;
+    let threshold = threshold(args, &Usual::from(calibration))?;
     let mut sink = Sink::open(args.out.as_deref())?;
     sink.write(&header(forecaster, rows.series()))?;
     let (mut tally, mut line) = (Tally::default(), String::new());
     let see = |at: usize, step: usize, row: ForecastRow| {
         let series = &rows.series()[at];
-        let is_marked = tally.count(row.surprise, threshold, false, || name(series, step));
+        let is_marked = exceeds(row.surprise, threshold);
+        tally.count(row.surprise, is_marked, false, || name(series, step));
         line.clear();
         if forecaster.group.is_some() {
             line += &quoted(&series.name);
@@ -70,8 +71,8 @@ fn read(path: &Path, forecaster: &Forecaster, stop: &AtomicBool) -> anyhow::Resu
     Ok(interrupt::unless_stopped(stop, move || ForecastRows::read(TableSource::File(&path), &reads)).transpose()?)
 }
 
-/// Group, time or the number of the step, each target with its forecast, surprise and mark. A column of our own that the table has too gets another name,
-/// which is said.
+/// Group, time or the number of the step, each target with its forecast, surprise and mark. A column of ours whose name is taken gets another name,
+/// which is reported.
 fn header(forecaster: &Forecaster, series: &[Series]) -> String {
     let has_times = series.iter().any(|series| !series.times.is_empty());
     let time = forecaster.time.as_ref().filter(|_| has_times);
@@ -92,7 +93,7 @@ fn header(forecaster: &Forecaster, series: &[Series]) -> String {
     cells.iter().map(|cell| quoted(cell)).collect::<Vec<_>>().join(",") + "\n"
 }
 
-/// How a row is called.
+/// What a row is called.
 fn name(series: &Series, step: usize) -> String {
     let of = if series.name.is_empty() { String::new() } else { format!("'{}', ", series.name) };
     match series.times.get(step) {

@@ -14,14 +14,8 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts a row that is called `name`. Whether it is marked; none where nothing can be said of it.
-    pub fn count(
-        &mut self,
-        surprise: Option<f64>,
-        threshold: Option<f64>,
-        has_unknown: bool,
-        name: impl FnOnce() -> String,
-    ) -> Option<bool> {
+    /// Counts a row called `name`.
+    pub fn count(&mut self, surprise: Option<f64>, is_marked: Option<bool>, has_unknown: bool, name: impl FnOnce() -> String) {
         self.rows += 1;
         self.unknown += u64::from(has_unknown);
         if let Some(surprise) = surprise
@@ -29,13 +23,10 @@ impl Tally {
         {
             self.most = Some((surprise, name()));
         }
-        let is_above = surprise.zip(threshold).map(|(surprise, threshold)| surprise > threshold);
-        let is_marked = if has_unknown { Some(true) } else { is_above };
         self.marked += u64::from(is_marked == Some(true));
-        is_marked
     }
 
-    /// Says what was found; `what` is what one row is called.
+    /// Reports what was found; `what` is the word for a row.
     pub fn tell(&self, what: &str) {
         let (rows, marked) = (self.rows, self.marked);
         let most = self
@@ -50,7 +41,7 @@ impl Tally {
     }
 }
 
-/// The cell of a mark: 1, 0, or nothing where it cannot be told.
+/// The cell of a mark: 1, 0, or empty if it is not known.
 pub fn mark(is_marked: Option<bool>) -> &'static str {
     match is_marked {
         Some(true) => "1",

@@ -1,4 +1,4 @@
-//! Standard input as it arrives: what has been answered is written before anything more is waited for.
+//! Standard input as it arrives: answers are written out before more input is waited for.
 
 use std::cell::RefCell;
 use std::io::{self, BufWriter, ErrorKind, Read, Stdout, Write};
@@ -12,13 +12,13 @@ use std::time::Duration;
 const PIECE: usize = 1 << 16;
 /// Pieces that may wait to be read.
 const PIECES: usize = 4;
-/// How often it is looked whether a stop was asked for.
+/// How often to check whether a stop was asked for.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// What is written, shared by those who write and by the input that waits.
+/// The output, shared by its writers and by the input, which flushes it before waiting.
 pub type Out = Rc<RefCell<BufWriter<Stdout>>>;
 
-/// Standard input. It ends where the pipe does, or when a stop is asked for.
+/// Standard input. It ends with the pipe, or when a stop is asked for.
 pub struct Arriving {
     pieces: Receiver<io::Result<Vec<u8>>>,
     piece: Vec<u8>,

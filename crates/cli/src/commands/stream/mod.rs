@@ -30,25 +30,25 @@ pub struct Args {
     /// Run directory (its best checkpoint is taken), checkpoint directory or packed model
     #[arg(value_name = "RUN|FILE")]
     model: PathBuf,
-    /// Print an object of JSON on each line instead of CSV
+    /// Print one JSON object per line instead of CSV
     #[arg(long)]
     json: bool,
-    /// The column that names the sequence of a row [default: that of the table the model was trained on]
+    /// The column with the name of each row's sequence [default: that of the table the model was trained on]
     #[arg(long, value_name = "COLUMN", conflicts_with = "one_sequence")]
     group: Option<String>,
-    /// All rows belong to one sequence
+    /// Treat all rows as one sequence
     #[arg(long)]
     one_sequence: bool,
-    /// Remember as many sequences; for one more the one that has been silent for the longest time is forgotten [default: 65536]
+    /// Remember at most this many sequences; beyond that, forget the one that has been silent longest [default: 65536]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     max_groups: Option<usize>,
-    /// Tell what is wrong with a row and go on, instead of ending there
+    /// Report what is wrong with a row and go on, instead of stopping there
     #[arg(long)]
     skip_bad_rows: bool,
-    /// Go on from the state that --save-state wrote
+    /// Continue from a state that --save-state wrote
     #[arg(long, value_name = "FILE")]
     load_state: Option<PathBuf>,
-    /// Write what is remembered to this file at the end
+    /// Save the state to this file at the end
     #[arg(long, value_name = "FILE")]
     save_state: Option<PathBuf>,
     #[command(flatten)]
@@ -61,20 +61,20 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn answer(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.save_state {
-        // A state may take the place of the one that it goes on from.
+        // A state may replace the one that it continues.
         expect_harmless(path, [args.model.as_path(), &input::path(Path::new("-"))])?;
         expect_writable(path)?;
     }
     let deployed = Deployed::load(&args.model)?;
     let out: Out = Rc::new(RefCell::new(BufWriter::with_capacity(1 << 16, io::stdout())));
-    // Raised once all is read that rows or text go on from, which may be a pipe that nobody writes into.
+    // A signal raises it only once the state to continue from has been read, which may be a pipe that nobody writes to.
     let stop = Arc::new(AtomicBool::new(false));
     let input = Arriving::new(out.clone(), stop.clone());
     match (&deployed.table, &deployed.tokenizer) {
         (Some(task), _) => rows::answer(args, &deployed, task, input, &out, &stop)?,
         (None, Some(tokenizer)) => text::answer(args, &deployed, tokenizer, input, &out, &stop)?,
         (None, None) if deployed.policy.is_some() => {
-            let sentence = "it is a policy, which acts on what comes of its actions: minrnn rollout, or the library minrnn-stream";
+            let sentence = "it is a policy, which acts on the results of its actions; use minrnn rollout or the library minrnn-stream";
             return Err(WrongInput(format!("'{}': {sentence}", args.model.display())).into());
         }
         (None, None) => {
@@ -85,7 +85,7 @@ fn answer(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Whether everything is answered once `written`: a reader that has gone away has read enough.
+/// Whether to go on after what was `written`: a reader that has gone away has read enough.
 fn goes_on(written: io::Result<()>) -> anyhow::Result<bool> {
     match written {
         Ok(()) => Ok(true),
@@ -94,7 +94,7 @@ fn goes_on(written: io::Result<()>) -> anyhow::Result<bool> {
     }
 }
 
-/// Whether an error is that of a reader of stdout who has gone away.
+/// Whether the error is that the reader of stdout has gone away.
 fn is_closed(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe))
 }
@@ -103,7 +103,7 @@ fn is_closed(error: &anyhow::Error) -> bool {
 fn finish(ended: anyhow::Result<()>, saved: minrnn::Result<()>, out: &Out) -> anyhow::Result<()> {
     let ended = match ended {
         Err(error) if is_closed(&error) => Ok(()),
-        // That nothing can be printed may have been noticed where more was to be read.
+        // That nothing can be printed may have been noticed while reading.
         ended => goes_on(out.borrow_mut().flush()).and(ended),
     };
     if let (Err(_), Err(error)) = (&ended, &saved) {
@@ -118,7 +118,7 @@ impl Args {
         self.max_groups.unwrap_or(MAX_GROUPS)
     }
 
-    /// Ends at a flaw, or tells it and goes on.
+    /// Ends at a flaw, or reports it and goes on.
     fn pass_over(&self, flaw: minrnn::Error) -> minrnn::Result<()> {
         if !self.skip_bad_rows {
             return Err(flaw);

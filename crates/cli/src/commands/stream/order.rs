@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use minrnn::Error;
 use minrnn::data::table::Row;
 
-/// When the last row of each sequence was.
+/// The time of the last row of each sequence.
 #[derive(Default)]
 pub struct Order(HashMap<String, f64>);
 
 impl Order {
-    /// The row, unless its sequence has one that was not before it.
+    /// The row, if it is later than the last one of its sequence.
     pub fn expect_later<'a>(&self, row: Row<'a>) -> minrnn::Result<Row<'a>> {
         let (Some((clock, time)), Some(&last)) = (row.time, self.0.get(row.group)) else { return Ok(row) };
         if time > last {
@@ -24,7 +24,7 @@ impl Order {
         )))
     }
 
-    /// Keeps the time of `row`, which was read.
+    /// Keeps the time of `row` once it has been read.
     pub fn keep(&mut self, row: &Row<'_>) {
         let Some((_, time)) = row.time else { return };
         match self.0.get_mut(row.group) {
@@ -33,7 +33,7 @@ impl Order {
         }
     }
 
-    /// The sequence `name` begins anew if it comes again.
+    /// Forgets the sequence `name`, which starts anew if it comes again.
     pub fn forget(&mut self, name: &str) {
         self.0.remove(name);
     }

@@ -44,7 +44,7 @@ pub fn answer(
     }
     interrupt::raise_at_signal(stop)?;
     let answered = Answers { args, task, group, out, stop }.write(&mut groups, input);
-    // What was read until now is kept, whatever ended it.
+    // What was read until now is saved, however it ended.
     let saved = args.save_state.as_ref().map_or(Ok(()), |path| groups.save(path, &identity));
     finish(answered, saved, out)
 }
@@ -54,7 +54,7 @@ fn expect_alone(path: &Path, groups: &Groups<'_>) -> anyhow::Result<()> {
     match groups.names().min() {
         Some(first) if !groups.knows("") => Err(WrongInput(format!(
             "'{}': none of its {} sequences, such as '{first}', is the one without a name that all rows belong to; name the column of the \
-             sequences by --group, or begin without --load-state",
+             sequences with --group, or start without --load-state",
             path.display(),
             groups.len()
         ))
@@ -83,7 +83,7 @@ impl Answers<'_> {
         }
         loop {
             let next = rows.advance();
-            // A stop may have cut the row.
+            // A stop may have cut the row short.
             if stop.load(Ordering::Relaxed) {
                 break;
             }
@@ -102,7 +102,7 @@ impl Answers<'_> {
             }
             if let (Some(name), false) = (forgotten, told) {
                 say(format_args!(
-                    "more than {} sequences: forgot '{name}', silent for the longest time, and so with others from now on",
+                    "more than {} sequences: forgot '{name}', which was silent longest; more will be forgotten in the same way",
                     args.max_groups()
                 ));
                 told = true;

@@ -1,4 +1,4 @@
-//! Text: how likely the model held each of its tokens.
+//! Text: how likely the model considered each of its tokens.
 
 use std::fmt::Write as _;
 use std::io::Write;
@@ -17,10 +17,10 @@ use crate::failure::WrongInput;
 use crate::interrupt;
 use crate::say::say;
 
-/// Bytes between two looks whether a stop was asked for.
+/// Bytes between two checks for a stop.
 const PART: usize = 1 << 10;
 
-/// Tells of every token that `input` gives.
+/// Answers every token of `input`.
 pub fn answer(
     args: &Args,
     deployed: &Deployed,
@@ -67,15 +67,15 @@ fn read(
     let what = if tokenizer.kind() == TokenizerKind::Bpe { "a line" } else { "a character" };
     let is_cut = args.save_state.is_some() && !text.waiting().is_empty();
     if stop.load(Ordering::Relaxed) {
-        // What waits is the beginning of something whose end was not read.
+        // What is waiting is the beginning of something whose end was not read.
         if is_cut {
-            say(format_args!("{what} has begun and not ended; the saved state is that of before it: go on from there"));
+            say(format_args!("{what} has begun but not ended; the saved state is the one before it: continue from there"));
         }
         return Ok(());
     }
     if is_cut {
         say(format_args!(
-            "the input ends within {what}, and what goes on from the saved state does not complete it; cut a text behind the end of a line"
+            "the input ends within {what}, which nothing read after the saved state completes; cut a text after the end of a line"
         ));
     }
     text.finish(&mut printer)?;

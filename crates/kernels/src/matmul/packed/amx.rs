@@ -15,7 +15,7 @@ use core::arch::x86_64::*;
 
 /// Rows and columns of a tile of the result.
 const ROWS: usize = 2 * SIDE;
-/// What tiles without a bias begin with.
+/// Initial sums of tiles without a bias.
 static ZEROS: [f32; ROWS] = [0.0; ROWS];
 
 /// Two bf16, rounded to nearest even. Their sums are f32.
@@ -29,7 +29,7 @@ impl Unit for Bf16 {
     const LANES: usize = SIDE;
     const ROWS: usize = ROWS;
     const VECTORS: usize = 2;
-    /// Never: prefetches take the places in which loads of tiles wait for their lines.
+    /// Never: prefetches would occupy the buffers in which tile loads wait for their cache lines.
     const ISSUE: usize = usize::MAX;
     const ALIGN: usize = 2 * SIDE;
 
@@ -162,7 +162,7 @@ unsafe fn whole_steps<const V: usize>(steps: usize, sides: Sides, begin: Begin, 
     }
 }
 
-/// Steps to the sixteen rows below.
+/// Moves a pointer down by sixteen rows.
 macro_rules! sixteen_rows {
     ($pointer:literal, $row:literal) => {
         concat!(
@@ -184,8 +184,8 @@ macro_rules! sixteen_rows {
     };
 }
 
-/// `to = from + left · right` in the tile registers: what is done once, in each step, and once more. All in one piece of assembly: between two,
-/// a compiler owes the registers nothing.
+/// `to = from + left · right` in the tile registers: what is done once at the beginning, in each step, and once at the end. It is a single piece of
+/// assembly, since a compiler need not preserve the registers between two.
 macro_rules! multiply {
     ($vectors:literal, $steps:ident, $sides:ident, $from:ident, $to:ident, [$($begin:expr),*], [$($step:literal),*], [$($end:expr),*]) => {
         asm!(
@@ -216,8 +216,8 @@ macro_rules! multiply {
     };
 }
 
-/// Sixteen times H rows and V vectors of columns of `to = from + left · right` over `steps` times sixteen units. The rows of `from` and `to` lie as
-/// many f32 apart as their second numbers say.
+/// Sixteen times H rows and V vectors of columns of `to = from + left · right` over `steps` times sixteen units. The second numbers of `from` and
+/// `to` are the distances between their rows, in f32.
 ///
 /// # Safety
 /// Called below [`Bf16::run`]; all of these rows, columns and units are readable, those of `to` writable; `steps` is at least 1.

@@ -116,7 +116,7 @@ impl Unit for F32 {
     }
 }
 
-/// How many strided runs before it is packed memory is prefetched.
+/// Memory is prefetched this many strided runs before it is packed.
 const DISTANCE: usize = 16;
 
 /// Ones in the first `count` lanes.
@@ -127,7 +127,7 @@ unsafe fn first_lanes(count: usize) -> __m256i {
     unsafe { _mm256_loadu_si256(ONES.as_ptr().add(LANES - count.min(LANES)).cast()) }
 }
 
-/// [`load`] of what is multiplied. Subnormal numbers are 0: many processors multiply them a hundred times as slowly.
+/// [`load`] of an operand, with subnormal numbers replaced by 0: many processors multiply them a hundred times more slowly.
 #[inline(always)]
 unsafe fn operand(source: *const f32, count: usize) -> __m256 {
     // SAFETY: the callers' promise.
@@ -250,7 +250,7 @@ macro_rules! step {
     };
 }
 
-/// Adds the products of [`ISSUE`] steps of a full tile. From intrinsics, compilers gather the loads of several rows, and spill sums to make room.
+/// Adds the products of [`ISSUE`] steps of a full tile. Given intrinsics, compilers group the loads of several rows, and spill sums to make room.
 ///
 /// # Safety
 /// See [`tile`].
@@ -279,7 +279,7 @@ unsafe fn steps<const L: usize, const STEP: usize>(sums: &mut [[__m256; VECTORS]
     }
 }
 
-/// Rows and columns of a square of 8 × 8 exchanged.
+/// A square of 8 × 8 transposed.
 #[inline(always)]
 unsafe fn transposed(rows: [__m256; LANES]) -> [__m256; LANES] {
     // SAFETY: AVX2 by the callers' promise.

@@ -56,7 +56,7 @@ unsafe impl Send for Address {}
 unsafe impl Sync for Address {}
 
 impl Address {
-    /// The pointer (a method, so that closures borrow the whole).
+    /// The pointer (a method, so that closures capture the whole struct).
     pub(super) fn get(&self) -> *mut i32 {
         self.0
     }
@@ -67,7 +67,7 @@ pub(super) struct Prefetcher {
     at: *const f32,
     /// From the end of a run of contiguous elements to the beginning of the next.
     skip: usize,
-    /// Lines of each run, and those left of the present one.
+    /// Lines of each run, and those left of the current one.
     lines: usize,
     left: usize,
     runs: usize,
@@ -83,7 +83,7 @@ impl Prefetcher {
             stride => (stride, columns.len(), rows.len()),
         };
         let lines = len.div_ceil(LINE);
-        // A number the compiler knows nothing of: else it moves the division to every use, where registers are short.
+        // Hidden from the compiler, which would otherwise move the division to every use, where registers are scarce.
         let at_once = black_box((lines * runs).div_ceil(issues.max(1)));
         Self { at, skip: stride.wrapping_sub(lines * LINE), lines, left: lines, runs: if len == 0 { 0 } else { runs }, at_once }
     }

@@ -9,20 +9,21 @@
 //! ```
 //!
 //! 1. A right side that fits [`KEPT_RIGHT`] (the weight of a layer) is packed once, by all threads, and shared. Rows are spread over the
-//!    threads, and each block of rows passes all depth before the next one, so that its results stay in the cache until they are done
-//!    and its inputs are read in the order they lie in memory. A deeper right side (in the gradient of a weight) is never packed whole:
-//!    the result is cut into regions, each a product of its own on one thread, and its depth into parts, which many threads compute apart.
+//!    threads, and each block of rows goes through the whole depth before the next one, so that its results stay in the cache until they
+//!    are done and its inputs are read in the order they lie in memory. A deeper right side (in the gradient of a weight) is never packed
+//!    whole: the result is cut into regions, each a product of its own on one thread, and the depth into parts, which many threads compute
+//!    separately.
 //! 2. A block of depth is 192 units of four bytes, each one f32 or two bf16: a panel of the right side (36 KiB on AVX-512, 12 KiB on AVX2)
 //!    stays in the first-level cache while rows pass by, the left block (78 KiB) in the second.
 //! 3. Left sides whose depth is contiguous are only converted, not transposed: a tile reads its rows where they are.
-//! 4. While tiles are computed, the cache lines of the next block to be packed are prefetched, one every few units. Without this the memory
-//!    rests while tiles are computed and the arithmetic while blocks are packed.
+//! 4. While tiles are computed, the cache lines of the next block to be packed are prefetched, one every few units. Otherwise memory would
+//!    idle while tiles are computed, and arithmetic while blocks are packed.
 //!
-//! An element's sum is taken block by block in the order of depth, in a right side that is not packed whole part by part, and the parts,
-//! whose number follows from the depth, are added in their order: the number of threads never changes the result.
+//! An element's sum is taken block by block in the order of depth. If the right side is not packed whole, each part has a sum of its own,
+//! and the parts, whose number follows from the depth, are added in order. So the number of threads never changes the result.
 //!
-//! How operands are packed and tiles computed is each instruction set's own: [`Unit`]. AMX multiplies so fast that its tiles wait for memory, and cuts
-//! blocks where whole tiles of depth end.
+//! Each instruction set packs operands and computes tiles in its own way: [`Unit`]. AMX multiplies so fast that its tiles wait for memory, and its
+//! blocks begin at whole tiles of depth.
 
 mod amx;
 mod avx2;
@@ -43,17 +44,17 @@ const UNITS: usize = 192;
 const ROW: usize = UNITS + 16;
 /// Rows of a left block.
 const BLOCK: usize = 96;
-/// Units of a left block, the last row's whole vectors included.
+/// Units of a left block, including the last row's whole vectors.
 const BLOCK_LEN: usize = BLOCK * ROW;
 /// Blocks of depth whose left sides are packed together.
 const SLAB: usize = 6;
-/// Most bytes of a packed right side that is shared; a thread keeps as much.
+/// Most bytes of a packed right side that is shared, and that a thread keeps.
 const KEPT_RIGHT: usize = 4 << 20;
 /// Widest region that a thread packs for itself.
 const REGION: usize = 384;
 /// Fewest blocks of depth in a part, and most parts.
 const PART: usize = 8;
-/// Most elements of a result whose parts are computed apart.
+/// Most elements of a result whose parts are computed separately.
 const APART: usize = 1 << 20;
 
 /// `out = left · right + bias`, every element of which lies in its slice.
@@ -100,7 +101,7 @@ pub(super) unsafe fn run(packing: Packing, product: &Product<'_>, threads: usize
 /// See [`run`].
 unsafe fn run_as<U: Unit>(product: &Product<'_>, threads: usize) {
     let [rows, depth, columns] = product.sizes;
-    // It may not fit `usize`: the elements of a side need not lie apart.
+    // It may overflow `usize`, since the elements of a side may overlap in memory.
     let right_len = depth.div_ceil(U::DEPTH).saturating_mul(Panels::new::<U>(columns).vectors() * U::LANES);
     if right_len <= KEPT_RIGHT / size_of::<i32>() {
         return with_right(right_len, |packed| {
@@ -113,7 +114,7 @@ unsafe fn run_as<U: Unit>(product: &Product<'_>, threads: usize) {
                 unsafe { U::run(Piece::Right { product, block: i / parts, panels, packed: packed.get() }) };
             });
             let most = if threads == 1 { 1 } else { 8 * threads };
-            // As many for every thread: else some end a task later than the others.
+            // The same number for every thread: otherwise some would end a task later than the others.
             let tasks = rows.div_ceil(BLOCK).max(2 * threads).next_multiple_of(threads).min(most).min(rows.div_ceil(U::ROWS));
             grid::for_each(tasks, |i| {
                 let rows = aligned_piece(rows, U::ROWS, tasks, i);
@@ -128,7 +129,7 @@ unsafe fn run_as<U: Unit>(product: &Product<'_>, threads: usize) {
     unsafe { by_regions::<U>(product, threads) }
 }
 
-/// Computes regions of the result, and parts of the depth one after the other or apart.
+/// Computes regions of the result, and parts of the depth one after the other or as separate tasks.
 ///
 /// # Safety
 /// See [`run`].
@@ -141,7 +142,7 @@ unsafe fn by_regions<U: Unit>(product: &Product<'_>, threads: usize) {
         with_left(BLOCK_LEN, |left| {
             with_right(UNITS * (columns.len() + U::LANES), |right| {
                 let blocks = grid::piece(product.blocks::<U>(), parts, part);
-                // SAFETY: the caller's promise; regions do not overlap, and parts but the first have memory of their own.
+                // SAFETY: the caller's promise; regions do not overlap, and all parts but the first have memory of their own.
                 unsafe { U::run(Piece::Region { product, rows, columns, blocks, into, left, right }) };
             });
         });
@@ -156,7 +157,7 @@ unsafe fn by_regions<U: Unit>(product: &Product<'_>, threads: usize) {
                 for part in 1..parts {
                     let into = Place { out: partial, stride: columns.len() };
                     run((rows.clone(), columns.clone()), part, into);
-                    // SAFETY: both are this region's alone and were just written.
+                    // SAFETY: both belong to this region alone and were just written.
                     unsafe { add(whole, into, [rows.len(), columns.len()]) };
                 }
             });
@@ -189,7 +190,7 @@ unsafe fn by_regions<U: Unit>(product: &Product<'_>, threads: usize) {
 /// Adds a matrix of `sizes` to another.
 ///
 /// # Safety
-/// Both are initialised, and nobody else uses them.
+/// Both are initialised, and nothing else uses them.
 unsafe fn add(into: Place, partial: Place, [rows, columns]: [usize; 2]) {
     for row in 0..rows {
         // SAFETY: the caller's promise.
@@ -211,19 +212,19 @@ fn aligned_piece(len: usize, step: usize, pieces: usize, i: usize) -> Range<usiz
 
 /// How a product is cut.
 struct Regions {
-    /// Regions of the result below and beside each other.
+    /// Number of regions of the result below each other, and side by side.
     down: usize,
     across: usize,
-    /// Whether tasks compute a part of the depth each, rather than all parts of a region.
+    /// Whether each task computes one part of the depth, rather than all parts of a region.
     apart: bool,
 }
 
-/// How a product is cut so that `threads` threads end soonest.
+/// How a product is cut so that `threads` threads finish soonest.
 fn regions<U: Unit>(product: &Product<'_>, threads: usize) -> Regions {
-    // Packing an element costs as much as this many multiply-adds, adding one of a partial result as this many.
+    // The cost, in multiply-adds, of packing an element and of adding an element of a partial result.
     const PACK: f64 = 16.0;
     const ADD: f64 = 64.0;
-    // What parts of their own take beside the same work in one task: their results go through memory.
+    // The time of separate parts relative to the same work in one task: their results go through memory.
     const APART_FACTOR: f64 = 1.06;
     let [rows, depth, columns] = product.sizes;
     let parts = product.parts::<U>();
@@ -296,7 +297,7 @@ impl Piece<'_> {
 }
 
 impl Product<'_> {
-    /// Blocks of depth, at least one, which is then empty.
+    /// Number of blocks of depth: at least one, which is empty if the depth is 0.
     fn blocks<U: Unit>(&self) -> usize {
         self.sizes[1].div_ceil(U::DEPTH * UNITS).max(1)
     }
@@ -306,7 +307,7 @@ impl Product<'_> {
         aligned_piece(self.sizes[1], U::ALIGN, self.blocks::<U>(), i)
     }
 
-    /// Place how many parts the depth is cut whose sums are added at the end, where the right side is not packed whole.
+    /// Number of parts, whose sums are added at the end, that the depth is cut into if the right side is not packed whole.
     fn parts<U: Unit>(&self) -> usize {
         (self.blocks::<U>() / PART).clamp(1, PART)
     }
@@ -416,7 +417,7 @@ impl Product<'_> {
         }
         for (r, row) in rows.enumerate() {
             for (i, depth) in blocks.clone().map(|i| self.block::<U>(i)).enumerate() {
-                // SAFETY: `packed` has room for every block and row by the caller's promise; rows of depth lie side by side, for `column_stride` is 1.
+                // SAFETY: `packed` has room for every block and row by the caller's promise; a row's depth is contiguous, as `column_stride` is 1.
                 unsafe { U::left_along(source(row, &depth), depth.len(), packed.add(i * BLOCK_LEN + r * ROW)) };
             }
         }
@@ -437,10 +438,10 @@ impl Product<'_> {
         }
     }
 
-    /// All tiles of a block, the `first` of its sums or not; `issue` is called every few units.
+    /// All tiles of a block, which is the `first` of its sums or adds to them; `issue` is called every few units.
     ///
     /// # Safety
-    /// Both sides are packed; nobody else uses the results.
+    /// Both sides are packed; nothing else uses the results.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "a block is three ranges and three places, and its parts are used nowhere else together")]
     unsafe fn tiles<U: Unit>(

@@ -21,7 +21,7 @@ pub(super) trait Unit {
     const VECTORS: usize;
     /// After how many units a tile issues a prefetch.
     const ISSUE: usize;
-    /// Elements of depth at whose multiples blocks of depth begin.
+    /// Blocks of depth begin at multiples of this many elements.
     const ALIGN: usize = Self::DEPTH;
 
     /// Where row `row`, a multiple of [`Unit::ROWS`], of a packed left side of `units` units begins.
@@ -36,7 +36,7 @@ pub(super) trait Unit {
     unsafe fn left_along(source: *const f32, depth: usize, packed: *mut i32);
 
     /// Packs rows of a left side, as [`Unit::tile`] reads them: unit u of row r goes to
-    /// `packed[(r / ROWS) · ROWS · units + u · ROWS + r % ROWS]`, if the instructions' own file does not say otherwise. Groups of rows are written
+    /// `packed[(r / ROWS) · ROWS · units + u · ROWS + r % ROWS]`, unless the instruction set's own file says otherwise. Groups of rows are written
     /// whole, and there is room for all of a block.
     ///
     /// # Safety
@@ -66,7 +66,7 @@ pub(super) trait Unit {
     /// Does a piece of work: everything else is inlined here.
     ///
     /// # Safety
-    /// The machine has the instructions; the piece's pointers are as [`super::Piece`] says, and nobody else uses what it writes.
+    /// The machine has the instructions; the piece's pointers are as [`super::Piece`] says, and nothing else uses the memory it writes.
     unsafe fn run(piece: super::Piece<'_>);
 }
 
@@ -107,7 +107,7 @@ pub(super) struct Panels {
     pub columns: usize,
     lanes: usize,
     widest: usize,
-    /// The panels that are meant: from the first to before the second.
+    /// The selected panels: from the first number up to, but excluding, the second.
     part: [usize; 2],
 }
 
@@ -117,7 +117,7 @@ impl Panels {
         Self { part: [0, panels.vectors().div_ceil(panels.widest)], ..panels }
     }
 
-    /// Part `i` of `parts` of these panels, each where it lies among all of them.
+    /// Part `i` of `parts` of these panels, each at its place among all of them.
     pub(super) fn part(self, parts: usize, i: usize) -> Self {
         let part = grid::piece(self.count(), parts, i);
         Self { part: [part.start, part.end], ..self }
@@ -133,7 +133,7 @@ impl Panels {
         self.vectors().div_ceil(self.widest)
     }
 
-    /// The numbers of the panels that are meant.
+    /// The numbers of the selected panels.
     pub(super) fn each(self) -> Range<usize> {
         self.part[0]..self.part[1]
     }

@@ -44,7 +44,7 @@ impl Formulas<2> for LogSpace {
         let sum = ln_of_normal(simd, simd.add_f32s(simd.splat_f32s(1.0), difference));
         let kept_is_larger = simd.greater_than_f32s(kept, log_b);
         let result = simd.add_f32s(simd.select_f32s(kept_is_larger, kept, log_b), sum);
-        // Two times −∞ has no difference.
+        // −∞ − (−∞) would be NaN.
         let nothing = simd.splat_f32s(f32::NEG_INFINITY);
         let empty = simd.and_m32s(simd.equal_f32s(kept, nothing), simd.equal_f32s(log_b, nothing));
         simd.select_f32s(empty, nothing, result)

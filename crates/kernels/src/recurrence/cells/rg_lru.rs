@@ -4,7 +4,7 @@
 //! r = +∞ marks a step that forgets everything: a = 0, and i x enters unscaled.
 //!
 //! Backward, with G_t = ∂L/∂h_t + a_{t+1} G_{t+1}, β = √(1 − a²) and du = G (a² i x / β − a h_{t−1}): dx = G β i, dk = G β x i (1 − i),
-//! dr = du c ρ (1 − ρ), dc = Σ du ρ. In du 1/β is at most 2000, as in the released code: the slope of a square root is unbounded.
+//! dr = du c ρ (1 − ρ), dc = Σ du ρ. In du, 1/β is limited to 2000, as in the released code: the slope of a square root is unbounded.
 
 use super::super::formulas::Formulas;
 use super::super::gate::{Leak, Sum};

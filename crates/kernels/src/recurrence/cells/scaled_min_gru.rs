@@ -1,4 +1,4 @@
-//! minGRU whose memory is multiplied by a factor besides the gate: h_t = (1 − z_t) φ(s_t) h_{t−1} + z_t h̃_t with z = σ(k), h̃ =
+//! minGRU whose memory is multiplied by a further factor besides the gate: h_t = (1 − z_t) φ(s_t) h_{t−1} + z_t h̃_t with z = σ(k), h̃ =
 //! candidate(v). The factor is a type parameter, |φ| ≤ 1.
 //!
 //! Backward, with G_t = ∂L/∂h_t + (1 − z_{t+1}) φ(s_{t+1}) G_{t+1}:
@@ -30,7 +30,7 @@ pub trait Factor: Copy + Send + Sync {
     /// The factor, given the result of [`Factor::divisor`] and 1 / divisor.
     fn value<S: Simd>(self, simd: S, s: S::f32s, e: S::f32s, inverse: S::f32s) -> Value<S>;
 
-    /// `sum`, which has the size of the factor, with its sign.
+    /// `sum`, computed with the factor's size, given its sign.
     fn gate<S: Simd>(self, sum: Sum<S>, value: Value<S>) -> Self::Gate<S>;
 }
 

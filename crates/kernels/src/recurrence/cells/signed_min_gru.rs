@@ -21,7 +21,7 @@ impl Factor for Tanh {
         (e, simd.add_f32s(simd.splat_f32s(1.0), e))
     }
 
-    /// With e = e^−2|s|: |tanh s| = (1 − e) / (1 + e), and 2e / (1 + e) is missing to 1.
+    /// With e = e^−2|s|: |tanh s| = (1 − e) / (1 + e), which is 1 − 2e / (1 + e).
     #[inline(always)]
     fn value<S: Simd>(self, simd: S, s: S::f32s, e: S::f32s, inverse: S::f32s) -> Value<S> {
         let one = simd.splat_f32s(1.0);

@@ -21,7 +21,7 @@ fn alphabet(protocol: Protocol, symbols: u32) -> Option<Alphabet> {
     (protocol == Protocol::DeepMind).then_some(Alphabet { symbols, classes: symbols })
 }
 
-/// Bits from the lowest up, those of a number from 1 to 2ⁿ − 1.
+/// The bits, lowest first, of a number from 1 to 2ⁿ − 1.
 fn operand(n: usize, rng: &mut ChaCha8Rng) -> Vec<u32> {
     loop {
         let bits = uniform(n, 0, 2, rng);
@@ -36,7 +36,7 @@ pub(super) fn number(bits: &[u32]) -> BigUint {
     BigUint::from_radix_le(&digits, 2).unwrap_or_default()
 }
 
-/// The bits of a number from the lowest up, without zeros at the top; 0 is one digit.
+/// The bits of a number, lowest first, without leading zeros; 0 is one digit.
 pub(super) fn bits(number: &BigUint) -> Vec<u32> {
     number.to_radix_le(2).into_iter().map(u32::from).collect()
 }

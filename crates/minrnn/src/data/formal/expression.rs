@@ -42,8 +42,8 @@ pub(super) fn flat_value(tokens: &[Token]) -> u32 {
     (sum + sign * product).rem_euclid(MODULUS) as u32
 }
 
-/// A random expression of exactly `length` ≥ 1 tokens and its value, with the first `operators` of +, −, ×: one to four tokens are a
-/// digit, a negated, bracketed, or bracketed negated one; longer ones are ( left operator right ).
+/// A random expression of exactly `length` ≥ 1 tokens and its value, with the first `operators` of +, −, ×. One to four tokens are a digit,
+/// a negated digit, a bracketed digit, or a bracketed negated digit; longer expressions are ( left operator right ).
 pub(super) fn bracketed(length: usize, operators: u32, rng: &mut ChaCha8Rng) -> (Vec<Token>, u32) {
     let mut tokens = Vec::with_capacity(length);
     let value = append(length, operators, rng, &mut tokens);

@@ -33,7 +33,7 @@ impl SequenceTask for Generalization {
     }
 
     fn longest(&self) -> usize {
-        // A string and the longest of answers, the string twice.
+        // A string and the longest answer, the string twice.
         self.training.max_length.max(self.evaluation.max_length).saturating_mul(3)
     }
 

@@ -7,11 +7,11 @@ use crate::rng::ChaCha8Rng;
 const SYMBOLS: u32 = 63;
 
 pub(super) struct Majority {
-    /// Whether the count is asked for, and not the symbol.
+    /// Whether the count is asked for rather than the symbol.
     pub(super) count: bool,
 }
 
-/// The most frequent symbol, the largest among equals, and its count.
+/// The most frequent symbol (the largest in a tie) and its count.
 pub(super) fn majority(string: &[u32]) -> (u32, u32) {
     let mut counts = [0; SYMBOLS as usize + 1];
     string.iter().for_each(|&symbol| counts[symbol as usize] += 1);

@@ -1,7 +1,7 @@
 //! Missing duplicate: a string, followed by a copy that lacks a symbol.
 //!
 //! The authors show the copy up to the missing symbol, which is at the same position in every row of a batch. xLSTM and DeepMind put a mask
-//! in its place, DeepMind in either half of a doubled string of bits.
+//! in its place, which with DeepMind may be in either half of a doubled string of bits.
 
 use rand::RngExt;
 
@@ -10,7 +10,7 @@ use crate::rng::ChaCha8Rng;
 
 const MASK: u32 = 10;
 const BIT_MASK: u32 = 2;
-/// Stands behind a doubled string of bits when the length is odd.
+/// Follows a doubled string of bits when the length is odd.
 const PAD: u32 = 3;
 
 pub(super) struct MissingDuplicate;

@@ -38,7 +38,7 @@ use super::{Batch, BatchSource};
 use crate::rng::{self, ChaCha8Rng, Purpose};
 use crate::{Error, Result, Segments};
 
-/// Longest strings; some languages are generated recursively.
+/// Maximum length of a string; some languages are generated recursively.
 const MAX_LENGTH: usize = 4096;
 
 /// The alphabet of a language and where its answer is read.
@@ -126,7 +126,7 @@ languages! {
 /// The token ids of a language in one protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Alphabet {
-    /// Ids of data tokens are below this; with `xlstm` that is the whole vocabulary, of which 0 is padding.
+    /// Ids of data tokens are below this; with `xlstm` it is the size of the whole vocabulary, in which 0 is padding.
     symbols: u32,
     /// Number of answers to guess from.
     classes: u32,
@@ -137,12 +137,12 @@ struct Alphabet {
 struct Example {
     input: Vec<u32>,
     answer: Vec<u32>,
-    /// How many of the first answers count.
+    /// How many of the answers count, from the first on.
     scored: usize,
 }
 
 impl Example {
-    /// One whose answers all count.
+    /// An example whose answers all count.
     fn new(input: Vec<u32>, answer: Vec<u32>) -> Self {
         let scored = answer.len();
         Self { input, answer, scored }
@@ -151,11 +151,11 @@ impl Example {
 
 /// A language.
 trait Rules: Sync {
-    /// The token ids; none where the protocol does not know the language.
+    /// The token ids; `None` if the protocol does not define the language.
     fn alphabet(&self, protocol: Protocol) -> Option<Alphabet>;
 
-    /// A random string. `length`, at least 1, counts its data tokens, with `xlstm` everything. `shared` is a random number for the whole
-    /// batch.
+    /// A random string. `length`, at least 1, counts its data tokens, or with `xlstm` all its tokens. `shared` is a random number common to
+    /// the whole batch.
     fn example(&self, protocol: Protocol, length: usize, shared: u64, rng: &mut ChaCha8Rng) -> Example;
 }
 
@@ -273,7 +273,7 @@ impl BatchSource for FormalLanguage {
     }
 }
 
-/// A string as the model reads it.
+/// A string laid out as the model reads it.
 struct Laid {
     inputs: Vec<u32>,
     /// The step at which the first answer is read.

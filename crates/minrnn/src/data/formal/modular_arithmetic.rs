@@ -34,7 +34,7 @@ impl Rules for Flat {
             Protocol::Xlstm => (&XLSTM_FLAT, length.saturating_sub(2)),
             _ => (&DEEP_MIND, length),
         };
-        // An even length becomes the odd one below it.
+        // An even length is rounded down to an odd one.
         let tokens = expression::flat(length.saturating_sub(1) | 1, rng);
         example(protocol, codes.ids(&tokens), expression::flat_value(&tokens), codes)
     }

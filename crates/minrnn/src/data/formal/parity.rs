@@ -1,4 +1,4 @@
-//! Parity: the number of ones modulo 2. With xLSTM the bits 0, 1 are the ids 1, 2, in strings and answers.
+//! Parity: the number of ones modulo 2. With xLSTM the bits 0 and 1 have the ids 1 and 2, in strings and answers.
 
 use super::{Alphabet, Example, Protocol, Rules, uniform};
 use crate::rng::ChaCha8Rng;

@@ -13,7 +13,7 @@ pub(super) struct StackManipulation;
 
 const TERMINATOR: u32 = 2;
 
-/// What is done to the stack.
+/// An operation on the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Action {
     Pop,
@@ -34,7 +34,7 @@ pub(super) fn finish(mut stack: Vec<u32>, actions: &[Action]) -> Vec<u32> {
     stack
 }
 
-/// Sizes of the stack at first and of the list of actions, for n ≥ 2 tokens together.
+/// The initial size of the stack and the number of actions, together n ≥ 2 tokens.
 fn split(n: usize, rng: &mut ChaCha8Rng) -> (usize, usize) {
     let size = rng.random_range(1..n as u64) as usize;
     (size, n - size)

@@ -1,8 +1,8 @@
 //! The string itself, rearranged: backwards, again, or every second symbol first.
 //!
 //! DeepMind's strings are bits, the duplicate answer is the string twice, and "odds first" begins with the second, fourth, … symbol, as
-//! its published code does. xLSTM's have ten symbols and a token "act" behind them, the answer is the string once, and the first, third, …
-//! come first.
+//! its published code does. xLSTM's have ten symbols and end with a token "act"; the answer is the string once, and the first, third, …
+//! symbols come first.
 
 use super::{Alphabet, Example, Protocol, Rules, uniform};
 use crate::rng::ChaCha8Rng;

@@ -26,7 +26,7 @@ fn questions_have_the_answers_worked_by_hand() {
     assert_eq!(set::distinct(&[3, 1, 3, 2, 1]), [3, 1, 2]);
     let pushes = [Action::Pop, Action::Pop, Action::Pop, Action::Push(1), Action::Push(0)];
     assert_eq!(finish(vec![1, 1], &pushes), [0, 1], "a pop of the empty stack does nothing");
-    // 6 = 011 and 3 = 11 from the lowest bit up.
+    // 6 = 011 and 3 = 11, lowest bit first.
     assert_eq!(binary_arithmetic::bits(&(binary_arithmetic::number(&[0, 1, 1]) + 3u32)), [1, 0, 0, 1]);
     assert_eq!(binary_arithmetic::bits(&binary_arithmetic::number(&[0, 0])), [0]);
 }
@@ -36,7 +36,7 @@ fn expressions_have_the_values_worked_by_hand() {
     // 2 − 3 · 4 + 1 = −9 ≡ 1.
     assert_eq!(expression::flat_value(&[Digit(2), Minus, Digit(3), Times, Digit(4), Plus, Digit(1)]), 1);
     assert_eq!(expression::flat_value(&[Digit(4), Times, Digit(4), Times, Digit(3)]), 3);
-    // By an evaluator of its own: a bracket is ( a ), (− a) or ( a op b ).
+    // With a separate evaluator: a bracket is ( a ), (− a) or ( a op b ).
     fn value(tokens: &[expression::Token], at: &mut usize) -> i64 {
         *at += 1;
         match tokens[*at - 1] {
@@ -109,7 +109,7 @@ fn one_length_and_one_missing_place_hold_for_a_batch_of_the_authors() {
     for row in 0..8 {
         let row = &batch.inputs.tokens()[row * batch.seq_len..(row + 1) * batch.seq_len];
         let end = batch.seq_len - 1;
-        // n + i symbols and the query: the answer stands i symbols after the start.
+        // n + i symbols and the query: the answer is i symbols after the start.
         let missing = (0..end / 2 + 1).find(|&i| end - i >= 1 && row[end - i..end] == row[..i] && end - i > i).is_some();
         assert!(missing, "{row:?}");
         assert_eq!(row[end], 9);

@@ -30,7 +30,7 @@ const RECORD_BYTES: usize = 1 + 3 * PIXELS;
 /// Records of an official file.
 const MAX_RECORDS: usize = 10_000;
 
-/// One of so many pictures of the training files, chosen at random but the same in every run, is validated on.
+/// One in this many pictures of the training files is used for validation, chosen at random but the same in every run.
 const VALIDATION_SHARE: usize = 10;
 const SPLIT_SEED: u64 = 0;
 
@@ -96,14 +96,14 @@ impl Pictures {
         Ok(())
     }
 
-    /// Those numbered `chosen`.
+    /// The pictures numbered `chosen`.
     fn select(&self, chosen: &[u32]) -> Self {
         let classes = chosen.iter().map(|&i| self.classes[i as usize]).collect();
         let grey = chosen.iter().flat_map(|&i| self.picture(i)).copied().collect();
         Self { grey, classes, input: self.input }
     }
 
-    /// The training and the validation part; each has a picture where there are two.
+    /// The training and validation parts; neither is empty if there are at least two pictures.
     fn split(&self) -> (Self, Self) {
         let order = shuffled(self.classes.len(), SPLIT_SEED, 0, 0);
         let (validation, train) = order.split_at(self.classes.len().div_ceil(VALIDATION_SHARE).min(self.classes.len() / 2));
@@ -156,7 +156,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Its files, in a sentence.
+    /// Its files, for use in a sentence.
     pub(crate) const FILES: &'static str = "data_batch_1.bin to data_batch_5.bin and test_batch.bin";
 
     /// What a model reads and what it predicts.
@@ -274,7 +274,7 @@ mod tests {
         assert!((values[0] - (76.0 - 122.6) / 61.0).abs() < 1e-6 && (values[PIXELS] - (150.0 - 122.6) / 61.0).abs() < 1e-6);
         let parts = &task.parts;
         assert_eq!((parts.train.n_examples(), parts.validation.n_examples(), parts.test.n_examples()), (9, 1, 3));
-        // Each label stands in exactly one of nine training pictures and one validation picture.
+        // Each label occurs in exactly one picture, of the nine for training and the one for validation.
         let labels = |part: &dyn Examples| {
             let batch = part.batch(&(0..part.n_examples() as u32).collect::<Vec<_>>());
             batch.targets.tokens().chunks(PIXELS).map(|row| row[PIXELS - 1]).collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! The lines of a table, read one at a time and none of any length.
+//! The lines of a table, read one at a time, with a limit on their length.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, Result};
 
-/// Far more than any line of the official files has.
+/// Far longer than any line of the official files.
 const MAX_LINE_BYTES: usize = 16 << 20;
 
 /// The lines of a file.
@@ -19,12 +19,12 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Those of the file `path`; where there is none, the sentence ends with `remedy`.
+    /// The lines of the file `path`; if it does not exist, the error message ends with `remedy`.
     pub(super) fn open(path: &Path, remedy: &str) -> Result<Self> {
         Ok(Self { reader: BufReader::with_capacity(1 << 20, open(path, remedy)?), path: path.to_owned(), line: Vec::new(), number: 0 })
     }
 
-    /// The next line without its end, and none after the last. Empty lines are left out.
+    /// The next line without its line ending, or `None` after the last. Empty lines are skipped.
     pub(super) fn next_line(&mut self) -> Result<Option<&[u8]>> {
         loop {
             self.line.clear();
@@ -46,13 +46,13 @@ impl Lines {
         }
     }
 
-    /// What is wrong with the line read last.
+    /// An error about the line read last.
     pub(super) fn wrong(&self, problem: impl AsRef<str>) -> Error {
         Error::malformed(&self.path, format!("line {}: {}", self.number, problem.as_ref()))
     }
 }
 
-/// Opens a file of a data set; where there is none, the sentence ends with `remedy`.
+/// Opens a file of a data set; if it does not exist, the error message ends with `remedy`.
 pub(super) fn open(path: &Path, remedy: &str) -> Result<File> {
     match File::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

@@ -6,7 +6,7 @@
 //! | [`Retrieval`] | two documents, letter by letter | do they cite one another, 2 | the ACL Anthology Network's files |
 //! | [`Image`] | the pixels of a grey picture, row by row | what it shows, 10 | CIFAR-10's files |
 //!
-//! The label is the target of the last step. Training visits the training part in a new order in every pass; scoring covers the whole
+//! The label is the target of the last step. Training visits the training part in a new order on every pass; scoring covers the whole
 //! validation or test part.
 
 mod image;

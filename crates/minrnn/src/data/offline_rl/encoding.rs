@@ -9,7 +9,7 @@ use crate::{Error, Result};
 /// Added to a deviation before dividing by it.
 const EPS: f64 = 1e-6;
 
-/// Most numbers that observations and actions have together.
+/// Maximum number of components of an observation and an action together.
 const MAX_WIDTH: usize = 1 << 16;
 
 /// The encoding of a step: `[R / scale | (s − mean) / deviation | a | t / 1000]`
@@ -65,7 +65,7 @@ impl StepEncoding {
         Ok(encoding)
     }
 
-    /// Checks that steps can be encoded with it.
+    /// Checks that it can encode steps.
     ///
     /// # Errors
     /// When means and deviations do not match, a number is not finite, or a divisor is 0.
@@ -99,7 +99,7 @@ impl StepEncoding {
     /// Parses the JSON `text`, for the policy of `config`.
     ///
     /// # Errors
-    /// When it is not an encoding, or its rows are not those the policy reads.
+    /// When it is not an encoding, or its rows do not fit the policy.
     pub fn of_model(text: &[u8], config: &ModelConfig) -> Result<Self> {
         let encoding: Self = serde_json::from_slice(text)
             .map_err(|error| Error::Config(format!("expected means and deviations of observations: {error}")))?;

@@ -41,7 +41,7 @@ impl Trajectories {
         Ok(Self::read_and_count_rest(path)?.0)
     }
 
-    /// As [`read`](Self::read), and also returns the number of steps left out because they follow the last ending.
+    /// Like [`read`](Self::read), but also returns the number of steps left out because they follow the last ending.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -145,7 +145,7 @@ impl Header {
         bytes
     }
 
-    /// The header of a file of `file_len` bytes, which bounds every size that is allocated.
+    /// Parses the header of a file of `file_len` bytes, which bounds every allocation.
     fn parse(bytes: &[u8; HEADER_LEN], file_len: u64) -> Result<Self, String> {
         let u32_at = |i| u32::from_le_bytes(std::array::from_fn(|j| bytes[i + j]));
         if bytes[..8] != Trajectories::MAGIC {
@@ -308,7 +308,7 @@ mod tests {
         assert!(with(HEADER_LEN, &[1]).contains("checksum"));
     }
 
-    /// Changes the contents of the file of the example, whose checksums are put right.
+    /// Changes the contents of the example's file and updates its checksums.
     fn change(path: &Path, change: impl FnOnce(&mut [u8])) {
         let mut bytes = std::fs::read(path).unwrap();
         change(&mut bytes[HEADER_LEN..]);
@@ -342,7 +342,7 @@ mod tests {
     fn steps_behind_the_last_ending_are_counted() {
         let (_dir, path) = written();
         assert_eq!(Trajectories::read_and_count_rest(&path).unwrap().1, 0);
-        // That of the last of all steps.
+        // The ending of the very last step.
         change(&path, |contents| contents[12 * 24 + 11] = 0);
         let (read, rest) = Trajectories::read_and_count_rest(&path).unwrap();
         assert_eq!((read.len(), read.n_steps(), rest), (2, 5, 7));

@@ -35,7 +35,7 @@ choices! {
         /// Pushes at random, uniformly.
         #[default]
         Random = "random",
-        /// The expert's push weakened by a factor drawn for every episode, from 0 to 0.3, plus noise of deviation 0.3: from useless to fair.
+        /// The expert's push scaled by a factor from 0 to 0.3, drawn for every episode, plus noise of deviation 0.3: from useless to fair.
         Medium = "medium",
         /// a = −6 x − 3 v, close to the optimum, plus noise of deviation 0.05.
         Expert = "expert",
@@ -117,7 +117,7 @@ fn unit(rng: &mut ChaCha8Rng) -> f32 {
     (rng.next_u32() >> 8) as f32 / (1 << 24) as f32
 }
 
-/// Nearly normal: the sum of twelve uniform numbers.
+/// Approximately normal: the sum of twelve uniform numbers, minus its mean.
 fn gauss(rng: &mut ChaCha8Rng) -> f32 {
     (0..12).map(|_| unit(rng)).sum::<f32>() - 6.0
 }

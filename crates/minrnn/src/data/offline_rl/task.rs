@@ -9,9 +9,9 @@ use crate::data::{BatchSource, EvaluationSet, FixedBatches, IoKind, SequenceTask
 use crate::rng::Purpose;
 use crate::{Error, Result};
 
-/// One trajectory of so many is held out for scoring.
+/// One in this many trajectories is held out for scoring.
 const HELD_OUT: usize = 20;
-/// The largest return, as the policy reads it, is between these: the squares of its sums are numbers of 32 bits, and not 0.
+/// Bounds of the largest return as the policy reads it, so that the squares of its sums are finite 32-bit floats, and not 0.
 const LEAST_READ: f64 = 1e-9;
 const MOST_READ: f64 = 1e9;
 
@@ -48,7 +48,7 @@ impl OfflineRl {
         let largest = trajectories.iter().map(|episode| episode.total().abs()).fold(0.0, f64::max);
         let of_data = if largest > 0.0 { largest } else { 1.0 };
         let scale = return_scale.unwrap_or(of_data);
-        // What is read are returns to go, which may be far larger than those of whole episodes.
+        // The policy reads returns-to-go, which may be far larger than the returns of whole episodes.
         let to_go = trajectories.iter().flat_map(|episode| episode.returns_to_go()).fold(0.0, |most: f64, to_go| most.max(to_go.abs()));
         let read = to_go / scale;
         if to_go > 0.0 && scale > 0.0 && !(LEAST_READ..=MOST_READ).contains(&read) {
@@ -73,13 +73,13 @@ impl OfflineRl {
         &self.trajectories
     }
 
-    /// How a step becomes numbers.
+    /// The encoding of steps as numbers.
     pub fn encoding(&self) -> &StepEncoding {
         &self.encoding
     }
 
-    /// Every 20th trajectory is scored, and the last one where there are fewer; the others are trained on. Of several that are scored every
-    /// other one chooses the checkpoint, and the rest is for the report.
+    /// Every 20th trajectory is scored, or the last one if there are fewer; the others are trained on. Of several scored trajectories every
+    /// other one chooses the checkpoint, and the rest are for the report.
     fn part(&self, purpose: Purpose) -> Vec<usize> {
         let count = self.trajectories.len();
         let every = count.min(HELD_OUT);

@@ -22,7 +22,7 @@ impl Ending {
     }
 }
 
-/// Whole episodes one after another: observations, actions and rewards.
+/// Whole episodes, one after another: observations, actions and rewards.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trajectories {
     observation_width: usize,
@@ -255,7 +255,7 @@ mod tests {
         assert!(trajectories.push(episode(&[], &[])).is_err());
         trajectories.push(episode(&[0.0, 0.0], &[1.0])).unwrap();
         assert_eq!(trajectories.len(), 1);
-        // What no policy can do, wherever it comes from; what follows the last ending is no part of it.
+        // Actions that no policy can take are refused wherever they come from, except after the last ending, since those rows are dropped.
         for action in [1.5, -1.01, f32::NAN] {
             let sentence = format!(
                 "an action outside -1 to 1, where a policy acts: step 1, number 0 of its action (both counted from 0) is {action:?};"

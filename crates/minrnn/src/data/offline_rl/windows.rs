@@ -16,16 +16,16 @@ use crate::data::{Batch, BatchSource, Sequences};
 use crate::rng::{Purpose, substream};
 use crate::{Error, Result, Segments};
 
-/// The action of padded steps, and before the first step of a window.
+/// The action of padded steps, and the one before the first step of a window.
 const NO_ACTION: f32 = -10.0;
 
 choices! {
-    /// What a model makes of the padding before a short window.
+    /// How a model treats the padding before a short window.
     LeftPadding, "left_padding" {
         /// It reads it like any step, as recurrent models did in the published experiments.
         #[default]
         Seen = "seen",
-        /// It starts anew behind it, so that nothing depends on it, as attention did there.
+        /// It is reset after it, so that nothing depends on it, as with attention there.
         Cut = "cut",
     }
 }
@@ -58,7 +58,7 @@ impl TrajectoryWindows {
     /// Windows of `context` steps from the trajectories whose indices are in `part`.
     ///
     /// # Errors
-    /// When there is no trajectory to draw from, the encoding is that of other data, or a batch would be too large.
+    /// When there is no trajectory to draw from, the encoding belongs to other data, or a batch would be too large.
     ///
     /// # Panics
     /// When `part` has an index that does not exist.

@@ -1,7 +1,7 @@
 //! Columns derived from a time column: a part of the calendar, as a name.
 //!
 //! Beside a time column `ds` there are columns `ds.month`, `ds.weekday`, …, unless the table has columns of these names. Each is a column
-//! of names, every one of which is an input of 0 or 1, so no order is assumed.
+//! of names, and each name becomes an input of 0 or 1, so no order is assumed.
 
 use std::collections::HashMap;
 
@@ -32,7 +32,7 @@ choices! {
 }
 
 impl CalendarPart {
-    /// The smallest and the largest that there is.
+    /// The smallest and largest value.
     fn bounds(self) -> (u32, u32) {
         match self {
             Self::Month => (1, 12),
@@ -70,13 +70,13 @@ impl CalendarPart {
 pub(super) struct CalendarColumn {
     name: String,
     part: CalendarPart,
-    /// The names that are told apart.
+    /// The names that are distinguished.
     names: Vec<String>,
-    /// Of each part from its smallest on the place of its name.
+    /// For each value of the part, from the smallest on, the index of its name.
     places: Vec<f64>,
 }
 
-/// Columns that are told by times, each with its place among those that are wanted.
+/// Columns derived from times, each with its index among the wanted columns.
 pub(super) type Told = Vec<(usize, CalendarColumn)>;
 
 impl CalendarColumn {
@@ -91,7 +91,7 @@ impl CalendarColumn {
         Some(Self { name: name.to_owned(), part, names, places })
     }
 
-    /// The index of the name of `time`, which is written as `clock` says.
+    /// The index of the name of `time`, interpreted according to `clock`.
     ///
     /// # Errors
     /// When it is not a date.
@@ -104,7 +104,8 @@ impl CalendarColumn {
     }
 }
 
-/// `wanted` without the columns that the times of a table with this `header` tell, and these, each with its place; none where there are none.
+/// `wanted` without the columns derived from the times of a table with this `header`, and those columns, each with its index; `None` if there
+/// are none.
 ///
 /// # Errors
 /// When the column of times is missing.
@@ -125,10 +126,10 @@ pub(super) fn split(wanted: &Wanted, header: &[String]) -> Result<Option<(Wanted
     Ok((!told.is_empty()).then_some((wanted, told)))
 }
 
-/// `frame` with the columns `told` at their places.
+/// `frame` with the columns `told` inserted at their indices.
 ///
 /// # Errors
-/// When its times are no dates, or their numbers cannot be held.
+/// When its times are not dates, or there is no room for the numbers.
 pub(super) fn insert(mut frame: Frame, told: Told) -> Result<Frame> {
     for (at, column) in told {
         let Some(times) = &frame.times else {

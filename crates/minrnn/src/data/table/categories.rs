@@ -1,4 +1,4 @@
-//! Columns of names, as training learns them.
+//! Columns of names, as learned in training.
 
 use minrnn_model::{Category, Normalization, UNSEEN};
 
@@ -6,24 +6,24 @@ use super::columns::Names;
 use super::series::Series;
 use crate::Result;
 
-/// Of each column of a file its names, where it holds names.
+/// The names of each column of a file; `None` for a column that holds no names.
 pub(super) type Found = Vec<Option<Vec<String>>>;
 
-/// The `columns` that may hold names: all that are named to be read but those of `aside`.
+/// The `columns` that may hold names: all except those in `aside`.
 pub(super) fn open(columns: &[String], aside: &[String]) -> Vec<Names> {
     let may = columns.iter().filter(|column| !aside.contains(column));
     may.map(|column| Names { column: column.clone(), values: None }).collect()
 }
 
-/// Those of `columns` that hold names in the training file, with all names of it, to read others like it.
+/// The `columns` that hold names in the training file, with all their names, to read other files like it.
 pub(super) fn of_file(columns: &[String], found: &[Option<Vec<String>>]) -> Vec<Names> {
     let names =
         |(column, names): (&String, &Option<Vec<String>>)| names.is_some().then(|| Names { column: column.clone(), values: names.clone() });
     columns.iter().zip(found).filter_map(names).collect()
 }
 
-/// The categories of the names `found` in each column: those that stand in the part of `series` that is trained on, of each as many steps as
-/// `trained` says, in the order of the alphabet. Their numbers take the place of those in the file; that of any other is [`UNSEEN`].
+/// The categories of the names `found` in each column: those that occur in the part of `series` that is trained on (the first `trained`
+/// steps of each), in alphabetical order. Their indices replace the numbers in the file; other names become [`UNSEEN`].
 ///
 /// # Errors
 /// As [`Series::rewrite`].
@@ -34,7 +34,7 @@ pub(super) fn settle(found: Found, series: &mut [Series], trained: impl Fn(usize
         let mut is_trained = vec![false; names.len()];
         for (at, series) in series.iter().enumerate() {
             let numbers = series.steps().take(trained(at)).map(|step| step[column]);
-            // NaN and what is unseen are no place.
+            // NaN and `UNSEEN` are not indices.
             numbers.filter(|&x| x >= 0.0).for_each(|x| is_trained[x as usize] = true);
         }
         let mut order: Vec<usize> = (0..names.len()).filter(|&at| is_trained[at]).collect();
@@ -44,7 +44,7 @@ pub(super) fn settle(found: Found, series: &mut [Series], trained: impl Fn(usize
         places_of.push((column, places));
         Category { column, values: order.into_iter().map(|at| names[at].clone()).collect() }
     });
-    // A column of which training sees nothing is refused by name.
+    // A column of which training sees nothing is refused later, by its name.
     let settled = settled.filter(|category| !category.values.is_empty()).collect();
     if !places_of.is_empty() {
         Series::rewrite(series, |_, _, numbers| {
@@ -59,7 +59,7 @@ pub(super) fn settle(found: Found, series: &mut [Series], trained: impl Fn(usize
     Ok(settled)
 }
 
-/// Numbers of names are read as they are.
+/// The codes of names are not normalised.
 pub(super) fn leave(normalization: &mut Normalization, categories: &[Category]) {
     for category in categories {
         (normalization.mean[category.column], normalization.deviation[category.column]) = (0.0, 1.0);

@@ -18,13 +18,13 @@ impl CategoryNames {
         Self { names: names.to_vec(), known: KnownNames::of_values(names.iter().map(String::as_str)) }
     }
 
-    /// The names in the order of their numbers.
+    /// The names in the order of their codes.
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }
 
     /// The code of `name`, ignoring surrounding blanks: its index, [`UNSEEN`] if it is unknown, or NaN for an empty cell; more texts count
-    /// as empty if names `may_miss`. A name is recognised as written, and as another format writes the same number.
+    /// as empty if names `may_miss`. A name is recognised as it was written, or as another format would write the same number.
     pub fn code(&self, name: &str, may_miss: bool) -> f64 {
         let name = name.trim();
         match self.known.find_as_written(name) {

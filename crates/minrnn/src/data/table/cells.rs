@@ -13,12 +13,12 @@ use super::unseen_names::UnseenNames;
 use super::values::{Values, ValuesWriter};
 use crate::{Error, Result};
 
-/// Where a cell stands in its file.
+/// The place of a cell in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// A line, from 1.
+    /// A line, counted from 1.
     Line(u64),
-    /// A row, from 0, of a file without lines.
+    /// A row, counted from 0, of a file without lines.
     Row(usize),
 }
 
@@ -31,14 +31,14 @@ impl fmt::Display for Place {
     }
 }
 
-/// What stands in a cell.
+/// The content of a cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Cell<'a> {
     /// Nothing.
     Missing,
-    /// What a file without types has: a number, a time or a name, as who reads it takes it.
+    /// A cell of a file without types: a number, a time or a name, depending on the reader.
     Any(&'a str),
-    /// A whole number, which may be a name as well.
+    /// An integer, which may also be a name.
     Whole(i128),
     /// A number.
     Real(f64),
@@ -52,12 +52,12 @@ pub(super) enum Cell<'a> {
     Nanoseconds(i64),
 }
 
-/// Characters of a cell that are shown.
+/// Maximum number of characters of a cell that are shown.
 const SHOWN: usize = 40;
-/// Nanoseconds of a millisecond.
+/// Nanoseconds in a millisecond.
 pub(super) const OF_MILLISECOND: f64 = 1e6;
 
-/// What should stand in place of `number`, where a model cannot read it: its inputs are 32-bit floats.
+/// What is expected instead of `number`, if a model cannot read it: its inputs are 32-bit floats.
 fn flaw(number: f64) -> Option<&'static str> {
     match number.abs() {
         size if !size.is_finite() => Some("a finite number"),
@@ -66,12 +66,12 @@ fn flaw(number: f64) -> Option<&'static str> {
     }
 }
 
-/// As much of a cell as is shown.
+/// The part of a cell that is shown.
 pub(super) fn shown(cell: &str) -> String {
     cell.chars().take(SHOWN).collect()
 }
 
-/// That nothing is known where a number is needed.
+/// The error for a missing value where a number is needed.
 fn missing(place: Place, column: &str, found: &str) -> Error {
     Error::Data(format!(
         "{place}, column '{column}': expected a finite number, found '{}', a missing one; fill it, leave the row or the column out, or train with \
@@ -81,7 +81,7 @@ fn missing(place: Place, column: &str, found: &str) -> Error {
 }
 
 impl Cell<'_> {
-    /// `digits` with the point before the last `scale` of them; a negative `scale` appends zeros.
+    /// `digits` with the decimal point before the last `scale` of them; a negative `scale` appends zeros.
     pub fn decimal(digits: i128, scale: i32) -> Self {
         if scale == 0 { Self::Whole(digits) } else { Self::real_decimal(digits as f64, scale) }
     }
@@ -113,7 +113,7 @@ impl Cell<'_> {
     pub fn name(&self) -> std::borrow::Cow<'_, str> {
         match self {
             Self::Missing => "".into(),
-            // How tables of typed columns have a number that is missing.
+            // Tables with typed columns represent a missing number like this.
             Self::Real(number) if number.is_nan() => "".into(),
             Self::Any(text) | Self::Text(text) => text.trim().into(),
             Self::Whole(number) => number.to_string().into(),
@@ -130,19 +130,19 @@ impl Cell<'_> {
 pub(super) enum Kind {
     /// Numbers.
     Numbers,
-    /// Numbers or names, whichever the first cell is in which something stands.
+    /// Numbers or names, depending on the first cell that is not empty.
     Open,
-    /// Names, each read as its number among those that have come.
+    /// Names, each read as its index among those found so far.
     Names(Texts),
-    /// Names that a training knows; one that is none of them is [`UNSEEN`].
+    /// Names known from training; any other is [`UNSEEN`].
     Known(CategoryNames),
 }
 
-/// Columns that are listed to be chosen from, at most.
+/// Maximum number of columns listed to choose from.
 const LISTED: usize = 32;
 
-/// What to do about one of the columns `all`, which are read because none was asked for, that holds no numbers: they are listed as they can be asked for,
-/// where they are few and no name has a comma in it.
+/// What to do about a column that holds no numbers, where the columns `all` are read because none was asked for: they are listed to choose from, if they
+/// are few and no name contains a comma.
 pub(super) fn how_to_choose(all: &[String]) -> Arc<str> {
     let is_listed = all.len() <= LISTED && !all.iter().any(|name| name.contains(','));
     let list = if is_listed { format!(": columns = {}", all.join(",")) } else { String::new() };
@@ -155,28 +155,28 @@ pub(super) struct CellReader {
     name: String,
     may_miss: bool,
     kind: Kind,
-    /// Where it is read because no column was asked for, what to do about one that holds no numbers.
+    /// If it is read because no column was asked for: what to do if it holds no numbers.
     unasked: Option<Arc<str>>,
     /// Cells that held names.
     n_names: u64,
-    /// Where the first name stood, as far as it may be a missing number.
+    /// The place of the first name, if it may be a missing number.
     missing_at: Option<Place>,
-    /// The first name that was not among those that are known, and how many cells held such a one.
+    /// The first unknown name, and how many cells held unknown names.
     unseen: Option<(String, u64)>,
 }
 
 impl CellReader {
-    /// For the column `name`, whose numbers may be missing.
+    /// A reader for the column `name`; `may_miss` allows missing numbers.
     pub fn new(name: String, may_miss: bool, kind: Kind) -> Self {
         Self { name, may_miss, kind, unasked: None, n_names: 0, missing_at: None, unseen: None }
     }
 
-    /// The same of one that is read because no column was asked for, with what is [told](how_to_choose) of such a one.
+    /// The same for a column that is read because no column was asked for, with [advice](how_to_choose) for the error message.
     pub fn unasked(self, unasked: Option<Arc<str>>) -> Self {
         Self { unasked, ..self }
     }
 
-    /// The names that are not among those of the training, where the column holds such.
+    /// The names that training did not see, if the column holds any.
     fn unseen_names(&self) -> Option<UnseenNames> {
         let Self { name, kind: Kind::Known(known), n_names, unseen: Some((first, n)), .. } = self else { return None };
         Some(UnseenNames { column: name.clone(), first: first.clone(), n: *n, of: *n_names, known: known.names().to_vec() })
@@ -185,7 +185,7 @@ impl CellReader {
     /// The number that `cell` holds or stands for; NaN if it is missing.
     ///
     /// # Errors
-    /// When there is none, or it is infinite or too large.
+    /// When it holds no number, or one that is infinite or too large.
     pub fn number(&mut self, cell: Cell, place: Place) -> Result<f64> {
         if let Some(code) = self.names_of(&cell, place)? {
             return Ok(code);
@@ -198,7 +198,7 @@ impl CellReader {
                     _ if self.may_miss && is_missing(text) => Ok(f64::NAN),
                     _ if text.is_empty() => Err(self.empty(place)),
                     _ if is_missing(text) => Err(missing(place, &self.name, text)),
-                    // As a file with types has them.
+                    // As in a file with types.
                     Err(_) if text.eq_ignore_ascii_case("true") => Ok(1.0),
                     Err(_) if text.eq_ignore_ascii_case("false") => Ok(0.0),
                     Ok(number) => Err(self.strange(place, flaw(number).unwrap_or_default(), text)),
@@ -223,14 +223,14 @@ impl CellReader {
                 Some(expected) => Err(self.strange(place, expected, &format!("{number:?}"))),
             },
             Cell::Bool(flag) => Ok(f64::from(u8::from(flag))),
-            // One that stands for no name of the column.
+            // A text that stands for no name of the column.
             Cell::Text(_) if matches!(self.kind, Kind::Known(_)) => self.number(Cell::Missing, place),
             Cell::Text(text) => Err(self.refused(place, "texts such as", text)),
             Cell::Time(_) | Cell::Nanoseconds(_) => Err(self.refused(place, "times such as", &cell.name())),
         }
     }
 
-    /// What `cell` is among names; none where it is a number, or where nothing stands.
+    /// The code of `cell` as a name; `None` if it is a number or empty.
     fn names_of(&mut self, cell: &Cell, place: Place) -> Result<Option<f64>> {
         let is_missing_number = matches!(cell, Cell::Real(number) if number.is_nan());
         if is_missing_number || matches!(cell, Cell::Missing | Cell::Time(_) | Cell::Nanoseconds(_)) {
@@ -240,7 +240,7 @@ impl CellReader {
             Kind::Numbers => Ok(None),
             Kind::Known(known) => {
                 let name = cell.name();
-                // The same text is the same name in whatever a model reads.
+                // The same text means the same name in every input of a model.
                 let code = known.code(&name, self.may_miss);
                 if code.is_nan() {
                     return Ok(None);
@@ -251,13 +251,13 @@ impl CellReader {
                 }
                 Ok(Some(code))
             }
-            // A file with types has other cells for what is missing.
+            // A file with types has separate cells for missing values.
             Kind::Open | Kind::Names(_) if matches!(cell, Cell::Any(text) if is_nothing(text.trim(), self.may_miss)) => Ok(None),
             Kind::Open | Kind::Names(_) => self.next_name(cell, place),
         }
     }
 
-    /// What `cell`, in which something stands, is among the names that have come; none where it is the first, and a number.
+    /// The index of the non-empty `cell` among the names found so far; `None` if it is the first, and a number.
     fn next_name(&mut self, cell: &Cell, place: Place) -> Result<Option<f64>> {
         let is_number = match cell {
             Cell::Any(text) => text.trim().parse::<f64>().is_ok(),
@@ -278,7 +278,7 @@ impl CellReader {
             && !known.knows(&name)
             && let Some(first) = known.distinct().first()
         {
-            // It holds numbers, and what stood before was none.
+            // The column holds numbers, and what came before was not one.
             if let Some(missing_at) = self.missing_at
                 && known.distinct().iter().all(|name| is_missing(name))
             {
@@ -317,13 +317,13 @@ impl CellReader {
         Error::Data(format!("{place}: the column '{}' holds {kind} '{}', expected numbers{how}", self.name, shown(found)))
     }
 
-    /// What to do about a column that nobody asked for and that holds no numbers.
+    /// What to do about a column that was not asked for and holds no numbers.
     fn how_to_leave_out(&self) -> &str {
         self.unasked.as_deref().unwrap_or_default()
     }
 }
 
-/// A column of numbers as it is filled.
+/// A column of numbers being filled.
 #[derive(Debug)]
 pub(super) struct NumberColumn {
     reader: CellReader,
@@ -331,7 +331,7 @@ pub(super) struct NumberColumn {
 }
 
 impl NumberColumn {
-    /// One of `n_columns` columns.
+    /// The column filled through `reader`, one of `n_columns`.
     pub fn new(reader: CellReader, n_columns: usize) -> Self {
         Self { reader, values: ValuesWriter::new(n_columns) }
     }
@@ -371,7 +371,7 @@ impl NumberColumn {
 mod tests {
     use super::*;
 
-    /// The numbers that the cells of a column x stand for, or why one stands for none; the first is on line 2.
+    /// The numbers that the cells of a column x stand for, or why one stands for none; the first cell is on line 2.
     fn read(cells: &[&str], may_miss: bool, kind: &Kind) -> Result<Vec<f64>> {
         let mut reader = CellReader::new("x".to_owned(), may_miss, kind.clone());
         cells.iter().zip(2..).map(|(cell, line)| reader.number(Cell::Any(cell), Place::Line(line))).collect()
@@ -393,7 +393,7 @@ mod tests {
             for kind in [Kind::Numbers, Kind::Open] {
                 let refused = |cells: &[&str]| read(cells, false, &kind).unwrap_err().to_string();
                 assert_eq!(refused(&["0.5", cell]), sentence(3), "{kind:?}");
-                // Among the first, a column that may hold names tells when the first number comes.
+                // In a column that may hold names, such a cell at the start is reported when the first number comes.
                 assert_eq!(refused(&[cell, cell, "0.758"]), sentence(2), "{kind:?}");
                 assert!(read(&[cell, "0.758"], true, &kind).unwrap()[0].is_nan(), "{kind:?}");
             }

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime};
 
-/// How times are written; the first that fits the first cell is that of the column.
+/// Formats of times; the first one that fits the first cell is that of the column.
 const PATTERNS: [&str; 9] = [
     "%Y-%m-%d",
     "%Y/%m/%d",
@@ -17,20 +17,20 @@ const PATTERNS: [&str; 9] = [
     "%Y/%m/%d %H:%M:%S%.f",
 ];
 
-/// What stands behind times of the day: nothing, or one of those that say UTC, which mean the same.
+/// What follows a time of day: nothing, or one of the ways to write UTC, which mean the same.
 const ENDS: [&str; 8] = ["", "Z", " +00:00", " +0000", " +00", "+00:00", "+0000", "+00"];
 
-/// Milliseconds of a day.
+/// Milliseconds in a day.
 pub(super) const DAY: f64 = 86_400_000.0;
 
-/// The date of `time`, milliseconds since 1970, to the microsecond.
+/// The date of `time`, in milliseconds since 1970, to the microsecond.
 pub(super) fn date(time: f64) -> Option<NaiveDateTime> {
     let millisecond = time.floor();
     let rest = chrono::TimeDelta::microseconds(((time - millisecond) * 1e3).round() as i64);
     DateTime::from_timestamp_millis(millisecond as i64)?.naive_utc().checked_add_signed(rest)
 }
 
-/// Whether `cell` is a date with a time of the day and what that is off from UTC, such as +02:00; nothing is none.
+/// Whether `cell` is a date with a time of day and an offset from UTC, such as +02:00; an empty suffix does not count.
 pub(super) fn has_offset(cell: &str) -> bool {
     let Some(at) = cell.rfind(['+', '-']) else { return false };
     let (time, offset) = (cell[..at].trim_end(), &cell[at + 1..]);
@@ -62,43 +62,43 @@ pub enum Clock {
     MonthDigits,
 }
 
-/// Years of dates that are written in digits alone; other numbers are no dates.
+/// Years of dates written in digits alone; other numbers are not dates.
 const YEARS_IN_DIGITS: RangeInclusive<i32> = 1900..=2100;
 
 impl Clock {
-    /// How dates are written that a file does not hold as texts.
+    /// The format of dates that a file does not hold as text.
     pub(super) const DATE: Self = Self::Calendar(0);
-    /// The same of times.
+    /// The same for times.
     pub(super) const TYPED: Self = Self::Calendar(4);
 
-    /// Whether times of both count the same.
+    /// Whether times in both formats use the same unit.
     pub(super) fn agrees(self, other: Self) -> bool {
         (self == Self::Number) == (other == Self::Number)
     }
 
-    /// How `cell` is written; none where it is no time.
+    /// The format of `cell`; `None` if it is not a time.
     pub(super) fn of(cell: &str) -> Option<Self> {
         let mut all = [Self::Number, Self::Month].into_iter().chain((0..PATTERNS.len() * ENDS.len()).map(Self::Calendar));
         all.find(|clock| cell.ends_with(clock.end()) && clock.read(cell).is_some())
     }
 
-    /// What stands behind the times of the first cell.
+    /// What follows the time in the first cell.
     fn end(self) -> &'static str {
         if let Self::Calendar(place) = self { ENDS[place / PATTERNS.len()] } else { "" }
     }
 
-    /// The same where it must be a date.
+    /// The same for a cell that must be a date.
     pub(super) fn of_date(cell: &str) -> Option<Self> {
         [Self::DateDigits, Self::MonthDigits].into_iter().find(|clock| clock.read(cell).is_some()).or_else(|| Self::of(cell))
     }
 
-    /// How `numbers` are written if all of them are dates.
+    /// The format of `numbers`, if all of them are dates.
     pub(super) fn in_digits(numbers: &[f64]) -> Option<Self> {
         let mut all = [Self::DateDigits, Self::MonthDigits].into_iter();
         all.find(|clock| !numbers.is_empty() && numbers.iter().all(|&number| clock.of_number(number).is_some()))
     }
 
-    /// The time that is written as `number`.
+    /// The time that is written as `number` in this format.
     pub(super) fn of_number(self, number: f64) -> Option<f64> {
         let digits = Some(number).filter(|number| number.fract() == 0.0 && (0.0..1e8).contains(number))? as u32;
         let (digits, day) = match self {
@@ -110,13 +110,13 @@ impl Clock {
         Some(milliseconds(NaiveDate::from_ymd_opt(year, digits % 100, day)?.and_hms_opt(0, 0, 0)?))
     }
 
-    /// Whether `cell` is a time, and no number.
+    /// Whether `cell` is a time rather than a number.
     pub(super) fn is_date(cell: &str) -> bool {
         Self::of(cell.trim()).is_some_and(|clock| clock != Self::Number)
     }
 
     pub(super) fn read(self, cell: &str) -> Option<f64> {
-        // A year of two digits may be the first, second or third of a date, and of any century.
+        // A two-digit number may be the year, month or day of a date, and a two-digit year may be of any century.
         let at = |time: NaiveDateTime| (time.year() >= 1000).then(|| milliseconds(time));
         let at_midnight = |date: NaiveDate| at(date.and_hms_opt(0, 0, 0)?);
         match self {
@@ -127,7 +127,7 @@ impl Clock {
                 let cell = if is_utc { ENDS[1..].iter().find_map(|&end| cell.strip_suffix(end))? } else { cell };
                 match pattern.contains("%H") {
                     true => NaiveDateTime::parse_from_str(cell, pattern).ok().and_then(at),
-                    // A day has no zone.
+                    // A date without a time has no zone.
                     false if is_utc => None,
                     false => NaiveDate::parse_from_str(cell, pattern).ok().and_then(at_midnight),
                 }
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(clock(&["20240131.0", "20240201.0"]), Clock::DateDigits);
         assert_eq!(times(&["20240131"]).1, times(&["2024-01-31"]).1);
         assert_eq!(times(&["202401"]).1, times(&["2024-01"]).1);
-        // As many as lie in a file.
+        // As many as there are in a file.
         let days: Vec<String> = (101..=131).map(|day| format!("2024{day:04}")).collect();
         let days: Vec<&str> = days.iter().map(String::as_str).collect();
         let (clock, all) = times(&days);

@@ -10,7 +10,7 @@ use super::cells::Kind;
 use crate::suggestion::suggestion;
 use crate::{Error, Result};
 
-/// Columns that are taken for times where none is named, whatever their case.
+/// Columns that are taken for times if none is named, regardless of case.
 const KNOWN_NAMES: [&str; 5] = ["ds", "date", "time", "timestamp", "datetime"];
 
 /// The columns to read.
@@ -24,13 +24,13 @@ pub struct Wanted {
     pub time: TimeColumn,
     /// Whether a number may be missing, that is, NaN.
     pub may_miss: bool,
-    /// Those of the columns of numbers that may hold names.
+    /// The columns of `numbers` that may hold names.
     pub categories: Vec<Names>,
     /// The layout of the series in a table that does not have these columns.
     pub layout: Layout,
     /// Columns of a wide table that are neither steps nor series.
     pub aside: Vec<String>,
-    /// The classes to which the first cell of a row must belong, if known, when a wide table has no names; empty: any class in it.
+    /// For a wide table without column names, the classes to which the first cell of a row must belong; empty: any class in it.
     pub classes: Vec<String>,
     /// Columns of numbers that, if the table lacks them, are other columns at later steps, such as `price+1`.
     pub leads: Vec<String>,
@@ -41,7 +41,7 @@ pub struct Wanted {
 pub struct Names {
     /// The column.
     pub column: String,
-    /// The names it distinguishes; `None`: those of the table, if its first cell is not a number.
+    /// The names it distinguishes; `None`: those found in the table, if its first cell is not a number.
     pub values: Option<Vec<String>>,
 }
 
@@ -68,8 +68,8 @@ pub enum TimeColumn {
     None,
     /// The column of this name.
     Named(String),
-    /// One called ds, date, time, timestamp or datetime that was not asked for by name, if any. Forecasts also take one of another name if
-    /// it alone holds dates.
+    /// A column called ds, date, time, timestamp or datetime that was not asked for by name, if any. Forecasts also take a column with
+    /// another name if it is the only one that holds dates.
     Found,
 }
 
@@ -103,17 +103,17 @@ pub(super) struct Positions {
 }
 
 impl Wanted {
-    /// These columns of numbers once each, and these of texts, without times; no number may be missing.
+    /// These columns of numbers, each once, and these of texts, without times; no number may be missing.
     pub(super) fn named<'a>(numbers: impl IntoIterator<Item = &'a String>, texts: Vec<String>) -> Self {
         let mut seen = HashSet::new();
         let names = numbers.into_iter().filter(|&name| seen.insert(name)).cloned().collect();
         Self { numbers: Numbers::Named(names), texts, ..Self::default() }
     }
 
-    /// Where the column of times stands in `header`, where there is one.
+    /// The index of the time column in `header`, if there is one.
     ///
     /// # Errors
-    /// When the one that is named is missing, or there twice.
+    /// When the named column is missing or occurs twice.
     pub(super) fn time_in(&self, header: &[String]) -> Result<Option<usize>> {
         Ok(match &self.time {
             TimeColumn::None => None,
@@ -121,7 +121,7 @@ impl Wanted {
             TimeColumn::Found => {
                 let is_named =
                     |name: &String| self.texts.contains(name) || matches!(&self.numbers, Numbers::Named(names) if names.contains(name));
-                // One that is there twice could not be found again by its name.
+                // A column that occurs twice could not be found again by its name.
                 header
                     .iter()
                     .find(|name| is_time_name(name) && !is_named(name))
@@ -131,10 +131,10 @@ impl Wanted {
         })
     }
 
-    /// Where the columns stand in `header`.
+    /// The indices of the columns in `header`.
     ///
     /// # Errors
-    /// When a column is missing or there twice, or none is left for numbers.
+    /// When a column is missing or occurs twice, or none is left for numbers.
     pub(super) fn positions(&self, header: &[String]) -> Result<Positions> {
         let index = Index::new(header);
         let all = |names: &[String]| names.iter().map(|name| index.position(name)).collect::<Result<Vec<_>>>();
@@ -142,17 +142,17 @@ impl Wanted {
         let time = self.time_in(header)?;
         let numbers = match &self.numbers {
             Numbers::Named(names) => all(names)?,
-            // An index that pandas adds is no column of the table.
+            // An index added by pandas is not a column of the table.
             Numbers::AllOthers => {
                 let texts: HashSet<usize> = texts.iter().copied().chain(time).collect();
                 (0..header.len()).filter(|at| !texts.contains(at) && !header[*at].starts_with("__index_level_")).collect()
             }
         };
-        // Columns that were not asked for by name may have one in common.
+        // Columns that were not asked for by name may share one.
         if let Some(name) = twice(numbers.iter().map(|&at| &header[at])) {
             return Err(there_twice(name));
         }
-        // What the calendar makes of times needs these alone.
+        // Calendar columns need only the times.
         if numbers.is_empty() && (time.is_none() || self.numbers == Numbers::AllOthers) {
             return Err(no_numbers(header));
         }
@@ -160,7 +160,7 @@ impl Wanted {
     }
 }
 
-/// That nothing is left to be read of a table with this `header`.
+/// The error for a table with this `header` of which nothing is left to read.
 pub(super) fn no_numbers(header: &[String]) -> Error {
     Error::Data(format!(
         "it has no column left to read numbers from; its columns are {}",
@@ -168,7 +168,7 @@ pub(super) fn no_numbers(header: &[String]) -> Error {
     ))
 }
 
-/// Whether a column that is called so is one of times.
+/// Whether a column of this name is a time column.
 pub(super) fn is_time_name(name: &str) -> bool {
     KNOWN_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
@@ -176,12 +176,12 @@ pub(super) fn is_time_name(name: &str) -> bool {
 /// Refuses a table without the column `name`.
 ///
 /// # Errors
-/// A sentence with the nearest name.
+/// With a sentence that suggests the nearest name.
 pub(super) fn expect_column(header: &[String], name: &str) -> Result<()> {
     Index::new(header).position(name).map(|_| ())
 }
 
-/// The first name that is among `names` for the second time.
+/// The first name in `names` that repeats an earlier one.
 pub(crate) fn twice<'a>(names: impl IntoIterator<Item = &'a String>) -> Option<&'a String> {
     let mut seen = HashSet::new();
     names.into_iter().find(|&name| !seen.insert(name))
@@ -191,10 +191,10 @@ fn there_twice(name: &str) -> Error {
     Error::Data(format!("the column '{name}' is there twice; give its columns different names"))
 }
 
-/// Where the columns of a header stand, by name.
+/// The indices of the columns of a header, by name.
 struct Index<'a> {
     header: &'a [String],
-    /// The first place of a name, and whether it has another one.
+    /// The first index of a name, and whether the name occurs again.
     places: HashMap<&'a str, (usize, bool)>,
 }
 
@@ -222,7 +222,7 @@ impl<'a> Index<'a> {
     }
 }
 
-/// That a model which read `trained` is to learn from columns with other names.
+/// The error when a model that reads `trained` is to learn from columns with other names.
 pub(super) fn other_columns(trained: &[String], found: &[String]) -> Error {
     Error::Data(format!(
         "the model to start from was trained on {}, and these are {}; give the columns of the table the same names, in the same order",
@@ -231,7 +231,7 @@ pub(super) fn other_columns(trained: &[String], found: &[String]) -> Error {
     ))
 }
 
-/// That a model which forecasts `trained` is to forecast something else.
+/// The error when a model that forecasts `trained` is to forecast something else.
 pub(super) fn other_targets(trained: &[String], asked: &[String]) -> Error {
     Error::Data(format!(
         "the model to start from forecasts {}, and {} is to be forecast here; it goes on with the same targets, in the same order: name these, or train a \
@@ -286,7 +286,7 @@ mod tests {
         let frame = super::super::frame::Frame::of(&backwards.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!(frame.columns(&header), named.numbers);
         assert_eq!(Wanted::named(header.iter().chain(&backwards), Vec::new()).numbers, Numbers::Named(header));
-        // A pass for each column would take a minute.
+        // One pass per column would take a minute.
         assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     }
 }

@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confusion {
     names: Vec<String>,
-    /// Row-major, `[right class, predicted class]`.
+    /// Row-major, `[true class, predicted class]`.
     counts: Vec<u64>,
 }
 
@@ -20,14 +20,14 @@ pub struct OfClass {
 }
 
 impl Confusion {
-    /// Of nothing yet.
+    /// An empty matrix.
     pub(super) fn new(names: Vec<String>) -> Self {
         let counts = vec![0; names.len() * names.len()];
         Self { names, counts }
     }
 
-    /// One more of `class`, predicted by `logits`; the class that it was taken for. Where the largest is there twice, none of the two is the one
-    /// that was right.
+    /// Counts a case of `class` with the prediction `logits`; returns the predicted class. If the true class shares the largest logit with
+    /// another, the other is taken as predicted.
     pub(super) fn add(&mut self, class: usize, logits: &[f32]) -> usize {
         let others = (0..logits.len()).filter(|&other| other != class);
         let rival = others.max_by(|&a, &b| logits[a].total_cmp(&logits[b]));

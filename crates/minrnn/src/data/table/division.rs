@@ -16,7 +16,7 @@ pub struct Division {
     pub layout: LayoutChoice,
     /// How missing numbers are treated.
     pub missing: Missing,
-    /// Share of the training file that is not held out: of its sequences, or of every sequence from its start.
+    /// Share of the training file that is not held out: a share of its sequences, or of every sequence from its start.
     pub train_fraction: f64,
     /// Whether a held-out part chooses the best checkpoint.
     pub validates: bool,
@@ -27,13 +27,13 @@ pub struct Division {
 }
 
 impl Division {
-    /// All of the file `path` is scored, by a model that knows its times by the column `time`.
+    /// The whole file `path` is scored, by a model whose time column is `time`.
     pub(super) fn unseen(path: &Path, time: Option<&str>, layout: Layout, missing: Missing) -> Self {
         let time = TimeColumn::of_setting(time.unwrap_or_default());
         Self { time, layout: layout.into(), missing, train_fraction: 1.0, validates: false, validation: None, test: Some(path.to_owned()) }
     }
 
-    /// How the series lie, as far as it was told or understood.
+    /// The layout of the series, as far as it was given or inferred.
     pub(super) fn layout(&self) -> Layout {
         match self.layout {
             LayoutChoice::Auto | LayoutChoice::Long => Layout::Long,
@@ -42,7 +42,7 @@ impl Division {
         }
     }
 
-    /// The columns of `wanted` with times and gaps.
+    /// `wanted` with the settings for times, missing values and layout.
     pub(super) fn wanted(&self, wanted: Wanted) -> Wanted {
         Wanted { time: self.time.clone(), may_miss: !self.missing.is_error(), layout: self.layout(), ..wanted }
     }

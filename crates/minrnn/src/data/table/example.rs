@@ -2,9 +2,9 @@
 
 use super::series::Series;
 
-/// Examples of a kind that are kept, at most.
+/// Maximum number of examples of a kind that are kept.
 pub(super) const MOST: usize = 12;
-/// Steps of a sequence that are kept to be looked at, at most.
+/// Maximum number of steps of a sequence that are kept for display.
 pub(super) const MOST_STEPS: usize = 400;
 
 /// A sequence and its prediction.
@@ -52,12 +52,12 @@ pub enum Example {
         median: Vec<f64>,
         /// The outermost quantiles, if any.
         interval: Vec<(f64, f64)>,
-        /// Mean absolute error, divided by the mean difference of a season in the history.
+        /// Mean absolute error, divided by the mean seasonal difference in the history.
         error: Option<f64>,
     },
 }
 
-/// The column at `column` of `series` to look at: every n-th step where there are many.
+/// Column `column` of `series` for display: every n-th step if there are many.
 pub(super) fn values_of(series: &Series, column: usize) -> Vec<f64> {
     let every = series.len().div_ceil(MOST_STEPS).max(1);
     series.steps().step_by(every).map(|step| step[column]).collect()

@@ -25,31 +25,31 @@ pub struct Frame {
     pub unseen: Vec<UnseenNames>,
     /// The columns of names, in the order requested.
     pub texts: Vec<Texts>,
-    /// When the rows were, where a column tells.
+    /// The times of the rows, if there is a time column.
     pub(super) times: Option<Times>,
-    /// Where the rows stand in the file.
+    /// The locations of the rows in the file.
     pub(super) places: Locations,
-    /// Columns that hold others of later steps, once they are put into sequences.
+    /// Columns that hold other columns' values at later steps, once they are in sequences.
     pub(super) leads: Vec<Lead>,
 }
 
-/// A column that holds another one of later steps.
+/// A column that holds the values of another one at later steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lead {
     /// Its position in a row.
     pub at: usize,
-    /// The position of the other one.
+    /// The position of the other column.
     pub of: usize,
     /// How many steps later.
     pub ahead: usize,
 }
 
-/// Where the rows of a table stand in a file of lines; empty where it has none.
+/// The locations of a table's rows in a file of lines; empty if it has no lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Locations {
-    /// Rows that do not stand on the line after the row before, each with its line.
+    /// Rows that do not begin on the line after the previous row's, each with its line.
     jumps: Vec<(usize, u64)>,
-    /// Of a wide table, the first row of each series and its name.
+    /// In a wide table, the first row of each series, and the series' name.
     series: Vec<(usize, String)>,
 }
 
@@ -83,7 +83,7 @@ impl Locations {
 }
 
 impl Frame {
-    /// Without rows, for columns of numbers of these names.
+    /// A frame without rows, for columns of numbers with these names.
     #[cfg(test)]
     pub(super) fn of(names: &[&str]) -> Self {
         let header: Vec<String> = names.iter().map(ToString::to_string).collect();
@@ -102,7 +102,7 @@ impl Frame {
         self.times.as_ref().map(|times| times.name.as_str())
     }
 
-    /// The positions of its columns `names`.
+    /// The positions of the columns `names`.
     ///
     /// # Panics
     /// When one is missing.
@@ -112,7 +112,7 @@ impl Frame {
     }
 }
 
-/// A frame as it is filled, by rows or by columns.
+/// A frame being filled, by rows or by columns.
 #[derive(Debug)]
 pub(super) struct Filling {
     names: Vec<String>,
@@ -173,7 +173,7 @@ impl Filling {
     /// The frame.
     ///
     /// # Errors
-    /// When it has no rows, or its values cannot be held.
+    /// When it has no rows, or its values cannot be stored.
     pub fn finish(self) -> Result<Frame> {
         if self.n_rows() > 0 {
             return self.into_frame();

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use crate::numbers::INEXACT;
 use crate::{Error, Result};
 
-/// A name that is a number, as far as it can be told from all others, however it is written.
+/// A name that is a number, distinguishable from all other numbers however it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum NumberName {
     Whole(i128),
-    /// The bits of one with a fraction.
+    /// The bits of a number with a fraction.
     Real(u64),
 }
 
@@ -25,13 +25,13 @@ impl NumberName {
     }
 }
 
-/// Which names are one although another file writes them in another way.
+/// Which names count as equal although another file writes them differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Alike {
-    /// Whole numbers, as 1 and 1.0. Others may be codes, such as 1.1 and 1.10.
+    /// Integers, such as 1 and 1.0. Others may be codes, such as 1.1 and 1.10.
     #[default]
     Whole,
-    /// All that are the same number.
+    /// All names that are the same number.
     Numbers,
 }
 
@@ -46,13 +46,13 @@ impl Alike {
     }
 }
 
-/// Names with their places. One that is a number is found however another file writes it, unless several here are that number. By default the names are
-/// those of sequences, of which whole numbers alone are numbers.
+/// Names with their indices. A name that is a number is found however another file writes it, unless several names here are that number. By default the
+/// names are those of sequences, where only integers count as numbers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct KnownNames {
     alike: Alike,
     places: HashMap<String, usize>,
-    /// Of each number its place; none where several names are that number.
+    /// The index of each number; `None` if several names are that number.
     numbers: HashMap<NumberName, Option<usize>>,
 }
 
@@ -135,9 +135,9 @@ mod tests {
         assert_eq!(find(&known, ["0.0", "1e0", "1.5", "2", "up", "nan", ""]), [Some(0), Some(1), Some(2), None, Some(3), None, None]);
         assert_eq!(find(&["1", "1.0"], ["1.00", "1.0"]), [None, Some(1)]);
         assert_eq!(find(&known, ["-0", "+1", "01", "-01", "00"]), [Some(0), Some(1), None, None, None]);
-        // One with zeros in front is a code.
+        // A name with leading zeros is a code.
         assert_eq!(find(&["01", "002.5", "10"], ["1", "1.0", "2.5", "10.0"]), [None, None, None, Some(2)]);
-        // What one 64-bit float stands for are different numbers.
+        // Different numbers that round to the same 64-bit float.
         assert_eq!(
             find(
                 &["9007199254740993", "9007199254740991", "18446744073709551615"],

@@ -10,7 +10,7 @@ pub enum Label {
 }
 
 impl Label {
-    /// What finding it is called.
+    /// The verb for finding it.
     pub(crate) fn verb(self) -> &'static str {
         match self {
             Self::Class => "classify",

@@ -25,10 +25,10 @@ use super::values::ValuesWriter;
 use crate::{Error, Result};
 
 choices! {
-    /// How the series of a table lie in its rows and columns ([`Layout`]).
+    /// How the series of a table are arranged in its rows and columns ([`Layout`]).
     LayoutChoice, "layout" {
-        /// A row for each step, but where nothing names the series and all columns beside the class are numbered or dated: then a row for
-        /// each series.
+        /// A row for each step, unless nothing names the series and all columns except the class are numbered or dated: then a row for each
+        /// series.
         #[default]
         Auto = "auto",
         /// A row for each step.
@@ -58,16 +58,16 @@ pub(super) const VALUE: &str = "value";
 pub(super) const TIME: &str = "time";
 /// The first column of a table without names, as those of the UCR archive are.
 pub(super) const CLASS: &str = "class";
-/// What a number of each sequence is called where an archive has one.
+/// The column of each sequence's number, in an archive that has one.
 pub(super) const TARGET: &str = "target";
 
-/// The class of a series of such a table, where it is not known.
+/// An unknown class in such a table.
 const UNKNOWN: &str = "?";
 
-/// Steps from which on columns are taken for those of a series without being told.
+/// Minimum number of columns for them to be taken as the steps of a series by default.
 const FEWEST_STEPS: usize = 3;
 
-/// Whether the names of columns tell that they are steps in order: numbers or dates that rise, or numbered names such as t1, t2, t3.
+/// Whether the names of columns show that they are consecutive steps: rising numbers or dates, or numbered names such as t1, t2, t3.
 pub(super) fn are_steps<'a>(names: impl Iterator<Item = &'a str> + Clone) -> bool {
     let n = names.clone().count();
     n >= FEWEST_STEPS && (times_of(names.clone()).is_some_and(|(_, times)| rise(&times)) || numbers_of(names).is_some_and(|all| rise(&all)))
@@ -88,7 +88,7 @@ pub(super) fn times_of<'a>(mut names: impl Iterator<Item = &'a str> + Clone) -> 
     }
 }
 
-/// The numbers at the ends of names that begin alike.
+/// The numbers at the ends of names with the same beginning.
 fn numbers_of<'a>(names: impl Iterator<Item = &'a str>) -> Option<Vec<f64>> {
     let mut start = None;
     let number = |name: &'a str| {
@@ -99,7 +99,7 @@ fn numbers_of<'a>(names: impl Iterator<Item = &'a str>) -> Option<Vec<f64>> {
     names.map(number).collect()
 }
 
-/// Of names of steps most of which are times, or numbered alike, one that is not, and one that is.
+/// If most names of steps are times or numbered alike: one that is not, and one that is.
 fn no_step(names: &[String]) -> Option<(&str, &str)> {
     let before = |name: &str| name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
     let is_numbered = |name: &str| name.ends_with(|c: char| c.is_ascii_digit());
@@ -109,20 +109,20 @@ fn no_step(names: &[String]) -> Option<(&str, &str)> {
     };
     let kinds: Vec<_> = names.iter().map(|name| kind(name)).collect();
     let count = |kind: &_| kinds.iter().filter(|other| *other == kind).count();
-    // That of most is that of the middle one where like ones are next to each other, as steps are.
+    // If equal kinds are adjacent, as steps are, the middle one has the kind of the majority.
     let usual = kinds.get(kinds.len() / 2).filter(|usual| usual.is_some() && 2 * count(usual) > kinds.len())?;
     let [other, step] = [false, true].map(|is_usual| kinds.iter().position(|kind| (kind == usual) == is_usual));
     Some((&names[other?], &names[step?]))
 }
 
-/// Whether the first row of a table is numbers, and no count of its columns as some programs write it, or numbers that do not rise behind a class that is
-/// not known: it has no names then.
+/// Whether a table has no column names: its first row is numbers, other than the count of columns that some programs write, or an unknown class followed
+/// by numbers that do not rise.
 pub(super) fn is_nameless(header: &[String]) -> bool {
     let Some((first, others)) = header.split_first() else { return false };
     let numbers = |names: &[String]| names.iter().map(|name| name.parse().ok()).collect::<Option<Vec<f64>>>();
     let counts = |numbers: &[f64]| [0.0, 1.0].contains(&numbers[0]) && numbers.windows(2).all(|pair| pair[1] == pair[0] + 1.0);
     let is_row = match first.as_str() {
-        // Numbers that rise are names of steps, and ? that of the column of classes.
+        // Rising numbers are names of steps, and ? is then the name of the class column.
         UNKNOWN => numbers(others).is_some_and(|others| !rise(&others)),
         _ => numbers(header).is_some_and(|numbers| !counts(&numbers)),
     };
@@ -134,7 +134,7 @@ pub(super) fn names_of_nameless(n: usize) -> Vec<String> {
     std::iter::once(CLASS.to_owned()).chain((1..n).map(|step| step.to_string())).collect()
 }
 
-/// The wanted columns of a long table of the wide one that `reader` reads; one that has them is read as it is.
+/// The wanted columns, as a long table, of the wide table that `reader` reads; a table that already has them is read as it is.
 ///
 /// # Errors
 /// As [`formats::frame`], and when names of series or steps make no sense.
@@ -145,7 +145,7 @@ pub(super) fn frame(reader: Box<dyn Reader>, wanted: &Wanted) -> Result<Frame> {
     }
 }
 
-/// The same of the columns that the table has, and those that its times tell.
+/// The same for the columns that the table has and those derived from its times.
 fn dated_columns(reader: Box<dyn Reader>, wanted: &Wanted) -> Result<Frame> {
     match calendar::split(wanted, reader.header())? {
         None => own_columns(reader, wanted),
@@ -153,7 +153,7 @@ fn dated_columns(reader: Box<dyn Reader>, wanted: &Wanted) -> Result<Frame> {
     }
 }
 
-/// The same of the columns that the table has.
+/// The same for the columns that the table has.
 fn own_columns(mut reader: Box<dyn Reader>, wanted: &Wanted) -> Result<Frame> {
     let Numbers::Named(numbers) = &wanted.numbers else { return formats::frame(reader, wanted) };
     let names: HashSet<&String> = reader.header().iter().collect();
@@ -175,19 +175,19 @@ fn own_columns(mut reader: Box<dyn Reader>, wanted: &Wanted) -> Result<Frame> {
     }
 }
 
-/// A table of series, filled one after the other.
+/// A long table, filled one series after the other.
 struct Long {
     value: String,
     numbers: ValuesWriter<f64>,
     /// The name of the series of each row, and further texts.
     texts: Vec<TextsWriter>,
-    /// The name of the column of times, how they are written, and they.
+    /// The name of the time column, the format of the times, and the times.
     times: Option<(String, Clock, ValuesWriter<f64>)>,
     places: Locations,
 }
 
 impl Long {
-    /// Without rows, with `n_texts` columns of texts, and times that are called and written so.
+    /// A table without rows, with `n_texts` columns of texts and, if given, a time column of this name and format.
     fn new(value: &str, n_texts: usize, times: Option<(String, Clock)>) -> Self {
         let n_columns = 1 + n_texts + usize::from(times.is_some());
         Self {
@@ -199,7 +199,7 @@ impl Long {
         }
     }
 
-    /// Adds a series of `cells`, each with its number and the time of its step: those from the first to the last that is known.
+    /// Adds a series with its `texts`, `cells` and `times`, from the first to the last known cell.
     fn add(&mut self, texts: &[&str], cells: &[f64], times: Option<&[f64]>, missing: impl Fn(usize) -> Option<Error>) -> Result<()> {
         let name = texts[0];
         let is_known = |x: &f64| !x.is_nan();
@@ -251,7 +251,7 @@ fn missing(place: impl std::fmt::Display, column: &str) -> Error {
     ))
 }
 
-/// Each row is a series; its first cell is its class where the table `has_no_names`.
+/// Each row is a series; its first cell is its class if the table `has_no_names`.
 fn in_rows(reader: Box<dyn Reader>, wanted: &Wanted, value: &str, has_no_names: bool) -> Result<Frame> {
     let header = reader.header().to_vec();
     let has = |name: &&String| header.contains(name);
@@ -269,7 +269,7 @@ fn in_rows(reader: Box<dyn Reader>, wanted: &Wanted, value: &str, has_no_names: 
         return Err(Error::Data(format!("the column '{other}' is not named like a step of the series, as '{step}' is; leave it out")));
     }
     let class = CLASS.to_owned();
-    // Where classes are not read, a row that lacks its own would have its first value in their place.
+    // Even if classes are not wanted, they are checked: a row without one would have its first value in its place.
     let class = Some(&class).filter(|class| has_no_names && !wanted.classes.is_empty() && has(class) && !texts.contains(class));
     let categories = class.map(|column| Names { column: column.clone(), values: Some(wanted.classes.clone()) }).into_iter().collect();
     let inner = Wanted { may_miss: true, categories, ..Wanted::named(steps.iter().chain(class), texts) };
@@ -303,10 +303,10 @@ fn in_rows(reader: Box<dyn Reader>, wanted: &Wanted, value: &str, has_no_names: 
     long.without_extra_texts(&wanted.texts).finish()
 }
 
-/// Takes the last column of `wide`, the first cells of its rows, away.
+/// Removes the last column of `wide`, the first cells of its rows.
 ///
 /// # Errors
-/// When one is none of `classes`, though it holds something.
+/// When a non-empty one is not among `classes`.
 fn take_classes(wide: &mut Frame, classes: &[String]) -> Result<()> {
     wide.names.pop();
     wide.categories.pop();
@@ -347,7 +347,7 @@ fn in_columns(reader: Box<dyn Reader>, wanted: &Wanted, value: &str) -> Result<F
 }
 
 impl Long {
-    /// With names of series only where these are wanted.
+    /// Keeps the names of series only if they are wanted.
     fn without_extra_texts(mut self, wanted: &[String]) -> Self {
         self.texts.truncate(wanted.len());
         self
@@ -378,7 +378,7 @@ mod tests {
         assert!(
             nameless(&["?", "-0.64", "-0.65", "0.1"]) && !nameless(&["", "2001", "2002", "2003"]) && !nameless(&["1", "?", "2", "0.1"])
         );
-        // Names of steps, behind that of a column of classes.
+        // Names of steps after that of a class column.
         assert!(
             nameless(&["?", "0.3", "0.1", "0.2"]) && !nameless(&["?", "0", "1", "2", "3"]) && !nameless(&["?", "2001", "2002", "2004"])
         );
@@ -398,7 +398,7 @@ mod tests {
         assert_eq!(found(&["area", "2024-01", "2024-02", "2024-03"]), owned(["area", "2024-01"]));
         assert_eq!(found(&["1", "2", "3", "x4"]), owned(["x4", "1"]));
         assert_eq!(found(&["t1", "t2", "t3"]), None);
-        // Names that tell nothing.
+        // Names without a pattern.
         assert_eq!(found(&["jan", "feb", "mar", "q4"]), None);
         assert_eq!(found(&["a1", "b1", "c1"]), None);
     }

@@ -1,8 +1,8 @@
 //! Columns that are known ahead, such as prices, holidays and weather forecasts.
 //!
 //! A column `price` that is known ahead adds `price+1`, `price+2`, …, unless the table has columns of these names: its values that many
-//! steps later in the same sequence. After the last row of a sequence they come from the future rows, if given, otherwise its last value is
-//! repeated.
+//! steps later in the same sequence. Beyond the last row of a sequence they come from the future rows, if given; otherwise its last value
+//! is repeated.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,21 +19,20 @@ pub(super) fn names(column: &str, horizon: usize) -> impl Iterator<Item = String
     (1..=horizon).map(move |ahead| format!("{column}+{ahead}"))
 }
 
-/// The column and the steps that `name` says.
+/// The column and the number of steps that `name` states.
 fn parse(name: &str) -> Option<(&str, usize)> {
     let (column, ahead) = name.rsplit_once('+')?;
     let is_plain = ahead.bytes().all(|byte| byte.is_ascii_digit()) && !ahead.starts_with('0');
     Some((column, ahead.parse().ok().filter(|_| is_plain)?))
 }
 
-/// How many steps ahead of a row the farthest of `columns` is known; 0 where none is ahead of another.
+/// How many steps ahead the farthest of `columns` is known; 0 if none is ahead of another.
 pub(super) fn farthest(columns: &[String]) -> usize {
     let ahead = columns.iter().filter_map(|name| parse(name).filter(|(of, _)| columns.iter().any(|other| other == of)));
     ahead.map(|(_, ahead)| ahead).max().unwrap_or(0)
 }
 
-/// `wanted` without those of its leads that the table lacks, and these, each with its place, that of the other and the steps; none where
-/// there are none.
+/// `wanted` without the leads that the table lacks, and these leads; `None` if there are none.
 pub(super) fn split(wanted: &Wanted, header: &[String]) -> Option<(Wanted, Vec<Lead>)> {
     let Numbers::Named(names) = &wanted.numbers else { return None };
     if wanted.leads.is_empty() {
@@ -56,7 +55,7 @@ pub(super) fn split(wanted: &Wanted, header: &[String]) -> Option<(Wanted, Vec<L
 
 /// `frame` with room for `leads`, which hold the values of the same step until they are put into sequences; `names` are all of its columns.
 pub(super) fn insert(mut frame: Frame, leads: Vec<Lead>, names: &[String]) -> Frame {
-    // Those that are another one of later steps stand behind it.
+    // A lead follows the column whose later steps it holds.
     for lead in &leads {
         let of = frame.names.iter().position(|name| *name == names[lead.of]).expect("the column was read");
         let (numbers, category) = (frame.numbers[of].clone(), frame.categories[of].clone());
@@ -81,10 +80,11 @@ pub(super) fn settle(categories: Vec<Category>, leads: &[Lead]) -> Vec<Category>
     settled
 }
 
-/// Fills the leads of `series` with the rows to come of the sequences of the same names in `future`, whose columns are those at `columns` of theirs.
+/// Fills the leads of `series` with the future rows of the sequences of the same names: `future` has these, and the positions in `series` of their
+/// columns.
 ///
 /// # Errors
-/// When a sequence has too few rows to come, or these do not follow its last, or as [`Series::rewrite`].
+/// When a sequence has too few future rows or they do not follow its last row, or as [`Series::rewrite`].
 pub(super) fn fill_from(series: &mut [Series], leads: &[Lead], future: Option<(&[Series], &[usize])>) -> Result<()> {
     let Some(farthest) = leads.iter().map(|lead| lead.ahead).max() else { return Ok(()) };
     let Some((future, columns)) = future else {
@@ -133,7 +133,7 @@ pub(super) fn fill_from(series: &mut [Series], leads: &[Lead], future: Option<(&
     })
 }
 
-/// The places of the columns that `leads` hold of later steps.
+/// The positions of the columns whose later steps `leads` hold.
 pub(super) fn known_ahead(leads: &[Lead]) -> Vec<usize> {
     let mut known: Vec<usize> = leads.iter().map(|lead| lead.of).collect();
     known.sort_unstable();
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(leads, [Lead { at: 2, of: 1, ahead: 1 }, Lead { at: 3, of: 1, ahead: 12 }]);
         assert_eq!(own.numbers, wanted(&["y", "p", "c+1", "q+1", "p+01", "c++", "p+x"]).numbers);
         assert!(split(&wanted(&["y", "c++", "c+1"]), &header).is_none());
-        // What is not known ahead is a column that the table lacks.
+        // A lead of a column that is not known ahead is a missing column.
         let leads = ["p+2".to_owned()].to_vec();
         let (own, leads) = split(&Wanted { leads, ..wanted(&["y", "p", "p+1", "p+2"]) }, &header).unwrap();
         assert_eq!((own.numbers, leads), (wanted(&["y", "p", "p+1"]).numbers, [Lead { at: 3, of: 1, ahead: 2 }].to_vec()));
@@ -188,7 +188,7 @@ mod tests {
         let early = [dated(&[6.0, 7.0, 8.0], &[7.0, 3.0, 8.0, 4.0, 9.0, 5.0], 2)];
         let sentence = fill_from(&mut all, &leads, Some((&early, &[9, 0]))).unwrap_err().to_string();
         assert!(sentence.contains("begin at 6, expected a time after its last, 6"), "{sentence}");
-        // Where no step is usual, times to come are those of their rows.
+        // If there is no usual step, future times are those of their rows.
         let mut all = [dated(&[1.0, 2.0, 6.0], &[1.0, 0.0, 0.0, 2.0, 0.0, 0.0, 3.0, 0.0, 0.0], 3)];
         let to_come = [dated(&[8.5, 9.0, 13.0, 14.0], &[7.0, 3.0, 8.0, 4.0, 9.0, 5.0, 9.0, 6.0], 2)];
         fill_from(&mut all, &leads, Some((&to_come, &[9, 0]))).unwrap();

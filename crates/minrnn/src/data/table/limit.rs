@@ -1,30 +1,30 @@
-//! How much is read of a table that somebody sent: a file of a few bytes may claim, or unfold to, as many cells as it likes.
+//! How much is read of a table from an untrusted sender: a file of a few bytes may claim, or unfold to, any number of cells.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::counted::counted;
 use crate::{Error, Result};
 
-/// Bytes of a cell, on average, at most: twice those of a number.
+/// Maximum mean bytes of a cell: twice those of a number.
 const CELL_BYTES: u64 = 16;
 
-/// Bytes that a table may have besides, so that the smallest ones are never in question.
+/// Bytes allowed in addition, so that the smallest tables are never refused.
 const FREE_BYTES: u64 = 1 << 16;
 
-/// How much is read of a table, at most.
+/// The limit on how much is read of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableLimit {
     cells: usize,
 }
 
 impl TableLimit {
-    /// As many cells as `bytes` of comma-separated values can have: each takes two, itself and what ends it.
+    /// As many cells as `bytes` of comma-separated values can have: each takes at least two, itself and its separator.
     #[must_use]
     pub fn of_text(bytes: usize) -> Self {
         Self { cells: bytes / 2 }
     }
 
-    /// Refuses more than it of `n_rows`, of which `n_columns` are read.
+    /// Refuses a table of `n_rows`, of which `n_columns` are read, that exceeds the limit.
     pub(super) fn expect_room(self, n_rows: usize, n_columns: usize) -> Result<()> {
         let (cells, most) = (n_rows.saturating_mul(n_columns), self.cells);
         if cells <= most {
@@ -42,14 +42,14 @@ impl TableLimit {
     }
 }
 
-/// Room for what is made of a file's bytes while it is read.
+/// Room for what a file's bytes expand to while it is read.
 #[derive(Debug)]
 pub(super) struct Room {
     limit: Option<TableLimit>,
     left: AtomicU64,
-    /// What is counted, as a sentence begins.
+    /// What is counted, as the beginning of a sentence.
     what: &'static str,
-    /// What may be done besides, as a sentence ends.
+    /// A further remedy, as the end of a sentence.
     how: &'static str,
 }
 
@@ -59,7 +59,7 @@ impl Room {
         Self::new(limit, "unfolded it has", ", or leave out columns that are not read")
     }
 
-    /// For the texts of all cells: a name that a file has once may stand in every row.
+    /// For the texts of all cells: a name stored once in a file may occur in every row.
     pub fn for_texts(limit: Option<TableLimit>) -> Self {
         Self::new(limit, "the texts in its cells have", "")
     }
@@ -68,15 +68,15 @@ impl Room {
         Self { limit, left: AtomicU64::new(limit.map_or(u64::MAX, TableLimit::bytes)), what, how }
     }
 
-    /// What it was made for.
+    /// The limit it was made for.
     pub fn limit(&self) -> Option<TableLimit> {
         self.limit
     }
 
-    /// Takes some of it.
+    /// Takes `bytes` of the room.
     ///
     /// # Errors
-    /// When it has less.
+    /// When there is less.
     pub fn take(&self, bytes: u64) -> Result<()> {
         let Some(limit) = self.limit else { return Ok(()) };
         match self.left.load(Relaxed).checked_sub(bytes) {
@@ -116,7 +116,7 @@ mod tests {
         let sentence = room.take(1).unwrap_err().to_string();
         assert!(sentence.starts_with("the texts in its cells have more than 65600 bytes, expected at most so many"), "{sentence}");
         assert!(sentence.ends_with("; split it into smaller tables"), "{sentence}");
-        // What is not read is unfolded too.
+        // Columns that are not read are unfolded too.
         let sentence = Room::for_parts(Some(TableLimit::of_text(8))).take(u64::MAX).unwrap_err().to_string();
         assert!(sentence.ends_with("; split it into smaller tables, or leave out columns that are not read"), "{sentence}");
         let endless = Room::for_parts(None);

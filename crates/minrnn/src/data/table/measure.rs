@@ -88,7 +88,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// It in words.
+    /// The verdict in words.
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::Better => "the model is better",
@@ -98,7 +98,7 @@ impl Verdict {
     }
 }
 
-/// Cases below which no interval is told of a mean.
+/// Minimum number of cases for the interval of a mean.
 const FEWEST: usize = 5;
 
 impl Measure {
@@ -142,7 +142,7 @@ impl Measure {
         }
     }
 
-    /// Everything in words, with its interval, and on a second line the baseline and which is better, if that is certain.
+    /// Everything in words: the result with its interval and, on a second line, the baseline and which is better, if that is certain.
     pub fn describe(&self) -> String {
         let interval = self.interval_shown().map_or_else(String::new, |interval| interval + ", ");
         let mut told = format!("{} {} ({interval}{})", self.name(), self.shown(self.found), self.n_shown());
@@ -188,7 +188,7 @@ impl Measure {
         }
     }
 
-    /// The mean of an error of the column `target` over cases; each of `pairs` has the model's and the baseline's.
+    /// The mean of an error of the column `target` over cases; each of `pairs` holds the model's and the baseline's.
     pub fn of_errors(kind: MeasureKind, target: &str, cases: Cases, pairs: &[[f64; 2]], baseline: &str) -> Self {
         let of = |error: fn(&[f64; 2]) -> f64| Summary::of(&pairs.iter().map(error).collect::<Vec<_>>());
         let (found, other) = (of(|pair| pair[0]), of(|pair| pair[1]));
@@ -203,7 +203,7 @@ impl Measure {
             kind,
             target: Some(target.to_owned()),
             found: found.map_or(0.0, |found| found.mean),
-            // No error is below 0.
+            // Errors are never negative.
             interval: found.as_ref().and_then(interval).map(|bounds| bounds.map(|bound| bound.max(0.0))),
             n: pairs.len() as u64,
             cases,
@@ -212,7 +212,7 @@ impl Measure {
     }
 }
 
-/// Which columns of the forecast `measures` have no percentage error, and why, a sentence for each.
+/// A sentence for each column of the forecast `measures` without a percentage error, saying why.
 pub fn left_out(measures: &[Measure]) -> Vec<String> {
     let targets =
         |kind: MeasureKind| measures.iter().filter(move |measure| measure.kind == kind).filter_map(|measure| measure.target.as_ref());
@@ -226,12 +226,12 @@ pub fn left_out(measures: &[Measure]) -> Vec<String> {
 
 /// Collects a model's predictions on an evaluation set.
 pub trait Comparison {
-    /// Whether [`add`](Self::add) needs `batch`, the one with this `index` in its set, even if nothing in it is scored.
+    /// Whether [`add`](Self::add) needs `batch`, which has this `index` in its set, even if nothing in it is scored.
     fn looks_past(&self, _index: u64, _batch: &Batch) -> bool {
         false
     }
 
-    /// Takes the model's outputs `[B, T, n_outputs]` on `batch`, the one with this `index` in its set.
+    /// Takes the model's outputs `[B, T, n_outputs]` on `batch`, which has this `index` in its set.
     fn add(&mut self, index: u64, batch: &Batch, outputs: &[f32]);
 
     /// The measures of everything taken.
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn three_sequences_make_no_model_better() {
-        // All of three right where a guess has one.
+        // Three of three right, where a guess has one right.
         let measure = Measure::of_accuracy([3, 3], "always 'a'", [2, 0]);
         assert_eq!((measure.found, verdict(&measure)), (1.0, Verdict::Undecided));
         assert!((measure.baseline.as_ref().unwrap().found - 1.0 / 3.0).abs() < 1e-12);
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn errors_are_compared_case_by_case() {
-        // Far apart from case to case, yet always a little smaller.
+        // The cases vary widely, but the model's error is always a little smaller.
         let pairs: Vec<[f64; 2]> = (0..20).map(|at| [f64::from(at * at), f64::from(at * at) + 1.0 + 0.1 * f64::from(at % 3)]).collect();
         let of = |pairs: &[[f64; 2]]| Measure::of_errors(MeasureKind::AbsoluteError, "x", Cases::Sequences, pairs, "last value");
         assert_eq!(verdict(&of(&pairs)), Verdict::Better);

@@ -1,19 +1,18 @@
-//! Tables of a user's own: sequences of numbers from files (CSV, Parquet, Arrow, JSON Lines, `.ts`) or from memory, to classify, to regress or
-//! to forecast.
+//! Users' own tables: sequences of numbers from files (CSV, Parquet, Arrow, JSON Lines, `.ts`) or from memory, for classification, regression
+//! or forecasting.
 //!
-//! A table is in long form: one row for each time step, in the order of time or with a column that tells it. A column may name the sequence that a row belongs to (a
-//! machine, a patient, a meter); without one the whole table is one sequence. Sequences may have different lengths, and their rows may lie
-//! between each other.
+//! A table is in long form: one row for each time step, in order of time or with a time column. A column may name the sequence that a row belongs to (a
+//! machine, a patient, a meter); without one the whole table is one sequence. Sequences may have different lengths, and their rows may be interleaved.
 //!
 //! Which of these do I want?
 //! * the columns of a file: [`read_table`];
 //! * a class or a number for every sequence: [`Labelling`];
 //! * the next values of every sequence: [`Forecasting`];
 //! * each row beside what was forecast for it: [`ForecastRows`];
-//! * how good they would have been at the last origins of a table: [`Backtest`];
+//! * how good forecasts would have been at the last origins of a table: [`Backtest`];
 //! * what a trained model needs to be used on other tables: [`TableTask`], which every checkpoint keeps; with it [`read_series`] reads one.
 //!
-//! Numbers are read with mean 0 and deviation 1 over the part that is trained on, by a [`Normalization`] that is kept.
+//! Numbers are normalised to mean 0 and deviation 1 over the training part, by a [`Normalization`] that is stored with the model.
 
 mod calendar;
 mod categories;
@@ -99,33 +98,33 @@ pub use minrnn_model::{
     TableTask, Transform,
 };
 
-/// The wanted columns of the file `path`, in whichever format of tables it is. It is read once, so that it may be a pipe.
+/// The wanted columns of the file `path`, in any of the formats of tables. It is read once, so it may be a pipe.
 ///
 /// # Errors
-/// When the file cannot be read, a column is missing or there twice, or a cell that is wanted holds no number that a model can read.
+/// When the file cannot be read, a column is missing or occurs twice, or a wanted cell does not hold a number that a model can read.
 pub fn read_table(path: impl AsRef<Path>, wanted: &Wanted) -> Result<Frame> {
     Opened::new(path.as_ref())?.read(wanted)
 }
 
-/// Bytes in memory of the table `path` while it is learned from, at most: its numbers and those of its sequences, of which a text has about as
-/// many characters as these have bytes, or the part of them that does not lie in files, and the order of its rows.
+/// Maximum bytes in memory of the table `path` during training: its numbers and those of its sequences (a text has about as many characters as
+/// each of these has bytes), or the part of them not kept in files, and the order of its rows.
 pub(crate) fn memory_of(path: &Path) -> u128 {
     const IN_MEMORY: u128 = 128 << 20;
-    // What is no file, such as a pipe, is read once.
+    // A source that is not a file, such as a pipe, can be read only once.
     let Some(bytes) = path.metadata().ok().filter(std::fs::Metadata::is_file).map(|meta| u128::from(meta.len())) else { return 0 };
     let opened = Opened::new(path).ok().filter(|opened| values::may_lie_in_files(opened.header().len()));
-    // A row of a text has at least so many characters, as a rule: a name, a time and a number.
+    // A row of a text usually has at least this many characters: a name, a time and a number.
     let in_files = opened.map(|opened| IN_MEMORY + 4 * opened.reader.n_rows().map_or(bytes / 16, u128::from));
     in_files.map_or(2 * bytes, |in_files| in_files.min(2 * bytes))
 }
 
 /// Where a table is.
 pub enum TableSource<'a> {
-    /// In a file, in whichever format of tables it is.
+    /// In a file, in any of the formats of tables.
     File(&'a Path),
-    /// The same of a file that somebody sent, of which no more is read than a limit.
+    /// The same for a file from an untrusted sender, read only up to a limit.
     Limited(&'a Path, TableLimit),
-    /// In memory, as batches of rows, with the name that sentences have for it.
+    /// In memory, as batches of rows, with its name in messages.
     Batches(&'a Path, Box<dyn RecordBatchReader>),
 }
 
@@ -176,8 +175,8 @@ impl<'a> Opened<'a> {
     }
 }
 
-/// `error` with the name of the file, where that is at fault: its content, or what kept it from being read. What is told of another file, such as one
-/// that values are kept in, stays as it is.
+/// `error` with the name of the file, if the file is at fault: its content, or a failure to read it. An error about another file, such as one that
+/// values are kept in, stays as it is.
 fn naming(path: &Path, error: Error) -> Error {
     match error {
         Error::Io { action, path: unnamed, source } if unnamed.as_os_str().is_empty() => Error::io(action, path, source),

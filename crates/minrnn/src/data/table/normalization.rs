@@ -5,7 +5,7 @@ use minrnn_model::{MAX_DEVIATIONS, Normalization, Transform};
 use super::frame::Frame;
 use crate::{Error, Result};
 
-/// That of `rows` of `width` numbers, of which some may be missing; without any, that of numbers which need none.
+/// The normalisation of `rows` of `width` numbers, some of which may be missing; columns without any number get the identity.
 ///
 /// # Errors
 /// When numbers are too large to be squared.
@@ -23,7 +23,7 @@ pub(super) fn fit<'a>(width: usize, rows: impl Iterator<Item = &'a [f64]> + Clon
         let columns = deviation.iter_mut().zip(&mean).zip(&n).zip(row).filter(|(_, x)| !x.is_nan());
         columns.for_each(|(((sum, mean), n), x)| *sum += (x - mean) * (x - mean) / n);
     }
-    // What is left of a constant by rounding is no deviation.
+    // Rounding errors of a constant are not a deviation.
     let is_constant = |deviation: f64, mean: f64| deviation <= 1e-12 * mean.abs();
     let deviation = deviation.iter().map(|variance| variance.sqrt()).zip(&mean);
     let deviation = deviation.map(|(deviation, &mean)| if is_constant(deviation, mean) { 1.0 } else { deviation }).collect();
@@ -34,10 +34,10 @@ pub(super) fn fit<'a>(width: usize, rows: impl Iterator<Item = &'a [f64]> + Clon
     Err(too_large())
 }
 
-/// Refuses a column of which nothing is known in `rows`.
+/// Refuses a column without a known number in `rows`.
 ///
 /// # Errors
-/// A sentence that names it.
+/// With a sentence that names it.
 pub(super) fn expect_known<'a>(names: &[String], rows: impl Iterator<Item = &'a [f64]> + Clone) -> Result<()> {
     let is_unknown = |column: &usize| rows.clone().all(|row| row[*column].is_nan());
     match (0..names.len()).find(is_unknown) {
@@ -49,12 +49,12 @@ pub(super) fn expect_known<'a>(names: &[String], rows: impl Iterator<Item = &'a 
     }
 }
 
-/// What is said of numbers without a deviation.
+/// The error for numbers without a finite deviation.
 pub(super) fn too_large() -> Error {
     Error::Data("its numbers are too large for a mean and a deviation; divide them by a power of ten".to_owned())
 }
 
-/// Refuses a table with a number that lies too far from the mean of its column; the columns are those of `frame`.
+/// Refuses a table with a number too far from the mean of its column; `normalization` has the columns of `frame`.
 ///
 /// # Errors
 /// A sentence with the place of the number.
@@ -73,7 +73,7 @@ pub(super) fn expect_near(normalization: &Normalization, frame: &Frame) -> Resul
     Ok(())
 }
 
-/// Refuses a table with a number that has no logarithm where the model reads that; `transforms` are those of the first columns of `frame`.
+/// Refuses a table with a number that has no logarithm where the model reads one; `transforms` belong to the first columns of `frame`.
 ///
 /// # Errors
 /// A sentence with the place of the number.
@@ -90,7 +90,7 @@ pub(super) fn expect_logarithms(transforms: impl Iterator<Item = Transform>, fra
     Ok(())
 }
 
-/// That of some columns.
+/// The normalisation of some columns.
 pub(super) fn of_columns(normalization: &Normalization, columns: &[usize]) -> Normalization {
     let choose = |values: &[f64]| columns.iter().map(|&column| values[column]).collect();
     Normalization { mean: choose(&normalization.mean), deviation: choose(&normalization.deviation) }
@@ -123,7 +123,7 @@ mod tests {
         assert!(expect_near(&fitted, &frame(2e6)).is_ok() && expect_near(&fitted, &frame(2.0 - 2e6)).is_ok());
         let refused = expect_near(&fitted, &frame(-3e6)).unwrap_err().to_string();
         assert!(refused.starts_with("row 2, column 'x': -3000000.0 lies 1.5e6 deviations from the mean"), "{refused}");
-        // The least number beside a mean of 0 is no reason to divide by 0.
+        // The smallest number beside a mean of 0 must not cause a division by 0.
         let still = Normalization { mean: vec![0.0; 2], deviation: vec![f64::MIN_POSITIVE, 1.0] };
         assert!(expect_near(&still, &frame(1.0)).is_err());
     }

@@ -1,4 +1,4 @@
-//! What readers of predictions should know about the table they were made for.
+//! What readers of predictions should know about the underlying table.
 
 use minrnn_model::{Forecaster, TableTask};
 
@@ -18,14 +18,14 @@ pub fn notes(task: &TableTask, series: &[Series], unseen: &[UnseenNames]) -> Vec
     notes
 }
 
-/// The first two of these.
+/// The first two of these notes.
 pub(super) fn of_rows(task: &TableTask, series: &[Series], unseen: &[UnseenNames]) -> Vec<String> {
     let mut notes: Vec<String> = unseen.iter().map(UnseenNames::to_string).collect();
     notes.extend(gaps(series, task).iter().flat_map(|gaps| gaps.lines()).map(str::to_owned));
     notes
 }
 
-/// Which series have a single row, in a table that tells no time from one row to the next.
+/// Which series have a single row, in a table that gives no time step.
 fn what_has_no_step(forecaster: &Forecaster, series: &[Series]) -> Option<String> {
     let is_untold = |series: &&Series| series.len() == 1 && series.next_times(forecaster.horizon).is_none();
     let first = series.iter().find(is_untold).filter(|_| forecaster.time.is_some())?;
@@ -46,7 +46,7 @@ fn what_ended(series: &[Series]) -> Option<String> {
     ))
 }
 
-/// Which series have no value by which they could be forecast, in rows that decide what is read.
+/// Which series have no known value to forecast from in the rows that the model reads.
 fn what_is_unknown(forecaster: &Forecaster, reach: usize, series: &[Series]) -> Option<String> {
     let unknown = |series: &Series| {
         let recent = series.recent(series.len() - 1, reach);

@@ -1,4 +1,4 @@
-//! The names of predicted numbers, wherever they are columns of a table.
+//! The names of predicted numbers as columns of a table.
 
 use minrnn_model::TableTask;
 

@@ -5,17 +5,17 @@ use chrono::{Datelike, NaiveDateTime};
 use super::clock::{Clock, DAY, date};
 use super::step::{Step, day, last_day, n_open, weekday};
 
-/// Steps are alike that differ by at most this part.
+/// Steps that differ by at most this fraction count as equal.
 const NEAR: f64 = 1e-3;
 
-/// Steps among which the usual one is looked for at first.
+/// Number of steps among which the usual one is looked for first.
 const FIRST: usize = 4096;
 
 const FROM_MONDAY_TO_FRIDAY: [bool; 7] = [true, true, true, true, true, false, false];
-/// Days after which other days of the week that have no row are taken to be always closed.
+/// Number of days after which weekdays without a row are taken to be always closed.
 const FEWEST_DAYS: f64 = 28.0;
 
-/// How the times of a series follow each other.
+/// How the times of a series follow one another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Pace {
     /// The usual step.
@@ -29,7 +29,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Whether most steps are as long, and all others whole numbers of them.
+    /// Whether most steps have this length, and all others are whole multiples of it.
     fn is_even(self) -> bool {
         self.is_usual && self.n_off == 0
     }
@@ -52,7 +52,7 @@ impl Clock {
         self.pace(times).map(|pace| pace.step)
     }
 
-    /// The usual step between the times of a series, which rise, and how usual it is; none of fewer than two.
+    /// The usual step between the ascending times of a series, and how usual it is; `None` for fewer than two.
     pub(super) fn pace(self, times: &[f64]) -> Option<Pace> {
         if let Some(pace) = self.months(times).or_else(|| self.open_days(times)) {
             return Some(pace);
@@ -65,9 +65,9 @@ impl Clock {
                 return None;
             }
             let (_, &mut step, _) = first.select_nth_unstable_by(middle, f64::total_cmp);
-            // Numbers such as 0.1, 0.2, … are not quite even.
+            // Floats such as 0.1, 0.2, … are not exactly evenly spaced.
             let is_near = |difference: f64, step: f64, usual: f64| (difference - step).abs() <= NEAR * usual;
-            // A month of 31 days after one of 28, or an hour more of a clock that is put back, is no gap.
+            // A month of 31 days after one of 28, or the extra hour when a clock is put back, is not a gap.
             let n_longer = differences().filter(|difference| *difference > 1.5 * step).count();
             let n_usual = differences().filter(|&difference| is_near(difference, step, step)).count();
             let is_usual = 2 * n_usual >= times.len();
@@ -75,18 +75,18 @@ impl Clock {
             let step = if self == Self::Number { Step::Number(step) } else { Step::Time(step) };
             Some(Pace { step, n_longer, is_usual, n_off })
         };
-        // What is as long as most is in the middle of all.
+        // If most steps have one length, it is the median.
         pace(FIRST).filter(|pace| pace.is_usual).or_else(|| pace(times.len()))
     }
 
     /// Checks that the ascending times `next` follow the ascending `times`: at their pace, if the steps of `times` are equal except for
-    /// gaps of whole steps (for open days, with holidays and without a longer gap than any in `times`), otherwise without a step more than
-    /// twice as long as the longest. Returns what does not follow, if anything.
+    /// gaps of whole steps (for open days, allowing holidays but no longer gap than any in `times`), otherwise with no step more than twice
+    /// as long as the longest. Returns the first that does not follow, if any.
     pub fn break_in(self, times: &[f64], next: &[f64]) -> Option<Break> {
         let (pace, &last) = (self.pace(times)?, times.last()?);
         let Pace { step, n_longer, .. } = pace;
         let open = match step {
-            // What is no row among open days may be a holiday.
+            // An open day without a row may be a holiday.
             Step::OpenDays(open) if n_longer > 0 => Some(open),
             _ => None,
         };
@@ -108,8 +108,8 @@ impl Clock {
         })
     }
 
-    /// Whole months between all of `times`, most of them as many, and of the others none that is no multiple, where these lie on the same day of the
-    /// month, or on the last of those that do not have it.
+    /// A pace in whole months: `times` are on the same day of the month (or on the last day of shorter months), most steps have the same number of
+    /// months, and all others are multiples of it.
     fn months(self, times: &[f64]) -> Option<Pace> {
         if self == Self::Number || times.len() < 2 {
             return None;
@@ -130,14 +130,14 @@ impl Clock {
         if 2 * n_longer >= steps.len() || steps.iter().any(|step| step % months != 0) {
             return None;
         }
-        // The 28th of some Februaries may be any later day of the others.
+        // The 28th of several Februaries may stand for any later day of other months.
         let day = if all_last { 31 } else { day };
         let is_there = |&time: &f64| date(time).is_some_and(|date| date.day() == day.min(last_day(date.date())));
         times.iter().all(is_there).then_some(Pace { step: Step::Months { months, day }, n_longer, is_usual: true, n_off: 0 })
     }
 
-    /// A day that passes over some days of the week: where `times` are for weeks of most of two to six days of it, or, of fewer weeks, over a weekend or
-    /// more of most days from Monday to Friday; all at the same time of the day.
+    /// A pace of days that skips some weekdays: for weeks, `times` have most dates of two to six weekdays or, over fewer weeks with at least one
+    /// weekend, most dates from Monday to Friday; all at the same time of day.
     fn open_days(self, times: &[f64]) -> Option<Pace> {
         let (&first, &last) = (times.first()?, times.last()?);
         if self == Self::Number || times.windows(2).any(|pair| (pair[1] - pair[0]) % DAY != 0.0) {
@@ -152,7 +152,7 @@ impl Clock {
             _ => (found, days >= FEWEST_DAYS),
         };
         let n_open = n_open(&open);
-        // Holidays are few.
+        // Holidays are rare.
         let is_most = times.len() as f64 > 0.75 * days * n_open as f64 / 7.0;
         if !(2..7).contains(&n_open) || !is_long || !is_most {
             return None;
@@ -176,7 +176,7 @@ mod tests {
         // With a holiday, the first of May, and up to a Thursday.
         let may = ["2024-04-29", "2024-04-30", "2024-05-02", "2024-05-03", "2024-05-06", "2024-05-07", "2024-05-08", "2024-05-09"];
         assert_eq!(next(&may), (owned(["2024-05-10", "2024-05-13"]), 5));
-        // Within a week, three days of each, and every day.
+        // Within a week; three days of each week; and every day.
         assert_eq!(next(&["2024-01-01", "2024-01-02", "2024-01-04", "2024-01-05"]).1, 7);
         assert_eq!(next(&["2024-01-04", "2024-01-05"]), (owned(["2024-01-06", "2024-01-07"]), 7));
         assert_eq!(next(&["2024-01-01", "2024-01-03", "2024-01-05", "2024-01-08", "2024-01-10"]).1, 0);
@@ -202,17 +202,17 @@ mod tests {
             (Clock::DATE.write(Clock::DATE.go_on(times[times.len() - 1], pace.step, 1)[0]), pace.step.season(), pace.n_longer)
         };
         let of = |next: &str, season: usize, n_longer: usize| (next.to_owned(), season, n_longer);
-        // From Monday to Saturday, up to a Saturday; the same in a week alone, and with a holiday; and from Tuesday to Saturday.
+        // From Monday to Saturday, up to a Saturday; the same within fewer weeks, and with a holiday; and from Tuesday to Saturday.
         assert_eq!(pace(&days(34, |day| day % 7 != 6)), of("2024-02-05", 6, 0));
         assert_eq!(pace(&days(13, |day| day % 7 != 6)), of("2024-01-14", 7, 1));
         assert_eq!(pace(&days(34, |day| day % 7 != 6 && day != 10)), of("2024-02-05", 6, 1));
         assert_eq!(pace(&days(41, |day| (1..6).contains(&(day % 7)))), of("2024-02-13", 5, 0));
-        // From Monday to Thursday; on Mondays, Wednesdays and Fridays; on weekends; and on Mondays alone, which is a week.
+        // From Monday to Thursday; on Mondays, Wednesdays and Fridays; on weekends; and on Mondays alone, a step of a week.
         assert_eq!(pace(&days(32, |day| day % 7 < 4)), of("2024-02-05", 4, 0));
         assert_eq!(pace(&days(33, |day| [0, 2, 4].contains(&(day % 7)))), of("2024-02-05", 3, 0));
         assert_eq!(pace(&days(42, |day| day % 7 > 4)), of("2024-02-17", 2, 0));
         assert_eq!(pace(&days(42, |day| day % 7 == 0)), of("2024-02-12", 52, 0));
-        // Days that lack some, of any weekday.
+        // Days with some missing, on any weekday.
         assert_eq!(pace(&days(60, |day| day % 10 != 3)), of("2024-03-01", 7, 6));
         assert_eq!(pace(&days(60, |day| day != 30)), of("2024-03-01", 7, 1));
     }
@@ -222,7 +222,7 @@ mod tests {
         let cells = ["2024-01-31", "2024-02-29", "2024-03-31", "2024-06-30", "2024-07-31"];
         let (clock, all) = times(&cells);
         assert_eq!((next(&cells).0[0].as_str(), next(&cells).1, clock.pace(&all).unwrap().n_longer), ("2024-08-31", 12, 1));
-        // Not of most, and no multiple.
+        // Not the same for most steps, and not a multiple.
         assert_eq!(next(&["2024-01-15", "2024-02-15", "2024-07-15"]).1, 0);
         assert_eq!(next(&["2024-01-15", "2024-04-15", "2024-07-15", "2024-08-15"]).1, 0);
     }
@@ -240,7 +240,7 @@ mod tests {
             assert_eq!(found(&daily, &["2024-09-18", "2024-09-19"]), expected("2024-09-17", false), "{gap:?}");
             assert_eq!(found(&daily, &["2024-09-17", "2024-09-19"]), expected("2024-09-18", false), "{gap:?}");
         }
-        // Of open days, up to a Thursday: without a holiday before, and with one.
+        // Open days up to a Thursday: without an earlier holiday, and with one.
         for holiday in [None, Some(100)] {
             let open = days(256, |day| day % 7 < 5 && Some(day) != holiday);
             assert_eq!(found(&open, &["2024-09-13", "2024-09-16"]), None, "{holiday:?}");
@@ -260,7 +260,7 @@ mod tests {
         let lengths = [31.0, 28.0, 31.0, 30.0, 31.0, 30.0, 31.0, 31.0, 30.0, 31.0, 30.0, 31.0];
         let month = |at: usize| (0..at).map(|month| lengths[month % 12]).sum::<f64>();
         let year = |at: usize| (1e4 * (2000.0 + at as f64 / 12.0)).round() / 1e4;
-        // Local midnights, at another hour of the world's clock in summer.
+        // Local midnights, which are at another hour of UTC in summer.
         let midnight = |at: usize| at as f64 * DAY - if (90..300).contains(&(at % 365)) { 3_600_000.0 } else { 0.0 };
         let cases: [(Clock, &dyn Fn(usize) -> f64); 3] = [(Clock::Number, &month), (Clock::Number, &year), (Clock::DATE, &midnight)];
         for (clock, at) in cases {
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(found(&["2024-05-30", "2024-06-30"], &["2024-07-31"]), owned(["2024-07-31", "2024-07-30"]));
         assert_eq!(found(&["2024-01-04", "2024-01-05", "2024-01-08"], &["2024-01-09"]), None);
         assert_eq!(found(&["2024-01-01", "2024-01-02"], &["2024-01-05"]), owned(["2024-01-05", "2024-01-03"]));
-        // Not even: twice the longest gap.
+        // Uneven: twice the longest gap.
         assert_eq!(found(&["1", "2", "5"], &["11", "12"]), None);
         assert_eq!(found(&["1", "2", "5"], &["6", "13"]), owned(["13", "12"]));
         assert_eq!(found(&["0.1", "0.2", "0.3"], &["0.4", "0.5"]), None);

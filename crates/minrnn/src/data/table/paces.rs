@@ -6,18 +6,18 @@ use super::pace::Pace;
 use super::series::Series;
 use super::step::Step;
 
-/// What a row has at a time of which nothing is known, in a table that is forecast.
+/// What a row inserted for a missing time has, in a table to forecast.
 pub(super) const NO_TARGET: &str = "an empty target";
-/// The same in a table whose sequences have labels.
+/// The same in a table whose sequences are labelled.
 const NO_VALUES: &str = "empty values";
 
-/// A step of so many must be no whole number of the usual one for the times to follow another rule.
+/// If more than one step in this many is not a multiple of the usual one, the times follow another rule.
 const MOST_OFF: usize = 4;
 
 /// The paces of series.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Paces {
-    /// Of each series with times, its pace and its rows.
+    /// The pace and the number of rows of each series with times.
     all: Vec<(Pace, usize)>,
 }
 
@@ -38,7 +38,7 @@ impl Paces {
         self.all.iter().filter(|(pace, _)| pace.step.season() == season).map(|(_, rows)| rows).sum()
     }
 
-    /// A sentence that the season is not the usual one of all series, if so.
+    /// A sentence if the season is not the usual one of all series.
     pub fn mixture(&self) -> Option<String> {
         let season = self.season();
         let mut others: Vec<usize> = self.all.iter().map(|(pace, _)| pace.step.season()).filter(|&other| other != season).collect();
@@ -56,8 +56,8 @@ impl Paces {
         ))
     }
 
-    /// Where steps are longer than usual or of no usual length, if any, and what that means for a model with this season, as sentences; an
-    /// inserted row has `unknown`.
+    /// Sentences about where steps are longer than usual or of no usual length, if anywhere, and what that means for a model with this
+    /// season; an inserted row has `unknown`.
     pub fn gaps(&self, season: usize, missing: Missing, unknown: &str) -> Option<String> {
         let [even, uneven] = [true, false].map(|is_usual| self.all.iter().filter(move |(pace, _)| pace.is_usual == is_usual));
         let (longer, all) = even.clone().fold((0usize, 0usize), |(longer, all), (pace, rows)| (longer + pace.n_longer, all + rows - 1));
@@ -81,9 +81,9 @@ impl Paces {
         with_gaps.into_iter().chain(without_pace).reduce(|all, sentence| all + "\n" + &sentence)
     }
 
-    /// A sentence that forecasts continue in equal steps although the dates do not, such as the 1st and 15th of every month, if so.
+    /// A sentence if forecasts continue in equal steps although the dates, such as the 1st and 15th of every month, do not.
     pub fn evened(&self) -> Option<String> {
-        // An hour by which a clock is put back is not meant.
+        // An hour by which a clock is put back does not count.
         let is_uneven = |pace: &Pace, rows: usize| pace.is_usual && pace.n_longer == 0 && MOST_OFF * pace.n_off > rows;
         let is_of_dates = |pace: &Pace| matches!(pace.step, Step::Time(_));
         let mut names =
@@ -111,13 +111,13 @@ mod tests {
     use crate::data::table::clock::DAY;
     use crate::data::table::{Clock, Values};
 
-    /// A series at these times, written by `clock`.
+    /// A series at these times, in the format `clock`.
     fn series(clock: Clock, times: &[f64]) -> Series {
         let (values, to_come) = (vec![1.0; times.len()].into(), Values::default());
         Series { name: "a".to_owned(), values, width: 1, times: times.to_vec().into(), clock, to_come, usual_step: None }
     }
 
-    /// `n` steps of so many days, without those of `gaps`.
+    /// `n` steps of `step` days, without those in `gaps`.
     fn days(n: usize, step: f64, gaps: &[usize]) -> Series {
         let times: Vec<f64> = (0..n).filter(|at| !gaps.contains(at)).map(|at| at as f64 * step * DAY).collect();
         series(Clock::DATE, &times)
@@ -139,7 +139,7 @@ mod tests {
              that of others is 52 steps; learn each pace from a table of its own, or choose the season"
         );
         assert_eq!((of(1, 8).0, of(3, 0), of(0, 2), of(0, 0)), (52, (7, None), (52, None), (0, None)));
-        // Of as many rows the shorter season, and none at all is one.
+        // In a tie of rows the shorter season, where no season counts as one.
         assert_eq!(Paces::of(&[days(100, 7.0, &[]), days(100, 1.0, &[])]).season(), 7);
         let none = Paces::of(&[days(100, 2.0, &[]), days(10, 1.0, &[])]);
         assert!(none.season() == 0 && none.mixture().unwrap().contains("no season is taken for all"));
@@ -183,7 +183,7 @@ mod tests {
         );
         let among = told(&[halves, days(60, 1.0, &[])]).unwrap();
         assert!(among.starts_with("many steps of 1 of 2 sequences are not as long as the usual 2 weeks:"), "{among}");
-        // Gaps are told as such, and a day that is an hour longer is one.
+        // Gaps are reported as such, and a day that is an hour longer is still a day.
         let put_back: Vec<f64> = (0..60).map(|at| at as f64 * DAY + if at > 30 { 3_600_000.0 } else { 0.0 }).collect();
         for even in [
             days(60, 1.0, &[5, 30]),

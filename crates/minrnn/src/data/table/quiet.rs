@@ -7,11 +7,11 @@ use std::sync::Once;
 use crate::{Error, Result};
 
 thread_local! {
-    /// Whether a panic of this thread is caught and told of by [`quietly`].
+    /// Whether a panic of this thread is caught and reported by [`quietly`].
     static IS_QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What `work` gives; nothing where it panics, of which stderr is not told. Panics of other threads are told as ever.
+/// The result of `work`; `None` if it panics, without a message on stderr. Panics of other threads are reported as usual.
 fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -28,10 +28,10 @@ fn quietly<T>(work: impl FnOnce() -> T) -> Option<T> {
     done.ok()
 }
 
-/// What `work`, which decodes a file, gives. A decoder checks what it reads, but makes no promise never to panic on a damaged file.
+/// The result of `work`, which decodes a file. A decoder checks what it reads, but does not promise never to panic on a damaged file.
 ///
 /// # Errors
-/// Those of `work`, and a sentence where it panics.
+/// Those of `work`, and a sentence if it panics.
 pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     quietly(work).unwrap_or_else(|| Err(Error::Data("it is damaged; write it anew".to_owned())))
 }

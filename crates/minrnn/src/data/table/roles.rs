@@ -15,11 +15,11 @@ struct Convention {
     time: &'static str,
 }
 
-/// Of sequences to forecast: those of statsforecast and its kin, and those of an archive. The first that a table has wins.
+/// For sequences to forecast: the names of statsforecast and its kin, and those of an archive. The first that a table has wins.
 const TO_FORECAST: [Convention; 2] =
     [Convention { group: "unique_id", target: "y", time: "ds" }, Convention { group: SERIES, target: VALUE, time: TIME }];
 
-/// Columns of a long table that are taken for the labels of its sequences: those of an archive. The first that a table has wins.
+/// Columns of a long table that are taken for the labels of its sequences, as named by an archive. The first that a table has wins.
 fn labels_of(label: Label) -> &'static [&'static str] {
     match label {
         Label::Class => &[CLASS],
@@ -32,22 +32,22 @@ const CLASSES: [&str; 3] = [CLASS, "label", TARGET];
 /// Columns of a wide table that are taken for the names of its series.
 const NAMES: [&str; 4] = [SERIES, "unique_id", "id", "name"];
 
-/// What was understood without being told, as a sentence; nothing where all was told.
+/// What was inferred, as a sentence; `None` if everything was given.
 pub(super) type Understood = Option<String>;
 
-/// All of `sentences`, each on a line.
+/// All of `sentences`, one per line.
 pub(super) fn together(sentences: impl IntoIterator<Item = Understood>) -> Understood {
     sentences.into_iter().flatten().reduce(|all, sentence| all + "\n" + &sentence)
 }
 
-/// Which columns are for what, as far as it is told.
+/// The roles of columns, as far as they are given.
 #[derive(Debug, Clone)]
 pub(super) struct Roles {
     /// Columns named for reading.
     pub columns: Vec<String>,
     /// The column that names the sequences.
     pub group: Option<String>,
-    /// Columns of classes, or of what is forecast.
+    /// Columns of labels, or of what is forecast.
     pub target: Vec<String>,
     pub time: TimeColumn,
     pub layout: LayoutChoice,
@@ -100,7 +100,7 @@ impl Roles {
         Ok((understood, sentence(&taken)))
     }
 
-    /// The same for a table with a row for each series, and a label of it.
+    /// The same for a table with a row, and a label, for each series.
     fn labels_in_rows(&self, header: &[String], label: Label) -> Result<(Self, Understood)> {
         expect_no_columns(&self.columns)?;
         let known = || CLASSES.into_iter().find(|name| has(header, name)).or(header.first().map(String::as_str));
@@ -116,7 +116,7 @@ impl Roles {
         }
         let group = Some(names.unwrap_or(SERIES).to_owned());
         let mut understood = Self { group, target: vec![class.to_owned()], layout: LayoutChoice::WideSeries, ..self.clone() };
-        // A count of steps tells no times.
+        // Step numbers are not times.
         if times_of(understood.steps(header)).is_none_or(|(clock, _)| clock == Clock::Number) {
             understood.time = TimeColumn::None;
         }
@@ -185,7 +185,7 @@ impl Roles {
         Ok((understood, sentence(&taken)))
     }
 
-    /// Whether a time column is looked for by name, and `header` has none that is not wanted for something else.
+    /// Whether a time column is looked for by name, and `header` has none except those wanted for something else.
     pub fn lacks_time(&self, header: &[String]) -> bool {
         let is_long = self.layout != LayoutChoice::WideSeries;
         let named = self.named();
@@ -213,7 +213,7 @@ impl Roles {
         self.columns.iter().chain(&self.group).chain(&self.target).cloned().collect()
     }
 
-    /// What was `understood`, with the column `name`, which holds dates, as the time column.
+    /// `roles` and `understood`, with the column `name`, which holds dates, as the time column.
     ///
     /// # Errors
     /// As [`to_forecast`](Self::to_forecast).
@@ -272,12 +272,12 @@ fn has(header: &[String], name: &str) -> bool {
     header.iter().any(|column| column == name)
 }
 
-/// The names of `header` but these.
+/// The names of `header` except these.
 fn others(header: &[String], aside: Vec<String>) -> impl Iterator<Item = &str> + Clone {
     header.iter().map(String::as_str).filter(move |name| aside.iter().all(|other| other != name))
 }
 
-/// How many columns there are, and which.
+/// A description of how many columns there are, and which.
 fn describe<'a>(mut names: impl Iterator<Item = &'a str> + Clone, of: &str) -> String {
     let n = names.clone().count();
     let first = names.next().unwrap_or_default();
@@ -285,7 +285,7 @@ fn describe<'a>(mut names: impl Iterator<Item = &'a str> + Clone, of: &str) -> S
     format!("{n} {of} ('{first}' to '{last}')")
 }
 
-/// What is said of settings that were taken.
+/// The sentence about inferred settings.
 fn sentence(taken: &[String]) -> Understood {
     (!taken.is_empty()).then(|| format!("read with {}, as its columns are called", taken.join(", ")))
 }

@@ -19,18 +19,18 @@ pub struct Rows<R> {
     header: Vec<String>,
     /// The columns that are read.
     columns: Vec<Column>,
-    /// Where the column of times stands, if there is one, and how its first cell is written.
+    /// The index of the time column, if there is one, and the format of its first cell.
     time: Option<(usize, Option<Clock>)>,
-    /// Whether a part of the calendar is read of it.
+    /// Whether a part of the calendar is read from it.
     reads_calendar: bool,
-    /// Where the column stands that names the sequence of a row.
+    /// The index of the column that names the sequence of a row.
     group: Option<usize>,
     values: Vec<f64>,
 }
 
 /// A column that is read.
 enum Column {
-    /// The cell at a place.
+    /// The cell at this index.
     Own(usize, CellReader),
     /// A part of the calendar at the time of the row.
     Calendar(CalendarColumn),
@@ -126,7 +126,7 @@ impl<R: Read> Rows<R> {
         Ok(Row { line, group, values: &self.values, time })
     }
 
-    /// The time of the row, where a column tells.
+    /// The time of the row, if there is a time column.
     fn time(&mut self) -> Result<Option<(Clock, f64)>> {
         let Some((at, clock)) = &mut self.time else { return Ok(None) };
         let (line, text) = (self.records.line(), self.records.text(*at)?.trim());
@@ -225,7 +225,7 @@ mod tests {
                 "{refused}"
             );
         }
-        // Without them the times need not be dates, nor be there.
+        // Without them the times need not be dates, or exist at all.
         let mut plain = Rows::new("x,ds\n7,4\n8,4.5\n9,late\n".as_bytes(), &task(&["x"], Missing::Error), None).unwrap();
         for time in [4.0, 4.5] {
             assert_eq!(plain.advance().unwrap().unwrap().1.unwrap().time, Some((Clock::Number, time)));
@@ -233,7 +233,7 @@ mod tests {
         assert!(plain.advance().unwrap().unwrap().1.unwrap_err().to_string().contains("line 4, column 'ds': expected a time"));
         let refused = rows("ds,x\n2024-02-29T10:00+01:00,7\n", &["x", "ds.month"], None)[0].clone().unwrap_err();
         assert!(refused.contains("line 2: the column 'ds' holds '2024-02-29T10:00+01:00', a time with an offset from UTC"), "{refused}");
-        // Nothing else need be read.
+        // Nothing else has to be read.
         assert_eq!(rows("ds,x\n2024-02-29,7\n", &["ds.month"], None), [Ok((2, String::new(), vec![1.0]))]);
         let mut without = Rows::new("x\n7\n".as_bytes(), &task(&["x"], Missing::Error), None).unwrap();
         assert_eq!(without.advance().unwrap().unwrap().1.unwrap().time, None);
@@ -253,7 +253,7 @@ mod tests {
         let json =
             "the rows begin with '{\"id\": 320' as JSON does, expected CSV: the names of the columns on the first line, then a row on each";
         assert_eq!(refused("{\"id\": 320, \"x\": 1.5}\n").unwrap(), json);
-        // Whether or not its keys stand behind blanks.
+        // With or without blanks before its keys.
         assert_eq!(refused("{\"id\": 320,\"x\":1.5}\n").unwrap(), json);
         assert_eq!(refused("\n{\"id\": 320,\"name\":\"a\"}\n").unwrap(), json);
         assert!(refused("[{\"id\": 320}]\n").unwrap().contains("as JSON does"));

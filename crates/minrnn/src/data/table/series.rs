@@ -21,13 +21,13 @@ pub struct Series {
     pub name: String,
     /// Row-major `[T, width]`.
     pub values: Values<f64>,
-    /// Numbers at each step.
+    /// Number of values at each step.
     pub width: usize,
     /// The times of the steps, ascending; empty without a time column.
     pub times: Values<f64>,
     /// The format of the times.
     pub clock: Clock,
-    /// The times of the steps after the last, if future rows that tell them are given.
+    /// The times of the steps after the last, if future rows with times are given.
     pub to_come: Values<f64>,
     /// The usual time step in most rows of the table, for a sequence of a single step.
     pub usual_step: Option<Step>,
@@ -52,7 +52,7 @@ impl Series {
         &self.values[(t + 1).saturating_sub(reach) * self.width..(t + 1) * self.width]
     }
 
-    /// What the model of `task` reads at the steps `steps`, `[T, n_inputs]`; the columns that it reads are all there are.
+    /// What the model of `task` reads at `steps`, `[T, n_inputs]`; this series must have exactly the columns it reads.
     pub(crate) fn seen(&self, task: &TableTask, steps: Range<usize>) -> Vec<f32> {
         let mut inputs = vec![0.0; steps.len() * task.n_inputs()];
         steps.zip(inputs.chunks_exact_mut(task.n_inputs())).for_each(|(step, inputs)| task.show(self.recent(step, task.reach()), inputs));
@@ -65,12 +65,12 @@ impl Series {
         self.values.chunks_exact(self.width)
     }
 
-    /// What it is called in a sentence.
+    /// Its name in a sentence.
     pub(crate) fn describe(&self) -> String {
         if self.name.is_empty() { "the table".to_owned() } else { format!("the sequence '{}'", self.name) }
     }
 
-    /// Refuses steps that are not later than the ones before; where the times were written finer than they are kept, they `are_cut`.
+    /// Refuses steps that are not later than the previous one; the times `are_cut` if they were written more precisely than they are kept.
     fn expect_rising(&self, are_cut: bool) -> Result<()> {
         let Some(at) = self.times.windows(2).position(|pair| pair[0] >= pair[1]) else { return Ok(()) };
         let of = self.describe();
@@ -94,10 +94,10 @@ impl Series {
         }))
     }
 
-    /// Changes the numbers of all steps of `all`: `change` gets each sequence as it was, the place of the step and its numbers.
+    /// Changes the numbers of all steps of `all`: `change` receives each sequence as it was, the index of the step and its numbers.
     ///
     /// # Errors
-    /// When the changed ones cannot be held.
+    /// When the changed numbers cannot be stored.
     pub(super) fn rewrite(all: &mut [Self], mut change: impl FnMut(&Self, usize, &mut [f64])) -> Result<()> {
         let mut written = ValuesWriter::new(1);
         let mut numbers = Vec::new();
@@ -119,7 +119,7 @@ impl Series {
         Ok(())
     }
 
-    /// Puts what other columns hold in later steps into `leads`, behind the end what they hold in the last one.
+    /// Fills `leads` with what other columns hold at later steps; beyond the end, with their last values.
     ///
     /// # Errors
     /// As [`Self::rewrite`].
@@ -132,10 +132,10 @@ impl Series {
         })
     }
 
-    /// Adds to sequences of `all`, each at its place, the steps of the same one in another file.
+    /// Appends to sequences of `all`, given by index, the steps of the same sequence in another file.
     ///
     /// # Errors
-    /// When they are not later, or cannot be held.
+    /// When they are not later, or cannot be stored.
     pub(super) fn extend(all: &mut [Self], later: &[(usize, Self)]) -> Result<()> {
         if later.is_empty() {
             return Ok(());
@@ -195,7 +195,7 @@ impl Series {
         Some(known.iter().copied().chain(more).map(|time| self.clock.write(time)).collect())
     }
 
-    /// The time from one step to the next in most rows of `all`, of two for as many the one whose name comes last; none where no column tells.
+    /// The time from one step to the next in most rows of `all` (in a tie, the one whose name comes last); `None` without a time column.
     fn step_of_most(all: &[Self]) -> Option<Step> {
         let mut paces: BTreeMap<String, (usize, Step)> = BTreeMap::new();
         for series in all {
@@ -205,10 +205,10 @@ impl Series {
         paces.into_values().max_by_key(|(rows, _)| *rows).map(|(_, step)| step)
     }
 
-    /// The sequences of `frame`, its rows told apart by `groups`, in the order of their first rows.
+    /// The sequences of `frame`, its rows assigned by `groups`, in the order of their first rows.
     ///
     /// # Errors
-    /// When a sequence has fewer than 2 steps, two steps have the same time, or they cannot be held.
+    /// When a sequence has fewer than 2 steps, two steps have the same time, or they cannot be stored.
     pub(super) fn of(frame: &Frame, groups: Option<&Texts>) -> Result<Vec<Self>> {
         Self::of_at_least(frame, groups, 2)
     }
@@ -260,16 +260,16 @@ impl Series {
     }
 }
 
-/// The rows of a table as its sequences have them: one sequence after the other, each in the order of its times.
+/// The rows of a table in the order of its sequences: one sequence after the other, each in order of time.
 struct RowsInOrder {
-    /// The row at each place; none where the table has them so.
+    /// The row at each place; `None` if the table is already in this order.
     order: Option<Vec<u32>>,
     /// The places of each sequence.
     of_series: Vec<Range<usize>>,
 }
 
 impl RowsInOrder {
-    /// Of a table of `n_rows`, which is one sequence unless `groups` tells them apart.
+    /// The order for a table of `n_rows`, which is one sequence unless `groups` assigns its rows.
     fn of(n_rows: usize, groups: Option<&Texts>, times: Option<&[f64]>) -> Self {
         let mut lengths = vec![0; groups.map_or(1, |groups| groups.distinct().len())];
         match groups.map(Texts::rows) {
@@ -311,7 +311,7 @@ impl RowsInOrder {
     }
 }
 
-/// The label of each group, which is a `label`: the one that all its rows have, by `same`.
+/// The label of each group, of kind `label`: the one that all its rows have, compared by `same`.
 ///
 /// # Errors
 /// When a group has more than one.
@@ -341,7 +341,7 @@ mod tests {
     use super::super::time_cells::Times;
     use super::*;
 
-    /// A table with the numbers `row, 10 · row` and two columns that hold those of later steps.
+    /// A table with the numbers `row, 10 · row` and two columns that hold them at later steps.
     fn table(rows: &[(u8, u32)]) -> (Frame, Texts) {
         let mut groups = TextsWriter::new(1);
         rows.iter().try_for_each(|(group, _)| groups.push(&group.to_string())).unwrap();
@@ -356,7 +356,7 @@ mod tests {
         (frame, groups.finish().unwrap())
     }
 
-    /// The places of the rows of each group in the order of their times, groups in the order of their first rows.
+    /// The rows of each group in order of time, groups in the order of their first rows.
     fn in_order(rows: &[(u8, u32)]) -> Vec<(u8, Vec<usize>)> {
         let mut found: Vec<(u8, Vec<usize>)> = Vec::new();
         for (at, &(group, _)) in rows.iter().enumerate() {
@@ -410,7 +410,7 @@ mod tests {
             let (before, after) = rows.split_at(cut * usize::from(others + 1));
             let mut all = of(before, 0.0);
             let later: Vec<(usize, Series)> = of(after, before.len() as f64).into_iter().enumerate().collect();
-            // The last ones alone, then the others: what is added to one leaves the others as they are.
+            // The first alone, then the others: adding to one leaves the others unchanged.
             let (first, rest) = later.split_at(1);
             Series::extend(&mut all, rest).unwrap();
             Series::extend(&mut all, first).unwrap();

@@ -11,7 +11,7 @@ pub enum Step {
     Number(f64),
     /// Milliseconds.
     Time(f64),
-    /// A day, or more to skip the weekdays without rows, such as weekends: whether each weekday has rows, from Monday on.
+    /// A day, or more to skip weekdays without rows, such as weekends; for each weekday, from Monday on, whether it has rows.
     OpenDays([bool; 7]),
     /// Calendar months, on the same day of each, or on the last day of shorter months.
     Months {
@@ -45,7 +45,7 @@ impl Step {
         }
     }
 
-    /// The least that it is long, as times count.
+    /// Its minimum length, in the unit of times.
     pub(super) fn shortest(self) -> f64 {
         match self {
             Self::Number(step) | Self::Time(step) => step,
@@ -54,7 +54,7 @@ impl Step {
         }
     }
 
-    /// What it is called.
+    /// Its name.
     pub(super) fn name(self) -> String {
         const UNITS: [(f64, &str); 5] =
             [(7.0 * DAY, "week"), (DAY, "day"), (3_600_000.0, "hour"), (60_000.0, "minute"), (1000.0, "second")];
@@ -73,7 +73,7 @@ impl Step {
         }
     }
 
-    /// The same from `time` on, whose day of the month may be another.
+    /// The same step from `time` on, whose day of the month may differ.
     pub(super) fn starting_at(self, time: f64) -> Self {
         match (self, date(time)) {
             (Self::Months { months, day }, Some(date)) if date.day() != day.min(last_day(date.date())) => {
@@ -111,7 +111,7 @@ impl Clock {
 /// The last day of the month of `date`.
 pub(super) fn last_day(date: NaiveDate) -> u32 {
     let next = date.with_day(1).and_then(|first| first.checked_add_months(Months::new(1)));
-    // The calendar ends with a December.
+    // The last month of the calendar is a December.
     next.and_then(|next| next.pred_opt()).map_or(31, |last| last.day())
 }
 
@@ -125,12 +125,12 @@ pub(super) fn weekday(time: f64) -> usize {
     day(time).rem_euclid(7.0) as usize
 }
 
-/// How many days of the week have a row.
+/// How many weekdays have rows.
 pub(super) fn n_open(open: &[bool; 7]) -> usize {
     open.iter().filter(|&&is_open| is_open).count()
 }
 
-/// What follows `cells`, and the season.
+/// The times after `cells`, and the season.
 #[cfg(test)]
 pub(super) fn next(cells: &[&str]) -> (Vec<String>, usize) {
     let (clock, times) = super::time_cells::times(cells);
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(next(&["2023-11-30", "2023-12-31", "2024-01-31"]), (owned(["2024-02-29", "2024-03-31"]), 12));
         assert_eq!(next(&["2022-12-28", "2023-01-28", "2023-02-28"]), (owned(["2023-03-28", "2023-04-28"]), 12));
         assert_eq!(next(&["2020-09-30", "2020-10-30", "2020-11-30"]), (owned(["2020-12-30", "2021-01-30"]), 12));
-        // Of a day that some months do not have, the last.
+        // For a day that some months lack, their last day.
         assert_eq!(next(&["2023-11-30", "2023-12-30", "2024-01-30"]), (owned(["2024-02-29", "2024-03-30"]), 12));
         assert_eq!(next(&["2023-12-30", "2024-01-30", "2024-02-29"]), (owned(["2024-03-30", "2024-04-30"]), 12));
         assert_eq!(next(&["2022-12-29", "2023-01-29", "2023-02-28"]), (owned(["2023-03-29", "2023-04-29"]), 12));

@@ -64,7 +64,7 @@ pub fn read_series_from(
     Ok((series, unseen))
 }
 
-/// What is read of a table.
+/// What is read from a table.
 struct Read {
     series: Vec<Series>,
     leads: Vec<Lead>,
@@ -73,7 +73,7 @@ struct Read {
 
 fn read(task: &TableTask, table: TableSource<'_>) -> Result<Read> {
     let path = table.path();
-    // A wide table may have labels, which are no steps.
+    // A wide table may have labels, which are not steps.
     let aside = match task {
         TableTask::Classify(_) | TableTask::Regress(_) => task.targets().to_vec(),
         TableTask::Forecast(_) => Vec::new(),
@@ -85,7 +85,7 @@ fn read(task: &TableTask, table: TableSource<'_>) -> Result<Read> {
     Ok(Read { series: series.map_err(|error| error.in_file(path))?, leads: frame.leads, unseen: frame.unseen })
 }
 
-/// The sequences of `table` with the columns at `places` of those of `task` alone.
+/// The sequences of `table`, with only the columns of `task` at `places`.
 fn rows_to_come(task: &TableTask, table: TableSource<'_>, places: &[usize]) -> Result<Read> {
     let path = table.path();
     let frame = read_columns(task, table, places.iter().map(|&at| &task.columns()[at]), Vec::new())?;
@@ -106,9 +106,9 @@ fn read_columns<'a>(
     let wanted = Wanted::named(columns, task.group().into_iter().map(str::to_owned).collect());
     let categories = Names::known(task.columns(), task.categories());
     let division = Division::unseen(table.path(), task.time(), task.layout(), task.missing());
-    // Of a table without names the first column tells them.
+    // In a table without column names, the first column holds the classes.
     let classes = task.classes().to_vec();
-    // What was known ahead in training stands in no table.
+    // Values known ahead in training have no columns in the table.
     let leads = match task {
         TableTask::Forecast(_) => task.columns().to_vec(),
         TableTask::Classify(_) | TableTask::Regress(_) => Vec::new(),

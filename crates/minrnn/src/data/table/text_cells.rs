@@ -4,7 +4,7 @@ use super::cells::{Cell, Place};
 use super::texts::{Texts, TextsWriter};
 use crate::{Error, Result};
 
-/// A column of names as it is filled.
+/// A column of names being filled.
 #[derive(Debug)]
 pub(super) struct TextColumn {
     name: String,
@@ -12,7 +12,7 @@ pub(super) struct TextColumn {
 }
 
 impl TextColumn {
-    /// One of `n_columns` columns.
+    /// The column `name`, one of `n_columns`.
     pub fn new(name: String, n_columns: usize) -> Self {
         Self { name, texts: TextsWriter::new(n_columns) }
     }
@@ -34,7 +34,7 @@ impl TextColumn {
     }
 }
 
-/// `text` without blanks around it.
+/// `text`, trimmed.
 ///
 /// # Errors
 /// When nothing is left.

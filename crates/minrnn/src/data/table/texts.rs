@@ -14,7 +14,7 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// The number of a name, which is known from now on.
+    /// The index of a name, which is added if it is new.
     ///
     /// # Errors
     /// When there are too many.
@@ -37,7 +37,7 @@ impl Texts {
         self.distinct
     }
 
-    /// Whether a name has come.
+    /// Whether a name has occurred.
     pub(super) fn knows(&self, text: &str) -> bool {
         self.known.contains_key(text)
     }
@@ -48,7 +48,7 @@ impl Texts {
     }
 }
 
-/// Names as they are added, row by row.
+/// A column of names being filled row by row.
 #[derive(Debug)]
 pub(super) struct TextsWriter {
     texts: Texts,
@@ -57,7 +57,7 @@ pub(super) struct TextsWriter {
 }
 
 impl TextsWriter {
-    /// One of `n_columns` columns.
+    /// An empty column, one of `n_columns`.
     pub fn new(n_columns: usize) -> Self {
         Self { texts: Texts::default(), rows: ValuesWriter::new(n_columns), last: None }
     }

@@ -7,12 +7,12 @@ use super::clock::{Clock, DAY, has_offset};
 use super::values::{Values, ValuesWriter};
 use crate::{Error, Result};
 
-/// Cells whose times are kept.
+/// Maximum number of cells whose times are cached.
 const KNOWN: usize = 1 << 14;
-/// Digits behind the point of a second, to the microsecond.
+/// Decimal digits of a second, to the microsecond.
 const MOST_DIGITS: usize = 6;
 
-/// That `cell` is of another time zone, if it tells of one: a day of it begins at another time.
+/// The error for a `cell` with another time zone's offset, if it has one: days there begin at another time.
 pub(super) fn of_zone(place: Place, column: &str, cell: &str) -> Option<Error> {
     has_offset(cell).then(|| {
         Error::Data(format!(
@@ -23,7 +23,7 @@ pub(super) fn of_zone(place: Place, column: &str, cell: &str) -> Option<Error> {
     })
 }
 
-/// The times of a table's rows: numbers as they are, and of dates the milliseconds since 1970.
+/// The times of a table's rows: numbers as they are, dates as milliseconds since 1970.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Times {
     /// The name of their column.
@@ -35,21 +35,21 @@ pub(super) struct Times {
     pub is_cut: bool,
 }
 
-/// A column of times as it is filled.
+/// A column of times being filled.
 #[derive(Debug)]
 pub(super) struct TimeColumnCells {
     name: String,
-    /// How times are written, and the first of them.
+    /// The format of the times, and the first cell.
     first: Option<(Clock, String)>,
     values: ValuesWriter<f64>,
-    /// What cells say that are there often.
+    /// A cache of the times of cells.
     known: HashMap<String, f64>,
     is_cut: bool,
     n_columns: usize,
 }
 
 impl TimeColumnCells {
-    /// One of `n_columns` columns.
+    /// The column `name`, one of `n_columns`.
     pub fn new(name: String, n_columns: usize) -> Self {
         Self { name, first: None, values: ValuesWriter::new(n_columns), known: HashMap::new(), is_cut: false, n_columns }
     }
@@ -121,7 +121,7 @@ impl TimeColumnCells {
     pub fn finish(self) -> Result<Times> {
         let mut values = self.values.finish()?;
         let clock = match self.first {
-            // Whole days are written as such.
+            // Whole days are written as dates.
             Some((Clock::TYPED, _)) if values.iter().all(|time| time % DAY == 0.0) => Clock::DATE,
             Some((Clock::Number, _)) if let Some(clock) = Clock::in_digits(&values) => {
                 let mut dates = ValuesWriter::new(self.n_columns);
@@ -136,7 +136,7 @@ impl TimeColumnCells {
     }
 }
 
-/// The column of times that `cells` are.
+/// The time column of these `cells`.
 #[cfg(test)]
 fn read(cells: &[&str]) -> Result<Times> {
     let mut column = TimeColumnCells::new("ds".to_owned(), 1);
@@ -144,7 +144,7 @@ fn read(cells: &[&str]) -> Result<Times> {
     column.finish()
 }
 
-/// How the times `cells` are written, and the times.
+/// The format of the times in `cells`, and the times.
 #[cfg(test)]
 pub(super) fn times(cells: &[&str]) -> (Clock, Vec<f64>) {
     let times = read(cells).unwrap();
@@ -199,7 +199,7 @@ mod tests {
             ["2010-01-04 00:00:00+0000", "2010-01-04 12:30:00+0000"],
             ["2010/01/04 00:00 +00:00", "2010/01/04 12:30 +00:00"],
             ["2010-01-04 00:00+00", "2010-01-04 12:30+00"],
-            // However they say it.
+            // However they write UTC.
             ["2010-01-04T00:00:00Z", "2010-01-04T12:30:00+00:00"],
             ["2010-01-04T00:00:00 +0000", "2010-01-04T12:30:00Z"],
         ] {
@@ -218,7 +218,7 @@ mod tests {
         }
         assert_eq!(refused(&["2010-01-04T00:00:00+00:00", "2010-06-04T00:00:00+01:00"]), sentence(3, "2010-06-04T00:00:00+01:00"));
         assert!(!["2010-01-04", "2010-01-04 10:00", "4-0530", "-10:00", "+", "é+01"].into_iter().any(has_offset));
-        // No offset is none, where UTC was not expected either.
+        // A missing offset differs from UTC, in either order.
         for [first, second] in [["2010-01-04 00:00:00", "2010-01-05 00:00:00+00:00"], ["2010-01-04 00:00Z", "2010-01-04T12:30+0000"]] {
             let expected = format!("line 3: the column 'ds' holds '{second}', expected a time that is written like its first, '{first}'");
             assert_eq!(refused(&[first, second]), expected);

@@ -1,7 +1,7 @@
-//! The values of a table: in memory while they are few, and else in a file without a name that is read by position.
+//! The values of a table: in memory while they are few, otherwise in a nameless file that is memory-mapped.
 //!
-//! Such a file lies in the folder that `TMPDIR` names, else in `/var/tmp` where that is there, and is gone with the last value that is
-//! held. It is mapped, so that the system keeps of it in memory what there is room for.
+//! Such a file is made in the folder that `TMPDIR` names, otherwise in `/var/tmp` if that exists, and is gone when the last of its values
+//! is dropped. As it is mapped, the system keeps as much of it in memory as there is room for.
 
 use std::fmt;
 use std::fs::File;
@@ -15,27 +15,27 @@ use memmap2::Mmap;
 
 use crate::{Error, Result};
 
-/// Values of a table that are kept in memory, 32 MiB of numbers; in tests so few that most tables lie in files.
+/// Maximum number of values of a table kept in memory, 32 MiB of numbers; in tests so few that most tables are kept in files.
 const IN_MEMORY: usize = if cfg!(test) { 16 } else { 1 << 22 };
 
-/// Most columns that may lie in files, each of which is open for as long as it is read.
+/// Maximum number of columns kept in files, each of which stays open while it is read.
 const MOST_FILES: usize = 128;
 
-/// Values that are collected before they are written.
+/// Number of values collected before they are written.
 const BLOCK: usize = 1 << 16;
 
-/// Most cells of a table in memory, 2 GiB of numbers: what a file claims or unfolds to is not believed beyond.
+/// Maximum number of cells of a table in memory, 2 GiB of numbers: nothing that a file claims or unfolds to beyond this is believed.
 const MOST_IN_MEMORY: usize = 1 << 28;
 
-/// Most cells of a table in files, 8 GiB of numbers.
+/// Maximum number of cells of a table in files, 8 GiB of numbers.
 const MOST_IN_FILES: usize = 1 << 30;
 
-/// Whether values of a table of `n_columns` lie in files where they are many.
+/// Whether the values of a table of `n_columns` may be kept in files if they are many.
 pub(super) fn may_lie_in_files(n_columns: usize) -> bool {
     n_columns <= MOST_FILES
 }
 
-/// Most rows of a table of `n_columns`.
+/// Maximum number of rows of a table of `n_columns`.
 pub(super) fn most_rows(n_columns: usize) -> usize {
     (if may_lie_in_files(n_columns) { MOST_IN_FILES } else { MOST_IN_MEMORY }) / n_columns.max(1)
 }
@@ -54,7 +54,7 @@ enum Held<T> {
 }
 
 impl<T: Pod> Values<T> {
-    /// Those at `range`.
+    /// The values at `range`.
     ///
     /// # Panics
     /// When it goes past the end.
@@ -110,19 +110,19 @@ impl<T: Pod + fmt::Debug> fmt::Debug for Values<T> {
     }
 }
 
-/// Takes values in turn.
+/// Collects values one by one.
 #[derive(Debug)]
 pub(super) struct ValuesWriter<T> {
-    /// Those that are in memory, the last ones.
+    /// The last values, which are in memory.
     recent: Vec<T>,
-    /// How many of them there may be.
+    /// How many values may be in memory.
     room: usize,
-    /// The file of those before, and how many they are.
+    /// The file of the earlier values, and their number.
     file: Option<(File, usize)>,
 }
 
 impl<T: Pod> ValuesWriter<T> {
-    /// For one of `n_columns`, which share what may be in memory.
+    /// For one of `n_columns` columns, which share the room in memory.
     pub fn new(n_columns: usize) -> Self {
         Self::with_room(if may_lie_in_files(n_columns) { IN_MEMORY / n_columns.max(1) } else { usize::MAX })
     }
@@ -131,12 +131,12 @@ impl<T: Pod> ValuesWriter<T> {
         Self { recent: Vec::new(), room: room.max(1), file: None }
     }
 
-    /// How many there are.
+    /// Number of values.
     pub fn len(&self) -> usize {
         self.file.as_ref().map_or(0, |(_, n)| *n) + self.recent.len()
     }
 
-    /// Adds one.
+    /// Adds a value.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -175,7 +175,7 @@ impl<T: Pod> ValuesWriter<T> {
         Ok(())
     }
 
-    /// All of them.
+    /// All values.
     ///
     /// # Errors
     /// When the file cannot be written or read.
@@ -185,7 +185,7 @@ impl<T: Pod> ValuesWriter<T> {
         }
         self.write()?;
         let (file, n) = self.file.expect("it was just written");
-        // SAFETY: the file has no name and is open here alone, so nobody writes into it or cuts it while it is mapped.
+        // SAFETY: the file has no name and is open only here, so nobody writes to it or truncates it while it is mapped.
         let bytes = unsafe { Mmap::map(&file) };
         let bytes = bytes.map_err(|source| Error::io("read the values of a table back from a file in", folder(), source))?;
         debug_assert_eq!(bytes.len(), n * size_of::<T>());
@@ -193,14 +193,14 @@ impl<T: Pod> ValuesWriter<T> {
     }
 }
 
-/// That values cannot be written into a file in `folder`: the disk is at fault, and not the table.
+/// The error when values cannot be written to a file in `folder`: the disk is at fault, not the table.
 fn unwritable(folder: &Path, error: &io::Error) -> Error {
-    // Of another kind: that the folder is missing is no wrong path of whoever gave the table.
+    // With another error kind: a missing folder is not a wrong path given by the user.
     let source = io::Error::other(format!("{error}; have TMPDIR name a folder with more room"));
     Error::io("write the values of a table, which are too many for memory, to a file in", folder, source)
 }
 
-/// Where files without names are made: a disk where there is one, as `/tmp` is often memory.
+/// Where nameless files are made: on a disk if there is one, as `/tmp` is often memory.
 fn folder() -> PathBuf {
     let disk = PathBuf::from("/var/tmp");
     if std::env::var_os("TMPDIR").is_none() && disk.is_dir() { disk } else { std::env::temp_dir() }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use crate::Segments;
 
-/// Steps of each sequence that come in one evaluation batch, at most.
+/// Maximum number of steps of each sequence in one evaluation batch.
 pub(crate) const CHUNK_LEN: usize = 512;
 
 /// How sequences of given lengths are read.
@@ -17,7 +17,7 @@ pub struct WholeSeries {
     order: Vec<usize>,
     batch_size: usize,
     chunk_len: usize,
-    /// For each chunk its bunch and its first step.
+    /// The group and the first step of each chunk.
     chunks: Vec<(usize, usize)>,
 }
 

@@ -1,4 +1,4 @@
-//! A text as training and test part, and ways to make batches from it.
+//! A text as training and test parts, and ways to make batches from it.
 
 mod full_pass;
 mod random_windows;
@@ -94,7 +94,7 @@ impl TextPart {
         self.tokens.read(self.start + offset, out)
     }
 
-    /// Refuses a part with fewer than `needed` tokens; `purpose` says what needs them, `remedy` how to need fewer.
+    /// Refuses a part with fewer than `needed` tokens; `purpose` says what needs them, and `remedy` how to need fewer.
     fn expect_len(&self, needed: u64, purpose: &str, remedy: &str) -> Result<()> {
         if self.len >= needed {
             return Ok(());
@@ -118,12 +118,12 @@ fn read_windows(part: &TextPart, offsets: impl ExactSizeIterator<Item = u64>, se
     Ok((inputs, targets))
 }
 
-/// Every row starts anew before its first step.
+/// Every row is reset before its first step.
 fn restart(batch_size: usize) -> Segments {
     Segments::dense().with_resets(vec![vec![0]; batch_size])
 }
 
-/// ⌊fraction · n⌋, where a product that misses a whole number by rounding alone counts as that number.
+/// ⌊fraction · n⌋, where a product that misses an integer only by rounding counts as that integer.
 fn floor_of(fraction: f64, n: u64) -> u64 {
     let product = fraction * n as f64;
     let nearest = product.round();

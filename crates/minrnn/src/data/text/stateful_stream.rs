@@ -1,11 +1,11 @@
 //! The text read in order, with the state carried from window to window: training of unbounded length.
 //!
 //! The rows of a batch read adjacent lanes of equal length, of which there are `L`. Window `w` of training is window `w mod W` of pass `⌊w
-//! / W⌋`; a lane has `W` whole windows, `W = ⌊(N − 1) / (L · T)⌋`. Every row is reset at the start of each pass. The tokens that the lanes
-//! leave over (fewer than `L · T`) are at the end of the text in pass 0; later passes shift the lanes by a random part of them, so that no
-//! text is left out for ever and windows start at different positions.
+//! / W⌋`; a lane has `W` whole windows, `W = ⌊(N − 1) / (L · T)⌋`. Every row is reset at the start of each pass. The tokens left over by
+//! the lanes (fewer than `L · T`) are at the end of the text in pass 0; later passes shift the lanes by a random part of them, so that no
+//! text is left out for good and windows start at different positions.
 //!
-//! The `A` micro-steps of an update either read on one after another, `A` windows of the same `L = B` lanes, or side by side, one window of
+//! The `A` micro-steps of an update read either one after another, `A` windows of the same `L = B` lanes, or side by side, one window of
 //! `L = A · B` lanes, `B` for each micro-step.
 
 use rand::RngExt;

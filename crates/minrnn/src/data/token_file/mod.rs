@@ -162,7 +162,7 @@ mod tests {
         writer.finish([7; 32]).unwrap()
     }
 
-    /// Opens and reads everything; any answer but a panic is fine. Returns whether all of it was accepted.
+    /// Opens and reads everything; any outcome but a panic is fine. Returns the tokens if all of it was accepted.
     fn read_all(path: &Path) -> Result<Vec<u32>> {
         let file = TokenFile::open(path)?;
         file.verify()?;

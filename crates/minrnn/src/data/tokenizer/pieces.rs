@@ -12,7 +12,7 @@ use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use super::super::text_blocks::{TextBlocks, expect_not_empty};
 use crate::{Error, Result};
 
-/// Pair counts of the trainer are 32-bit and its time grows with the text; more text hardly changes the merges.
+/// The trainer's pair counts are 32-bit and its time grows with the text; more text hardly changes the merges.
 const MAX_TRAINING_BYTES: u64 = 256 << 20;
 /// The longest run of letters, digits, blanks or other characters that merges are learned from, in bytes; a longer one is cut into such
 /// pieces. The trainer's time for a word grows with the square of its length, and a text without blanks is one word.
@@ -38,7 +38,7 @@ pub(super) fn learn(vocab_size: usize, mut blocks: TextBlocks<File>, path: &Path
         .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
         .build()
         .into();
-    // The trainer pulls blocks from its own threads and knows no errors of reading, so they are kept here.
+    // The trainer pulls blocks from its own threads and cannot report read errors, so they are kept here.
     let failure = Mutex::new(None);
     let bytes_read = Mutex::new(0);
     let texts = std::iter::from_fn(|| {

@@ -1,4 +1,4 @@
-//! What stands around a recurrence: convolution, norms, activations, products, loss, optimiser.
+//! What surrounds a recurrence: convolution, norms, activations, matmuls, loss, optimiser.
 
 use burn::tensor::FloatDType;
 
@@ -136,7 +136,7 @@ fn norms_equal_their_composition() {
     );
 }
 
-/// 1e20 squared is no number of f32.
+/// 1e20 squared overflows f32.
 #[test]
 fn what_is_divided_by_a_root_that_overflowed_is_no_number_in_every_form() {
     let device = Device::flex();
@@ -151,7 +151,7 @@ fn what_is_divided_by_a_root_that_overflowed_is_no_number_in_every_form() {
     all_nan("head_norm, composed", super::super::head_norm::composed(row(), ones(), 1, 1e-5));
     let squares = row().powi_scalar(2).mean_dim(2);
     all_nan("over_root", super::super::over_root(row(), squares, 1e-5));
-    // And nothing else is.
+    // And nothing else is NaN.
     let small = Tensor::<3>::from_floats([[[1e18, 1.0, -1e18, 2.0]]], &device);
     let y = values(super::super::norm::composed_rms_norm(small, ones()));
     assert!(y.iter().all(|y| y.is_finite()), "{y:?}");

@@ -32,7 +32,7 @@ fn selective_scan_equals_its_composition() {
     const N: usize = 3;
     for seq_len in [0, 1, 9] {
         for steps in segments(seq_len) {
-            // Without a step and a carried state nothing depends on the leaves.
+            // Without steps and a carried state nothing depends on the leaves.
             for optional in if seq_len == 0 { 2..3 } else { 0..3 } {
                 let scan = |leaves: Vec<Tensor<1>>| {
                     let sequence = |i: usize| shaped(leaves[i].clone(), [B, seq_len, E]);
@@ -129,7 +129,7 @@ fn retention_equals_its_composition() {
                 let split = |leaves: Vec<Tensor<1>>| {
                     let [queries, keys, values, state]: [Tensor<1>; 4] = leaves.try_into().unwrap();
                     let position = Tensor::from_floats([[3.0], [0.0], [100.0]], &state.device());
-                    // Sums of what is divided are positive.
+                    // Keeps the sums that are divided by positive.
                     let state = RetentionState { state: shaped(state.abs(), [B, H, K, columns]), position };
                     let keyed = |x| shaped(x, [B, seq_len, H * K]);
                     (keyed(queries), keyed(keys), shaped(values, [B, seq_len, H * V]), state)
@@ -287,7 +287,7 @@ fn attention_equals_its_composition() {
     }
 }
 
-/// Zeros at padding, whose outputs mean nothing.
+/// Sets outputs at padding, which are meaningless, to zero.
 fn real(y: Tensor<3>, steps: &StepCodes) -> Tensor<3> {
     match steps.padding_mask(&y.device()) {
         Some(padding) => y * (-padding + 1.0),
@@ -320,7 +320,7 @@ fn state_space_equals_its_composition() {
                 let what = format!("state_space of {planes} planes with T = {seq_len}, {steps:?}");
                 let split = |mut leaves: Vec<Tensor<1>>| {
                     let x0 = shaped(leaves.remove(3), [B, 2 * N, E]);
-                    // Small enough not to grow.
+                    // Small enough for the state not to grow.
                     let parameters = shaped(leaves.remove(1), [planes, N, E]) * 0.25;
                     (shaped(leaves.remove(0), [B, seq_len, E]), parameters, leaves.remove(0), x0)
                 };

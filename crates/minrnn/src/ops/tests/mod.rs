@@ -35,7 +35,7 @@ fn flat<const D: usize>(tensor: Tensor<D>) -> Tensor<1> {
     }
 }
 
-/// Burn's reshape reads a 0 as "as before".
+/// Reshapes; Burn's own reshape reads a 0 as "unchanged".
 fn shaped<const D: usize>(tensor: Tensor<1>, shape: [usize; D]) -> Tensor<D> {
     if shape.contains(&0) { Tensor::zeros(shape, &tensor.device()) } else { tensor.reshape(shape) }
 }
@@ -101,7 +101,7 @@ fn segments(seq_len: usize) -> Vec<StepCodes> {
     .collect()
 }
 
-/// Whoever adds an operation and forgets to compare it is told.
+/// Fails if an operation was added without a comparison.
 #[test]
 fn every_composed_form_is_compared() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/ops");
@@ -113,7 +113,7 @@ fn every_composed_form_is_compared() {
     };
     let tests: String = sources(&folder.join("tests")).into_iter().map(|(_, text)| text).collect();
     let mut found = 0;
-    // Where the CPU has no kernel either, there is nothing to compare.
+    // If the CPU has no kernel either, there is nothing to compare.
     for (module, text) in sources(&folder).iter().filter(|(module, _)| module != "positive") {
         for definition in text.split("fn composed").skip(1) {
             let rest: String = definition.chars().take_while(|&c| c.is_alphanumeric() || c == '_').collect();

@@ -102,7 +102,7 @@ fn floored_min_gru_equals_its_composition() {
 #[test]
 fn rg_lru_equals_its_composition() {
     let rate = |bias: &Tensor<1>| bias.clone().narrow(0, 0, E).abs() * 2.0;
-    // No step is the first: the composition has no positions.
+    // No step is at position 0: the composition has no positions.
     let position = Tensor::ones([B, 1], &Device::flex().autodiff());
     let part = |x: &Tensor<3>, j: usize| x.clone().narrow(2, j * E, E);
     recurrence(

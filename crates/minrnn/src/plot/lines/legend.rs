@@ -8,13 +8,13 @@ use super::style::{Look, diamond};
 use super::{Chart, Lines, Panel, Series, TITLE_HEIGHT, WIDTH};
 use crate::plot::{COLORS, DrawResult, GRID, INK, text};
 
-/// Height of a line of the legend that all panels share.
+/// Line height of the legend that all panels share.
 const LEGEND_HEIGHT: i32 = 22;
-/// About the width of a letter in it.
+/// Approximate width of a letter in it.
 const LETTER: i32 = 8;
 /// Length of a line in it.
 const LEGEND_LINE: i32 = 30;
-/// The name of what was published.
+/// The name of published values.
 const PUBLISHED: &str = "published";
 
 impl Lines {
@@ -22,7 +22,7 @@ impl Lines {
         TITLE_HEIGHT + if self.has_one_legend() { LEGEND_HEIGHT * self.legend().len() as i32 + 4 } else { 0 }
     }
 
-    /// The entries of the legend by line, each with its place from the left: the names of the series, then what was published.
+    /// The entries of the legend by line, each with its offset from the left: the names of the series, then published values.
     pub(super) fn legend(&self) -> Vec<Vec<(i32, String)>> {
         let mut names: Vec<String> = self.names().into_iter().map(str::to_owned).collect();
         names.extend(self.panels.iter().any(Panel::has_published).then(|| PUBLISHED.to_owned()));
@@ -39,9 +39,9 @@ impl Lines {
         lines
     }
 
-    /// The names of all lines, each once, those of the panel with most of them first; then those of references, which take no colour.
+    /// The names of all lines, each once, starting with those of the panel with the most; then those of references, which take no colour.
     pub(super) fn names(&self) -> Vec<&str> {
-        // Of equals the first.
+        // The first of equals.
         let fullest = self.panels.iter().rev().max_by_key(|panel| panel.series.len());
         let mut names = Vec::new();
         for is_reference in [false, true] {
@@ -55,13 +55,13 @@ impl Lines {
         names
     }
 
-    /// Whether one legend serves all panels: every name has a colour of its own, or all panels show the same lines, or some of them.
+    /// Whether one legend serves all panels: every name has its own colour, or one panel shows all the lines of the others.
     pub(super) fn has_one_legend(&self) -> bool {
         let names = self.names().len();
         self.panels.len() > 1 && (names <= COLORS.len() || self.panels.iter().any(|panel| panel.series.len() == names))
     }
 
-    /// The series of that name, of whatever panel.
+    /// The series of that name, in any panel.
     fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Series> {
         self.panels.iter().flat_map(|panel| &panel.series).filter(move |series| series.label == name)
     }
@@ -93,7 +93,7 @@ impl Panel {
         self.series.iter().any(|series| !series.published.is_empty())
     }
 
-    /// The names of the lines in the corner of `chart`, which lies on `area`, that has the fewest pixels of `taken`.
+    /// The names of the lines in the corner of `chart`, which is on `area`, with the fewest pixels of `taken`.
     pub(super) fn draw_legend<B: DrawingBackend>(
         &self,
         area: &DrawingArea<B, Shift>,
@@ -127,14 +127,13 @@ impl Panel {
 }
 
 impl Series {
-    /// Whether there is more of it than what was published.
+    /// Whether it has more than published values.
     fn has_line(&self) -> bool {
         !self.points.is_empty()
     }
 }
 
-/// What stands before a name: a piece of its line or, where it has none, its diamond; of what was published, a diamond without a
-/// line's colour.
+/// The sample before a name: a piece of its line or, without a line, its diamond; for published values, a diamond without a line's colour.
 fn entry(of_series: Option<(Look, bool)>, (x, y): (i32, i32), scale: i32) -> Vec<PathElement<(i32, i32)>> {
     let middle = (x + LEGEND_LINE / 2 * scale, y);
     match of_series {
@@ -144,7 +143,7 @@ fn entry(of_series: Option<(Look, bool)>, (x, y): (i32, i32), scale: i32) -> Vec
     }
 }
 
-/// The points of a line and others between them, close enough to tell what the line goes through.
+/// The points of a line and others between them, close enough together to find what the line covers.
 pub(super) fn along(points: &[(f64, f64)]) -> impl Iterator<Item = (f64, f64)> {
     const BETWEEN: i32 = 16;
     let between = |pair: &[(f64, f64)]| {
@@ -157,20 +156,20 @@ pub(super) fn along(points: &[(f64, f64)]) -> impl Iterator<Item = (f64, f64)> {
     points.first().copied().into_iter().chain(points.windows(2).flat_map(between))
 }
 
-/// About where the letters of `words` are that begin at `x`, with their middle at `y`.
+/// The approximate positions of the letters of `words`, which begin at `x` with their middle at `y`.
 pub(super) fn lettering(words: &str, (x, y): (i32, i32), scale: i32) -> impl Iterator<Item = (i32, i32)> {
     (0..words.chars().count() as i32).map(move |letter| (x + letter * LETTER * scale, y))
 }
 
-/// Where the upper left of a box of that size goes in the corners of the given pixels, `margin` inside of them: upper right, lower right, upper left
-/// and lower left.
+/// The upper left points of a box of that size placed in the corners of the given pixel ranges, `margin` inside: upper right, lower right, upper
+/// left and lower left.
 fn corners((width, height): (i32, i32), (left, right): (i32, i32), (top, bottom): (i32, i32), margin: i32) -> [(i32, i32); 4] {
     let (far_left, far_right) = (left + margin, right - margin - width);
     let (high, low) = (top + margin, bottom - margin - height);
     [(far_right, high), (far_right, low), (far_left, high), (far_left, low)]
 }
 
-/// Of `places` for the upper left of a box of that size the one with the fewest of `taken` in the box; of equals the first.
+/// The first of `places` for the upper left of a box of that size with the fewest of `taken` in the box.
 pub(super) fn emptiest(taken: &[(i32, i32)], (width, height): (i32, i32), places: &[(i32, i32)]) -> (i32, i32) {
     let inside = |x: i32, y: i32| taken.iter().filter(|at| (x..x + width).contains(&at.0) && (y..y + height).contains(&at.1)).count();
     places.iter().copied().min_by_key(|&(x, y)| inside(x, y)).expect("there is a place")
@@ -202,7 +201,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         draw_lines("", &[whole, second], directory.path(), "p").unwrap();
         let svg = std::fs::read_to_string(directory.path().join("p.svg")).unwrap();
-        // In both panels, and in the legend; that of the first line in one panel.
+        // In both panels and in the legend; the first line's colour in one panel.
         let strokes = |at: usize| {
             let RGBColor(red, green, blue) = Look::Line(at).color();
             svg.matches(&format!("#{red:02X}{green:02X}{blue:02X}")).count()

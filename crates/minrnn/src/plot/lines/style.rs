@@ -4,12 +4,13 @@ use plotters::prelude::*;
 
 use crate::plot::{COLORS, INK};
 
-/// Lengths of dashes and of the gaps between them; without a gap the line is whole. Neighbours differ, so that they are told apart in grey.
+/// Lengths of dashes and of the gaps between them; without a gap the line is solid. Neighbours differ, so that they can be distinguished in
+/// grey.
 const DASHES: [(i32, i32); 4] = [(1, 0), (9, 4), (3, 3), (14, 3)];
-/// Marks on a line, so many that each line shows which it is.
+/// Number of marks on a line, enough to identify it.
 const MARKS: usize = 6;
 
-/// The dots of levels and references, which take no model.
+/// The dots of levels and references.
 pub(super) const DOTS: (i32, i32) = (2, 4);
 
 /// What a line looks like.
@@ -37,7 +38,7 @@ impl Look {
         }
     }
 
-    /// The dash and the gap behind it, in pixels of scale 1; without a gap the line is whole.
+    /// The dash and the gap after it, in pixels of scale 1; without a gap the line is solid.
     pub(super) fn dash(self) -> (i32, i32) {
         match self {
             Self::Line(at) => DASHES[at % DASHES.len()],
@@ -45,7 +46,7 @@ impl Look {
         }
     }
 
-    /// The points of a line that have its mark: all of few, some of many, at other places for each line.
+    /// The points of a line that are marked: all if they are few, otherwise some, at different places for each line.
     pub(super) fn marked(self, points: &[(f64, f64)]) -> Vec<(f64, f64)> {
         let Self::Line(at) = self else { return Vec::new() };
         if points.len() <= 12 {
@@ -70,7 +71,7 @@ impl Look {
         }
     }
 
-    /// A piece of the line of that length with its mark, as legends show it.
+    /// A piece of the line of that length with its mark, as shown in legends.
     pub(super) fn sample(self, (x, y): (i32, i32), whole: i32, scale: i32) -> Vec<PathElement<(i32, i32)>> {
         let style = self.color().stroke_width((self.width() * scale) as u32);
         let (length, gap) = self.dash();
@@ -83,7 +84,7 @@ impl Look {
     }
 }
 
-/// The mark of what was published, hollow, so that several in one place are all seen.
+/// The mark of a published value, hollow, so that several in one place are all visible.
 pub(super) fn diamond((x, y): (i32, i32), color: RGBColor, scale: i32) -> PathElement<(i32, i32)> {
     let reach = 6 * scale;
     let corners = [(x, y - reach), (x + reach, y), (x, y + reach), (x - reach, y), (x, y - reach)];

@@ -34,15 +34,15 @@ impl Data {
     }
 }
 
-/// The task that is not plain text, of the run in the directory `run`, which has begun: in the order and with the season that its model was given
-/// where none is asked for.
+/// The task, other than plain text, of the run in the directory `run`, which has begun: with the row order and the season that its model was
+/// given, if none is asked for.
 pub(super) fn begun_task(experiment: &Experiment, run: &Path) -> Result<Option<Box<dyn SequenceTask>>> {
     let Some(begun) = begun_forecaster(experiment, run) else { return sequence_task(experiment, run) };
     let mut experiment = in_order_of(&begun, experiment);
     let task = sequence_task(&experiment, run)?;
     let found = task.as_ref().and_then(|task| task.table_task());
     let (Some(TableTask::Forecast(found)), 0) = (found, experiment.data.forecast.season) else { return Ok(task) };
-    // 0 would ask the times again, and 1 is the last value too.
+    // 0 would infer the season again, and 1 also means the last value.
     let [begun, found] = [begun.season, found.season].map(|season| season.max(1));
     if begun == found {
         return Ok(task);
@@ -51,7 +51,7 @@ pub(super) fn begun_task(experiment: &Experiment, run: &Path) -> Result<Option<B
     sequence_task(&experiment, run)
 }
 
-/// `experiment` with rows in the order of its file, where `begun` found no times in it: dates that are texts were not always seen in every format.
+/// `experiment` with rows in file order if `begun` found no times in it: older versions did not find dates stored as text in every format.
 fn in_order_of<'a>(begun: &Forecaster, experiment: &'a Experiment) -> Cow<'a, Experiment> {
     let mut experiment = Cow::Borrowed(experiment);
     if begun.time.is_none() && begun.layout == Layout::Long && TimeColumn::of_setting(&experiment.data.table.time) == TimeColumn::Found {
@@ -60,7 +60,8 @@ fn in_order_of<'a>(begun: &Forecaster, experiment: &'a Experiment) -> Cow<'a, Ex
     experiment
 }
 
-/// What the model of the run's last checkpoint forecasts. One that is damaged tells nothing: whoever needs it will say so, and others of the run can be used.
+/// What the model of the run's last checkpoint forecasts. A damaged one counts as none: whoever needs it will report it, and the run's other checkpoints can
+/// still be used.
 fn begun_forecaster(experiment: &Experiment, run: &Path) -> Option<Forecaster> {
     if experiment.data.task != Task::Forecast {
         return None;

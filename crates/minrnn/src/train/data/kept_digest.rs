@@ -1,4 +1,4 @@
-//! The digests by which a run recognises the table or the file of episodes that it learns from.
+//! The digests by which a run recognises the tables or the file of episodes that it learns from.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use crate::data::{TokenFile, text_sha256};
 use crate::train::experiment::Experiment;
 use crate::{Error, Result, RunProblem};
 
-/// SHA-256 of a run's table, in its directory.
+/// The file with the SHA-256 of a run's tables, in its directory.
 const TABLE_FILE: &str = "data/table.sha256";
-/// Most bytes of that file.
+/// Maximum size of that file in bytes.
 const MAX_DIGESTS: u64 = 1 << 10;
 
-/// Keeps the digests of what `experiment` reads in the run in the directory `run`.
+/// Stores the digests of what `experiment` reads in the run's directory `run`.
 ///
 /// # Errors
 /// When a file cannot be read, or the run cannot be written.
@@ -25,7 +25,7 @@ pub(super) fn keep_digest(experiment: &Experiment, run: &Path) -> Result<()> {
     Ok(write_atomic(path, digest.as_bytes())?)
 }
 
-/// Refuses other files than those whose digests the run keeps.
+/// Refuses files other than those whose digests the run keeps.
 ///
 /// # Errors
 /// When one has changed, or cannot be read.
@@ -40,7 +40,7 @@ pub(super) fn expect_unchanged(experiment: &Experiment, run: &Path) -> Result<()
     }
 }
 
-/// Whether the files are those whose digests the run keeps; false where it keeps none that can be read.
+/// Whether the files are those whose digests the run keeps; false if it has no readable digests.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -55,7 +55,7 @@ impl Data {
     /// # Errors
     /// When the file cannot be read.
     pub fn is_learned(run: &Path, path: &Path) -> Result<bool> {
-        // Tables to validate and to test with stand on further lines.
+        // Validation and test tables are on further lines.
         let of_table = || Some(read_text(run.join(TABLE_FILE), MAX_DIGESTS).ok()?.lines().next()?.to_owned());
         let of_text = || Some(hex(&TokenFile::open(run.join(TOKENS_FILE)).ok()?.source_sha256()));
         let Some(learned) = of_table().or_else(of_text) else { return Ok(false) };

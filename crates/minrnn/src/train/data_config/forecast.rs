@@ -10,11 +10,11 @@ use crate::train::check::require;
 use crate::train::train_config::TrainConfig;
 use crate::Result;
 
-/// Most steps ahead; all of them are outputs of the model.
+/// Maximum number of steps ahead; all of them are outputs of the model.
 const MAX_HORIZON: usize = 1 << 14;
-/// Most values of columns that are known ahead that are read at a step.
+/// Maximum number of values known ahead that are read at a step.
 const MAX_LEADS: usize = 1 << 12;
-/// Most steps of a season; no table that is read has more.
+/// Maximum number of steps in a season; no readable table has more.
 const MAX_SEASON: usize = 1 << 28;
 
 pub(super) const SPEC: TaskSpec = TaskSpec {
@@ -25,7 +25,7 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
         require((1..=MAX_HORIZON).contains(&horizon), || {
             format!("horizon must be between 1 and {MAX_HORIZON} steps ahead, found {horizon}")
         })?;
-        // The loss has them as f32, of which 0 and 1 are no levels.
+        // The loss uses them as f32, where they must not round to 0 or 1.
         let is_level = |level: &f64| *level as f32 > 0.0 && (*level as f32) < 1.0;
         let is_rising = quantiles.windows(2).all(|pair| (pair[0] as f32) < pair[1] as f32) && quantiles.iter().all(is_level);
         require(quantiles.is_empty() || is_rising && quantiles.contains(&0.5), || {
@@ -72,7 +72,7 @@ pub struct ForecastConfig {
     /// forecast steps. Default none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub known_ahead: Vec<String>,
-    /// What the numbers of a series are read relative to: `auto`, `standard`, `mean`, `log` or `log1p`. Default `standard`.
+    /// The level relative to which the numbers of a series are read: `auto`, `standard`, `mean`, `log` or `log1p`. Default `standard`.
     pub scaling: ScalingChoice,
     /// Levels of the quantiles predicted for every value, ascending and including 0.5, which is the point forecast. Default none: the mean.
     pub quantiles: Vec<f64>,

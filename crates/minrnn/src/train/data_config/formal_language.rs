@@ -12,7 +12,7 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
     length: |data, _| Ok(("3 · eval_max_length", data.formal()?.longest())),
     steps: |data, _, longest| {
         let longest = longest.or_else(|| data.formal().ok().map(|task| task.longest())).unwrap_or(0);
-        // Input and answer stand one after the other.
+        // The input is followed by the answer.
         [data.formal_language.training.max_length.saturating_mul(2).min(longest), longest]
     },
     open: Some(|data, _, _| Ok(Box::new(data.formal()?))),

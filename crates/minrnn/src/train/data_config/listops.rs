@@ -17,7 +17,7 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
     scored: |_, _| 1,
     io: Some(|_| ListOps::SIGNALS),
     open: Some(|data, _, run| Ok(Box::new(ListOps::open(&data.listops, data.expressions(run)?)?))),
-    // Tokens of a byte, and at first the files' texts.
+    // Tokens of one byte each, and at first the files' texts.
     held: |data| {
         let task = &data.listops;
         4 * (task.n_train + 2 * task.n_eval) as u128 * (task.max_length / 2) as u128
@@ -26,7 +26,7 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
 };
 
 impl DataConfig {
-    /// Where expressions are read from or written to: the folder that is given, or else one of the run.
+    /// Where expressions are read from or written to: the given folder, otherwise one in the run's directory.
     fn expressions(&self, run: &Path) -> Result<PathBuf> {
         if let Some(folder) = &self.path {
             return expect_folder(folder).map(Path::to_owned);

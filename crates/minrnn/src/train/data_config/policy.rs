@@ -9,7 +9,7 @@ use crate::data::offline_rl::{LeftPadding, OfflineRl, Trajectories};
 use crate::train::check::require;
 use crate::{Error, Needed};
 
-/// Widths that are assumed where the file is not to be read: those of the benchmarks' simulators are smaller.
+/// Widths assumed if the file must not be read; those of the benchmarks' simulators are smaller.
 const ASSUMED: [usize; 2] = [64, 16];
 
 pub(super) const SPEC: TaskSpec = TaskSpec {
@@ -27,7 +27,7 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
     loss: |_| SQUARED_ERROR,
     by_accuracy: false,
     assumed_io: Some(|_| (IoKind::Values { width: ASSUMED[0] + ASSUMED[1] + 2 }, IoKind::Values { width: ASSUMED[1] })),
-    // As it is read, and a table of returns beside it.
+    // Held as read, along with a table of returns.
     held: DataConfig::file_bytes,
     open: Some(|data, train, _| {
         let missing = || Error::needed(Needed::File, "a policy is learned from recorded episodes: a file of trajectories is needed");
@@ -46,8 +46,8 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
 pub struct PolicyConfig {
     /// Returns are divided by this. Default 0: the largest return of a recorded episode, whatever its sign.
     pub return_scale: f64,
-    /// What is done with the rows before a window shorter than the others: `cut` starts after them, `seen` reads them, as recurrent models
-    /// did in the published experiments. Default `cut`.
+    /// How the padding rows before a short window are treated: `cut` starts after them, `seen` reads them, as recurrent models did in the
+    /// published experiments. Default `cut`.
     pub left_padding: LeftPadding,
 }
 

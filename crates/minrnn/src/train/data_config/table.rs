@@ -26,8 +26,8 @@ pub struct TableConfig {
     /// column unique_id or series; for classification the column series.
     pub group: String,
     /// The column with the time of a row, by which the rows of a sequence are sorted and forecasts continue; `auto` takes one called ds,
-    /// date, time, timestamp or datetime, and for forecasts also one of another name if it alone holds dates. Default none: rows are in
-    /// order of time.
+    /// date, time, timestamp or datetime, and for forecasts also a column with another name if it is the only one that holds dates. Default
+    /// none: rows are in order of time.
     pub time: String,
     /// The layout of the series in a table: `long` has a row for each step, `wide-series` a row for each series with a column for each
     /// step, `wide-columns` a row for each time with a column for each series; `auto` is `wide-series` if nothing names the series and the
@@ -36,8 +36,8 @@ pub struct TableConfig {
     /// How a missing number (an empty cell, NaN, NA, N/A, null, none or ?) is treated: `error` refuses it, `forward-fill` reads the last
     /// known one, and `mask` does so too and tells the model. Missing future values are not learned from. Default `error`.
     pub missing: Missing,
-    /// Classify: weights of the classes in training: `balanced`, so that all classes count the same, or classes with weights, such as
-    /// `worn=5`. Default none: all sequences count the same.
+    /// Classify: weights of the classes in training: `balanced`, so that all classes count equally, or classes with weights, such as
+    /// `worn=5`. Default none: all sequences count equally.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub class_weights: Vec<String>,
     /// A table for choosing the best checkpoint, not trained on before that. Default none: a part is held out if `train.keep` is `best`.
@@ -54,12 +54,12 @@ pub(super) fn table_task_of_start(train: &TrainConfig, run: &Path) -> Result<Opt
 }
 
 impl TableConfig {
-    /// The values of a step, as many as columns are named.
+    /// The values of a step, as many as there are named columns.
     pub(super) fn values(&self) -> IoKind {
         IoKind::Values { width: self.columns.len().max(1) }
     }
 
-    /// How the files of a training of `train` are read and divided.
+    /// How the files of a training with settings `train` are read and divided.
     pub(super) fn division(&self, train_fraction: f64, train: &TrainConfig) -> Division {
         let (time, layout, missing) = (TimeColumn::of_setting(&self.time), self.layout, self.missing);
         let (validation, test) = (self.validation.clone(), self.test.clone());
@@ -85,7 +85,7 @@ impl TableConfig {
 }
 
 impl DataConfig {
-    /// Whether tasks on tables read the key of that name.
+    /// Whether tasks on tables read the key `key`.
     pub(super) fn reads_of_tables(&self, key: &str) -> bool {
         key == "train_fraction" || has_key(&self.table, key)
     }
@@ -125,7 +125,7 @@ impl DataConfig {
         })
     }
 
-    /// The task of labelling a table by a training of `train` in the directory `run`.
+    /// The task of labelling a table for a training with settings `train` in the directory `run`.
     pub(super) fn open_labelling(&self, label: Label, train: &TrainConfig, run: &Path) -> Result<Box<dyn SequenceTask>> {
         let like = table_task_of_start(train, run)?.filter(|task| match task {
             TableTask::Classify(_) => label == Label::Class,

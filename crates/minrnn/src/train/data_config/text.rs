@@ -49,6 +49,6 @@ pub enum WindowSampling {
     /// One after another; the state is carried from window to window, also between the micro-steps of an update.
     Stream,
     /// As `stream`, but each micro-step has its own positions and carries its state to the next update: `accumulation` of them form one
-    /// batch that is as many times larger, and can be shared among processes.
+    /// batch that is that many times larger, and can be distributed among processes.
     Lanes,
 }

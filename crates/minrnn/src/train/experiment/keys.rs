@@ -9,10 +9,10 @@ use crate::train::settings::{overlay_section, suggestion, unknown_section, with_
 use crate::train::train_config::TrainConfig;
 use crate::{Error, Result};
 
-/// Keys of `[model]` that the data decide.
+/// Keys of `[model]` that the data determine.
 pub(in super::super) const SHAPED: [&str; 3] = ["vocab_size", "input_width", "n_outputs"];
 
-/// Lays `value` over what `table` has at its top: the section `name`, or the description. `known` has every section and key there is.
+/// Overlays `value` on a top-level entry of `table`: the section `name`, or the description. `known` has all existing sections and keys.
 ///
 /// # Errors
 /// When there is no such section or key, or the value does not fit it.
@@ -22,7 +22,7 @@ pub(super) fn overlay_top(table: &mut Table, known: &Table, name: &str, value: V
             table.insert(name.to_owned(), Value::String(text));
         }
         ("description", other) => return Err(Error::Config(format!("description must be a text, found {other}"))),
-        // As by `[[model]]` or `model = 5`.
+        // As written by `[[model]]` or `model = 5`.
         (section, value) if !value.is_table() && (section == "expect" || known.contains_key(section)) => {
             return Err(Error::Config(format!("[{section}] must be a section: write [{section}] once, and its keys below it")));
         }
@@ -56,7 +56,7 @@ pub(super) fn overlay_top(table: &mut Table, known: &Table, name: &str, value: V
     Ok(())
 }
 
-/// Reads the defaults with nothing but this one key changed, so that a refusal can name the key.
+/// Reads the defaults with only this one key changed, so that a refusal can name the key.
 fn check_key(name: &str, changed: Table) -> Result<()> {
     changed.try_into::<Experiment>().map(drop).map_err(|error| Error::Config(format!("{name}: {}", with_suggestion(error.message()))))
 }
@@ -66,7 +66,7 @@ pub(super) fn to_table(experiment: &Experiment) -> Result<Table> {
     Table::try_from(experiment).map_err(|error| Error::Config(error.to_string()))
 }
 
-/// The sections with every key that may stand in them, optional ones included.
+/// The sections with every key that they may have, including optional ones.
 pub(in super::super) fn known_keys() -> Result<Table> {
     let data = DataConfig::filled();
     let train = TrainConfig { memory_limit: Some(Size(1)), eval_seed: Some(0), from: Some("run".into()), ..Default::default() };
@@ -75,7 +75,7 @@ pub(in super::super) fn known_keys() -> Result<Table> {
     Ok(table)
 }
 
-/// What is wrong with `text`, which is no TOML, and in which line.
+/// What is wrong with `text`, which is not TOML, and on which line.
 pub(super) fn syntax_error(text: &str, error: &toml::de::Error) -> Error {
     let line =
         error.span().map_or(1, |span| text.as_bytes()[..span.start.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1);

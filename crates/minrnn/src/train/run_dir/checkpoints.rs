@@ -16,7 +16,7 @@ use super::pointer::{CHECKPOINTS, Pointer, checkpoint, entries, is_complete, ite
 use super::{DATA_FOLDER, RunDir};
 use crate::{Error, Result};
 
-/// How the names of directories end that are being written or removed.
+/// Suffixes of directories that are being written or removed.
 const UNFINISHED: &str = ".tmp";
 const REMOVED: &str = ".old.tmp";
 
@@ -44,12 +44,12 @@ impl RunDir {
         let name = match written {
             Ok(name) => name,
             Err(error) => {
-                // The first error is the one to tell.
+                // The first error is the one to report.
                 let _ = fs::remove_dir_all(&unfinished);
                 return Err(error);
             }
         };
-        // Best first: a last one that training resumes from always has the best one it knows of.
+        // Best first: the last checkpoint, from which training resumes, must always have the best one that it accounts for.
         if is_best {
             self.point(Pointer::Best, &name)?;
         }
@@ -66,7 +66,7 @@ impl RunDir {
         self.point(Pointer::Best, &checkpoint.file_name().unwrap_or_default().to_string_lossy())
     }
 
-    /// Makes `checkpoint`, one of this run, the one that the score belongs to.
+    /// Makes `checkpoint`, one of this run, the scored one.
     ///
     /// # Errors
     /// When the pointer cannot be written.
@@ -78,7 +78,7 @@ impl RunDir {
         Ok(write_atomic(self.path.join(CHECKPOINTS).join(pointer.file_name()), format!("{name}\n").as_bytes())?)
     }
 
-    /// Iteration and path of one checkpoint for each of `iterations` that still has one, by iteration.
+    /// By iteration, the path of one checkpoint for each of `iterations` that still has one.
     ///
     /// # Errors
     /// When the directory cannot be listed.
@@ -86,7 +86,7 @@ impl RunDir {
         let directory = self.path.join(CHECKPOINTS);
         let pointed = self.pointed_to()?;
         let mut names = entries(&directory)?;
-        // One that is pointed to stands for its iteration; of the others, a complete one.
+        // A checkpoint that is pointed to stands for its iteration, otherwise a complete one.
         names.sort_by_key(|name| pointed.contains(name));
         let kept = names.iter().filter(|name| pointed.contains(name) || is_complete(&directory.join(name)));
         let kept = kept.filter_map(|name| Some((iteration_of(name)?, directory.join(name))));
@@ -98,7 +98,7 @@ impl RunDir {
         let checkpoints = self.file(CHECKPOINTS);
         let complete = if checkpoints.is_dir() { entries(&checkpoints)? } else { Vec::new() };
         let complete = complete.into_iter().filter(|name| iteration_of(name).is_some()).map(|name| checkpoints.join(name));
-        // A complete checkpoint may be given a file more.
+        // A file may be added to a complete checkpoint.
         let parents: Vec<PathBuf> = [self.path.clone(), checkpoints.clone(), self.file(DATA_FOLDER)].into_iter().chain(complete).collect();
         let of_checkpoint = |name: &str| name.split_once('.').is_some_and(|(stem, _)| iteration_of(stem).is_some());
         for parent in parents.iter().filter(|parent| parent.is_dir()) {
@@ -117,7 +117,7 @@ impl RunDir {
         Ok(())
     }
 
-    /// Renames a finished checkpoint to a name that no pointer uses yet; gives that name.
+    /// Renames a finished checkpoint to a name that no pointer uses yet; returns that name.
     fn publish(&self, finished: &Path, iteration: u64) -> Result<String> {
         let directory = self.path.join(CHECKPOINTS);
         let used = self.pointed_to()?;
@@ -150,7 +150,7 @@ impl RunDir {
             }
         }
         if !removed.is_empty() {
-            // Their names go before their files do.
+            // Their names are removed before their files.
             sync_directory(&directory).map_err(|source| Error::io("sync", &directory, source))?;
         }
         removed.iter().try_for_each(|path| remove_if_there(path))
@@ -172,13 +172,13 @@ fn create_synced(directory: &Path, write: impl FnOnce(&Path) -> Result<()>) -> R
     write(directory)?;
     CheckpointFiles::seal(directory)?;
     for name in entries(directory)? {
-        // Windows syncs only what is open for writing.
+        // Windows syncs only files open for writing.
         OpenOptions::new().read(true).write(true).open(directory.join(name)).and_then(|file| file.sync_all()).map_err(io)?;
     }
     sync_directory(directory).map_err(io)
 }
 
-/// Takes the name of a checkpoint away, so that nobody finds half of it while it is removed; gives the name it has now.
+/// Renames a checkpoint, so that nobody finds half of it while it is removed; returns its new path.
 fn set_aside(checkpoint: &Path) -> Result<PathBuf> {
     let mut name = checkpoint.file_name().unwrap_or_default().to_owned();
     name.push(REMOVED);
@@ -202,7 +202,7 @@ pub(super) mod tests {
     use super::super::LOCK;
     use super::*;
 
-    /// Where a run can be made, and what holds it.
+    /// A path where a run can be made, and the temporary directory around it.
     pub fn place() -> (tempfile::TempDir, PathBuf) {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("runs").join("one");
@@ -307,7 +307,7 @@ pub(super) mod tests {
             };
             create_synced(&path.join(CHECKPOINTS).join(format!("iter-{iteration}")), write).unwrap();
         }
-        // Of one that was cut short by a version that removed checkpoints in place nothing is said.
+        // A checkpoint cut short by a version that removed checkpoints in place is ignored.
         fs::create_dir(path.join("checkpoints/iter-11")).unwrap();
         fs::write(path.join("checkpoints/iter-11").join(CONFIG_FILE), "").unwrap();
         assert_eq!(name(run.checkpoint(Pointer::Last).unwrap()), "iter-10");

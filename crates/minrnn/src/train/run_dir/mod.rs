@@ -26,37 +26,37 @@ pub const EXPERIMENT_FILE: &str = "experiment.toml";
 /// The folder of a run's data, in its directory.
 pub(super) const DATA_FOLDER: &str = "data";
 const LOCK: &str = "run.lock";
-/// What the lock's file holds where the directory was free when a run was started in it.
+/// The content of the lock file if the directory was free when a run was started in it.
 const STARTED: &[u8] = b"a run of minrnn\n";
 
-/// A run directory that only this process writes to, until the value is dropped, or that it reads [`beside`](RunDir::beside) the writer.
+/// A run directory that only this process writes to until the value is dropped, or that it reads [`beside`](RunDir::beside) the writer.
 ///
 /// If it is dropped before the run [began](Self::begin) or saved a checkpoint, what it created is removed; what existed before stays.
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
     new: Option<New>,
-    // Held for its lock, which ends with the process, however it ends; none where another process of the same training has it.
+    // Held for its lock, which ends with the process, however it ends; `None` if another process of the same training has it.
     lock: Option<File>,
 }
 
 /// A run that has not begun.
 #[derive(Debug)]
 struct New {
-    /// What a start that was killed had made before.
+    /// The files left by an earlier start that was killed.
     before: Vec<String>,
     /// Whether the directory itself was made for it.
     with_directory: bool,
 }
 
-/// What the file of a lock says of the directory it lies in.
+/// What the lock file says about its directory.
 #[derive(Debug, PartialEq)]
 enum Mark {
-    /// A run was started in it when it was free.
+    /// A run was started in it while it was free.
     Started,
     /// Nothing.
     Nothing,
-    /// It is another program's.
+    /// The file is another program's.
     Foreign,
 }
 
@@ -64,7 +64,7 @@ impl RunDir {
     /// Creates the directory of a new run, with its parents.
     ///
     /// # Errors
-    /// When it already holds a run or other files, which are left as they are, another process uses it, or it cannot be created.
+    /// When it already holds a run or other files (which are left as they are), another process uses it, or it cannot be created.
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let is_made = !path.exists();
@@ -75,7 +75,7 @@ impl RunDir {
             (false, _) => Err(Error::run(path, RunProblem::HoldsRun)),
         };
         if !path.join(LOCK).exists() {
-            // Before the lock is made: a directory that is refused stays as it is.
+            // Before the lock is made: a refused directory stays as it is.
             expect_free()?;
         }
         let mut run = Self::locked(path)?;
@@ -91,8 +91,8 @@ impl RunDir {
     /// Opens the directory of an existing run to resume it, and removes what an interrupted write left behind.
     ///
     /// # Errors
-    /// When there is no such directory, it holds no run but files that were not left by starting one, another process uses it, or it cannot
-    /// be written.
+    /// When there is no such directory, it holds no run but files not left by starting one, another process uses it, or it cannot be
+    /// written.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         if !path.is_dir() {
@@ -122,8 +122,8 @@ impl RunDir {
         Ok(run)
     }
 
-    /// The directory of a run that another process of the same training has created or opened, and alone writes to. It must not be used for
-    /// the first process of a training, which is refused with it.
+    /// The directory of a run that another process of the same training has created or opened and is the only one to write to. The first
+    /// process of a training must not use it and is refused with it.
     pub fn beside(path: impl AsRef<Path>) -> Self {
         Self { path: path.as_ref().to_owned(), new: None, lock: None }
     }
@@ -169,29 +169,30 @@ impl RunDir {
         }
     }
 
-    /// Whether the run has not begun, and `name` is there from a start of it that was killed.
+    /// Whether the run has not begun and `name` was left by a start of it that was killed.
     pub(super) fn holds_rest_of_start(&self, name: &str) -> bool {
         self.new.as_ref().is_some_and(|new| new.before.iter().any(|before| before == name))
     }
 
-    /// Whether this process alone writes to the directory.
+    /// Whether this process is the one that writes to the directory.
     pub(super) fn is_locked(&self) -> bool {
         self.lock.is_some()
     }
 
-    /// What the lock's file, which has just been opened, says.
+    /// What the lock file, which has just been opened, says.
     fn mark(&self) -> Mark {
         let mut found = Vec::new();
         let read = self.lock.as_ref().map(|lock| lock.take(STARTED.len() as u64 + 1).read_to_end(&mut found));
         match read {
             Some(Ok(_)) if found == STARTED => Mark::Started,
-            // What a kill or a power failure leaves of it is cut or zeros.
+            // A kill or power failure leaves it truncated or with zeros.
             Some(Ok(n)) if n <= STARTED.len() && found.iter().zip(STARTED).all(|(found, own)| [*own, 0].contains(found)) => Mark::Nothing,
             _ => Mark::Foreign,
         }
     }
 
-    /// Notes in the lock that the directory was free, where it is, and that what is made from now on goes where the run does not begin.
+    /// Notes in the lock file that the directory was free, if it is, and remembers that what is made from now on is removed if the run does
+    /// not begin.
     fn start(&mut self, new: New) -> Result<()> {
         let is_free = new.before.is_empty();
         self.new = Some(new);
@@ -206,7 +207,7 @@ impl Drop for RunDir {
         let Some(New { before, with_directory }) = &self.new else { return };
         let is_made = |name: &str| !before.iter().any(|other| other == name);
         let checkpoints = self.file(CHECKPOINTS);
-        // A directory with checkpoints in it does not go.
+        // A directory that holds checkpoints is not removed.
         if checkpoints.exists() && !entries(&checkpoints).is_ok_and(|names| names.is_empty()) {
             return;
         }
@@ -216,7 +217,8 @@ impl Drop for RunDir {
         if is_made(DATA_FOLDER) {
             let _ = fs::remove_dir_all(self.file(DATA_FOLDER));
         }
-        // The experiment behind all that it makes a run of, the lock behind all that it protects, or that is known by it.
+        // The experiment goes after everything that it makes part of a run, and the lock after everything that it protects or marks as
+        // ours.
         for name in [TOKENIZER_FILE, EXPERIMENT_FILE].into_iter().filter(|name| is_made(name)) {
             let _ = fs::remove_file(self.file(name));
         }
@@ -239,14 +241,14 @@ pub fn run_of(checkpoint: impl AsRef<Path>) -> Result<PathBuf> {
     run.filter(|run| run.join(EXPERIMENT_FILE).is_file()).ok_or_else(|| Error::run(checkpoint, RunProblem::OutsideRun))
 }
 
-/// Whether nothing of a run is there: neither its experiment nor a checkpoint.
+/// Whether the directory holds nothing of a run: neither its experiment nor a checkpoint.
 fn holds_no_run(path: &Path) -> Result<bool> {
     let checkpoints = path.join(CHECKPOINTS);
     let is_own = |name: &String| iteration_of(name).is_some() || Pointer::ALL.iter().any(|pointer| name == pointer.file_name());
     Ok(!path.join(EXPERIMENT_FILE).exists() && (!checkpoints.is_dir() || !entries(&checkpoints)?.iter().any(is_own)))
 }
 
-/// Names in the directory of what a start that is killed at once does not leave behind.
+/// Names in the directory of files other than those that a start killed at once leaves behind.
 fn foreign(path: &Path) -> Result<Vec<String>> {
     Ok(entries(path)?.into_iter().filter(|name| name != LOCK && !name.starts_with(WRITING)).collect())
 }
@@ -266,7 +268,7 @@ mod tests {
         run.announce("first").unwrap();
         run.announce("second").unwrap();
         assert_eq!(fs::read(path.join(EXPERIMENT_FILE)).unwrap(), b"first");
-        // Killed now, it would be resumed; what fails goes.
+        // If killed now it would be resumed; if it fails it is removed.
         std::mem::forget(run);
         assert!(RunDir::open(&path).is_err(), "the lock is held");
         let (_parent, path) = place();
@@ -278,7 +280,7 @@ mod tests {
         assert_eq!(entries(&path).unwrap(), [EXPERIMENT_FILE, LOCK]);
     }
 
-    /// All below `directory`, by path; of files their content.
+    /// Everything below `directory`, by path, with the content of files.
     fn snapshot(directory: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
         let mut found = BTreeMap::new();
         for name in entries(directory).unwrap() {
@@ -291,7 +293,7 @@ mod tests {
         found
     }
 
-    /// A folder of somebody's own, which looks as one in which a run was started.
+    /// A user's own folder that looks like one in which a run was started.
     fn project(path: &Path) {
         fs::create_dir_all(path.join("data/raw")).unwrap();
         fs::create_dir_all(path.join(CHECKPOINTS)).unwrap();
@@ -334,7 +336,7 @@ mod tests {
             assert!(RunDir::open(&path).unwrap_err().to_string().contains("found other files such as 'run.lock'"), "{text}");
             assert_eq!(fs::read_to_string(path.join(LOCK)).unwrap(), text);
         }
-        // What a kill or a power failure leaves of our own.
+        // What a kill or a power failure leaves of our own lock file.
         for text in ["", "a run of", "a run\0\0\0", "\0\0\0\0"] {
             fs::write(path.join(LOCK), text).unwrap();
             let run = RunDir::create(&path).unwrap();
@@ -374,12 +376,12 @@ mod tests {
         fs::write(run.file(TOKENIZER_FILE), "x").unwrap();
         drop(run);
         assert!(entries(&path).unwrap().is_empty());
-        // One with a checkpoint stays.
+        // A run with a checkpoint stays.
         let run = RunDir::create(&path).unwrap();
         save(&run, 10, false);
         drop(run);
         assert_eq!(entries(&path).unwrap(), [CHECKPOINTS, LOCK]);
-        // What is refused stays as it is.
+        // A refused directory stays as it is.
         fs::write(parent.path().join("thesis.txt"), "").unwrap();
         RunDir::create(parent.path()).unwrap_err();
         RunDir::open(parent.path()).unwrap_err();

@@ -12,7 +12,7 @@ use crate::{Error, Result, RunProblem};
 
 /// The folder of a run's checkpoints, in its directory.
 pub const CHECKPOINTS: &str = "checkpoints";
-/// Moments and carried state in a checkpoint.
+/// The file of moments and carried state in a checkpoint.
 pub const TRAINING_FILE: &str = "training.safetensors";
 const MAX_POINTER_BYTES: u64 = 256;
 
@@ -21,9 +21,9 @@ const MAX_POINTER_BYTES: u64 = 256;
 pub enum Pointer {
     /// The newest one, from which training resumes.
     Last,
-    /// The one with the best evaluation so far, or in the end the one that was learned from all data.
+    /// The one with the best evaluation so far, or in the end the one that learned from all data.
     Best,
-    /// The one that the score on held-out data belongs to, if the best one has also learned from those data.
+    /// The one whose score on held-out data counts, if the best one has also learned from those data.
     Scored,
 }
 
@@ -80,10 +80,10 @@ pub fn find_checkpoint(path: impl AsRef<Path>) -> Result<PathBuf> {
     })
 }
 
-/// The checkpoint to score on a part of the run's own data: that of [`find_checkpoint`], but one that has not learned from that part.
+/// The checkpoint to score on a part of the run's own data: as [`find_checkpoint`], but one that has not learned from that part.
 ///
 /// # Errors
-/// As [`find_checkpoint`], and when `path` is a checkpoint that was learned from all data.
+/// As [`find_checkpoint`], and when `path` is a checkpoint that learned from all data.
 pub fn find_scored(path: impl AsRef<Path>) -> Result<PathBuf> {
     let path = path.as_ref();
     if path.join(CONFIG_FILE).is_file() {
@@ -102,14 +102,14 @@ pub fn find_scored(path: impl AsRef<Path>) -> Result<PathBuf> {
     }
 }
 
-/// The checkpoint that the file `path` names, where it is one of the one-line files of a run.
+/// The checkpoint that the file `path` names, if it is one of the one-line files of a run.
 pub(crate) fn named_in(path: &Path) -> Option<PathBuf> {
     Pointer::ALL.iter().find(|pointer| path.ends_with(pointer.file_name()))?;
     let text = read_text(path, MAX_POINTER_BYTES).ok()?;
     iteration_of(text.trim()).map(|_| path.with_file_name(text.trim()))
 }
 
-/// Whether `checkpoint` is one that learned anew from all data, the test part among them. One that was given away without its counters is none.
+/// Whether `checkpoint` was retrained on all data, including the test part; false for one copied elsewhere without its counters.
 ///
 /// # Errors
 /// When its counters are there and cannot be read.
@@ -144,7 +144,8 @@ pub(in crate::train) fn read_pointer(run: &Path, pointer: Pointer) -> Result<Opt
     }
 }
 
-/// Whether every file of the checkpoint in `directory` is there, by its digests or, where it has none, by the names that all have.
+/// Whether every file of the checkpoint in `directory` exists, according to its digests or, if it has none, to the names that all
+/// checkpoints have.
 pub(super) fn is_complete(directory: &Path) -> bool {
     let has = |name: &str| directory.join(name).is_file();
     match has(DIGESTS_FILE) {

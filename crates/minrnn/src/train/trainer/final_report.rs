@@ -19,7 +19,8 @@ use crate::{Error, Result};
 /// The final scores of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FinalReport {
-    /// The checkpoint to use: the kept one that scored best on the report's batches, or in the end the one that learned from all data.
+    /// The checkpoint to use: the kept one that scored best on the report's batches, or after a second round the one that learned from all
+    /// data.
     pub checkpoint: PathBuf,
     /// The checkpoint that the scores belong to.
     pub scored: PathBuf,
@@ -31,7 +32,7 @@ pub struct FinalReport {
     pub bits_per_byte: Option<f64>,
     /// Number of batches that each checkpoint was scored on, if training was too short for all.
     pub shortened_to: Option<u64>,
-    /// The same in the data's own units, beside a baseline's.
+    /// Measures in the data's own units, beside a baseline's.
     pub compared: Vec<Measure>,
     /// The confusion matrix, for a table with classes.
     pub confusion: Option<Confusion>,
@@ -50,8 +51,8 @@ pub struct FinalReport {
 
 impl Trainer {
     /// Scores the kept checkpoints of a text, or the one chosen by the validation batches of a task, on fixed test batches
-    /// ([`final_batches`] of them); makes the best of them the run's best, and scores it in one pass over the test text. How surprising
-    /// held-out rows were is stored with it. `None` if `stop` was raised.
+    /// ([`final_batches`] of them); makes the best of them the run's best, and scores it in one pass over the test text. The surprise of
+    /// held-out rows is stored with it. `None` if `stop` was raised.
     ///
     /// # Errors
     /// When a checkpoint cannot be read, or the run cannot be written.
@@ -69,7 +70,7 @@ impl Trainer {
             let set = self.data.fixed_batches(&self.experiment, n_batches, Purpose::TestData);
             let (mut set, model) = self.group.agree(set.and_then(|set| Ok((set, self.read_model(&path)?))))?;
             let mut comparison = self.data.comparison(Purpose::TestData);
-            // The model to use is another than the one that is scored.
+            // The model to use is not the one that is scored.
             if let (Some(comparison), Some(spreads)) = (&mut comparison, &self.progress.spreads)
                 && refitted.as_ref().is_some_and(|refitted| *refitted != path)
             {
@@ -164,7 +165,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// How surprising the rows were to it, as it is and when its intervals are spread, where that is known.
+    /// How surprising the rows were to it, as it is and with its intervals calibrated, if known.
     fn surprises(&self) -> [Option<Calibration>; 2] {
         let Some(comparison) = &self.comparison else { return [None, None] };
         let calibration = |surprises: &[f64]| (!surprises.is_empty()).then(|| Calibration::of(surprises.iter().copied()));
@@ -172,13 +173,13 @@ impl Candidate {
     }
 }
 
-/// Batches that were fed in `iterations` updates.
+/// Number of batches fed in `iterations` updates.
 fn trained_on(train: &TrainConfig, iterations: u64) -> u64 {
     iterations.saturating_mul(train.accumulation as u64)
 }
 
 /// Number of fixed batches on which the final report scores each of `checkpoints` after `iterations` updates: [`FINAL_BATCHES`], or after a
-/// short training as many for all of them together as it was trained on, but no fewer than in an evaluation.
+/// short training as many for all of them together as were trained on, but no fewer than in an evaluation.
 pub fn final_batches(train: &TrainConfig, iterations: u64, checkpoints: u64) -> u64 {
     let all = FINAL_BATCHES.max(train.eval_iterations);
     (trained_on(train, iterations) / checkpoints.max(1)).clamp(train.eval_iterations, all)

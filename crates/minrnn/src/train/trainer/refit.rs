@@ -19,7 +19,7 @@ use crate::{Error, Result};
 
 impl Trainer {
     /// After a finished round: starts learning again from all data, if the experiment asks for it and it has not been done, for as many
-    /// updates as the kept weights took. False if nothing is left to train, `None` if `stop` was raised.
+    /// updates as the kept weights took. Returns false if nothing is left to train, `None` if `stop` was raised.
     ///
     /// # Errors
     /// When a pointer to the kept checkpoint cannot be written, or data cannot be read.
@@ -51,7 +51,7 @@ impl Trainer {
         self.begin_round()
     }
 
-    /// How sure the model of the checkpoint at `kept` may be of its classes, by what will be learned from next and was not yet.
+    /// The temperature of the model of the checkpoint at `kept`, found on the data that only the next round will learn from.
     fn temperature(&self, kept: &Path) -> Result<Option<f64>> {
         if !self.experiment.data.task.is_scored_by_accuracy() {
             return Ok(None);
@@ -60,8 +60,7 @@ impl Trainer {
         temperature(&self.read_model(kept)?, &mut *set)
     }
 
-    /// How wide the intervals of the model of the checkpoint at `kept` should be, by what will be learned from next and was not yet; `None` when `stop`
-    /// was raised.
+    /// The spreads of the model of the checkpoint at `kept`, found on the data that only the next round will learn from; `None` if `stop` was raised.
     fn spreads(&self, kept: &Path, stop: &AtomicBool) -> Result<Option<Option<Spreads>>> {
         let Some(mut comparison) = self.data.comparison(self.held_out()) else { return Ok(Some(None)) };
         if !comparison.find_spreads() {
@@ -73,12 +72,13 @@ impl Trainer {
         Ok(compared.map(|_| comparison.spreads()))
     }
 
-    /// The part that a second round learns from and the first does not.
+    /// The part that the second round learns from and the first does not.
     fn held_out(&self) -> Purpose {
         if self.data.has_test_file() { Purpose::ValidationData } else { Purpose::TestData }
     }
 
-    /// Goes back to the end of the first round, where that is to be longer than it was for the second, which is that of `checkpoint`.
+    /// Goes back to the end of the first round if it is now to be longer than it was before the second round, to which `checkpoint`
+    /// belongs.
     pub(super) fn go_back(&mut self, checkpoint: &Path) -> Result<()> {
         if self.progress.refit.is_none() {
             return Ok(());
@@ -88,7 +88,7 @@ impl Trainer {
         let Some(of_before) = of_before.filter(|&of_before| self.experiment.train.max_iterations > of_before) else { return Ok(()) };
         match self.run.checkpoint(Pointer::Scored)? {
             Some(scored) if !self.experiment.train.validates() => self.restore(&scored),
-            // Of a round that had a best checkpoint, this is not always the last; the end is gone.
+            // In a round with a best checkpoint, that is not always the last one, so its end is gone.
             _ => Err(Error::MustStay(format!(
                 "max_iterations must stay {of_before}: the run has been retrained on all data since, and only its best earlier checkpoint is kept; \
                  start a new run in another directory"
@@ -96,7 +96,7 @@ impl Trainer {
         }
     }
 
-    /// What a round learns from, and how fast.
+    /// Sets up the data and the learning rates of a round.
     pub(super) fn begin_round(&mut self) -> Result<()> {
         if let Some(Refit { updates, .. }) = self.progress.refit {
             let all = self.data.all().ok_or_else(|| {

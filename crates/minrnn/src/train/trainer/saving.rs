@@ -1,4 +1,4 @@
-//! Writing and reading a checkpoint of everything that training continues from.
+//! Writing and reading a checkpoint of everything that training needs to continue.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use crate::train::temperature::with_temperature;
 use crate::{Error, Result, RunProblem};
 
 const STATE_PREFIX: &str = "state.";
-/// What a task says of its data and did not say from the first; none of it can differ where the rest does not.
+/// Keys of a task's description that older versions lack; none of them can differ if the rest does not.
 const LATER_KEYS: [&str; 1] = ["target_median"];
 
 /// Name, shape and values of a tensor of a carried state.
@@ -76,7 +76,7 @@ impl Trainer {
         Ok(own)
     }
 
-    /// What the names of the state's tensors begin with that micro-step `micro` goes on from.
+    /// The prefix of the names of the state's tensors that micro-step `micro` continues from.
     fn state_prefix(&self, micro: u64) -> String {
         match self.source.carry() {
             Carry::ToNextUpdate => format!("{STATE_PREFIX}{micro}."),
@@ -93,7 +93,7 @@ impl Trainer {
         config.write(directory)?;
         let live = self.average.as_ref().map(|_| Average::of_model(&self.model));
         let saved = save_weights(&self.model_to_use(), directory.join(WEIGHTS_FILE));
-        // Copies of a model share their running statistics, which are those of the average now.
+        // Copies of a model share their running statistics, which are now those of the average, so they are restored.
         drop(live.map(|live| live.of(self.model.clone())));
         saved?;
         if let Some(tokenizer) = self.data.tokenizer() {
@@ -117,10 +117,10 @@ impl Trainer {
         Ok(write_atomic(directory.join(PROGRESS_FILE), &progress)?)
     }
 
-    /// The model with what is done to it before anyone else takes it.
+    /// The model to hand out: averaged and calibrated.
     fn model_to_use(&self) -> AnyModel {
         let model = self.average.as_ref().map_or_else(|| self.model.clone(), |average| average.of(self.model.clone()));
-        // Nothing is learned behind the end of the second round, so that nothing goes on from there.
+        // Nothing is learned after the end of the second round, so training never continues from there.
         let Progress { temperature, spreads, refit, iteration, .. } = &self.progress;
         if refit.is_none() || *iteration < self.end_of_round() {
             return model;
@@ -145,7 +145,7 @@ impl Trainer {
             let problem = format!("its spreads are not those of {n_outputs} outputs; continue from another checkpoint");
             return Err(Error::malformed(files.path(PROGRESS_FILE), problem));
         }
-        // The vocabulary in use is the run's own; that of the checkpoint should be as good for whoever takes the model from it.
+        // The vocabulary in use is the run's own; the checkpoint's must be readable too, for whoever takes the model from it.
         files.tokenizer()?;
         let mut weights = files.weights(WEIGHTS_FILE)?;
         self.model = load_weights(self.model.clone(), &mut weights)?;
@@ -160,7 +160,7 @@ impl Trainer {
         self.optimizer.restore(&self.model, self.progress.of_round(), |name, len| Ok(training.take(name, &[len])?))?;
         let (accumulation, carry) = (self.experiment.train.accumulation as u64, self.source.carry());
         let own = self.group.share(accumulation);
-        // All that go through micro-steps are one.
+        // A state carried through the micro-steps is a single one.
         let n_states = if carry == Carry::ToNextUpdate { accumulation } else { 1 };
         let batch_size = self.experiment.train.batch_size;
         let misfit = |error| Error::malformed(&path, format!("{error}; resume with the batch_size the run began with"));
@@ -180,12 +180,12 @@ impl Trainer {
         Ok(())
     }
 
-    /// What the checkpoint in `directory` says of the task's data.
+    /// What the checkpoint in `directory` says about the task's data.
     fn task_text(&self, directory: &Path) -> Result<Option<String>> {
         self.data.description().map(|description| task_text(&description, directory)).transpose()
     }
 
-    /// Whether the task's data are those that the checkpoint's run was trained on.
+    /// Checks that the task's data are those that the checkpoint's run was trained on.
     fn expect_same_data(&self, files: &CheckpointFiles) -> Result<()> {
         let path = files.path(TASK_FILE);
         let Some(mut own) = self.data.description() else {
@@ -194,11 +194,11 @@ impl Trainer {
                 Some(_) => Err(Error::run(path, RunProblem::OtherData)),
             };
         };
-        // One that is missing is told by its name.
+        // A missing file is reported by its name.
         let found = files.bytes(TASK_FILE, MAX_TASK_BYTES)?;
         let keys = serde_json::from_slice::<BTreeMap<String, IgnoredAny>>(&found).unwrap_or_default();
         if let Some(own) = own.as_object_mut() {
-            // Checkpoints of before lack some.
+            // Older checkpoints lack some.
             LATER_KEYS.iter().filter(|key| !keys.contains_key(**key)).for_each(|key| _ = own.remove(*key));
         }
         if task_text(&own, path.parent().unwrap_or(&path))?.as_bytes() == found {

@@ -16,8 +16,8 @@ use crate::train::train_config::Keep;
 use crate::{Error, Result};
 
 impl Trainer {
-    /// One update: `accumulation` micro-steps, their mean gradient clipped, one step of the optimiser. It has no end: after more updates
-    /// than `max_iterations`, that must be raised to open the run again.
+    /// One update: `accumulation` micro-steps, their mean gradient clipped, one step of the optimiser. There is no limit: after more
+    /// updates than `max_iterations`, that must be raised to open the run again.
     ///
     /// # Errors
     /// When the loss or a gradient is not finite (parameters and moments are then unchanged) or data cannot be read.
@@ -25,7 +25,7 @@ impl Trainer {
         Ok(self.update_together(Ok(()), false)?.0)
     }
 
-    /// An update of all processes, where nothing went wrong on any of them `before`; also says whether one of them is to `stop`.
+    /// An update of all processes, unless something went wrong on any of them `before`; also returns whether one of them is to `stop`.
     pub(super) fn update_together(&mut self, before: Result<()>, stop: bool) -> Result<(Update, bool)> {
         let started = Instant::now();
         let (iteration, of_round) = (self.progress.iteration, self.progress.of_round());
@@ -60,7 +60,7 @@ impl Trainer {
         Ok((update, told.iter().any(|(.., stop)| *stop)))
     }
 
-    /// Of this process's micro-steps the losses as bits, the sum of their gradients, and the states that are carried on.
+    /// For this process's micro-steps: their losses as bits, the sum of their gradients, and the states to carry on.
     fn differentiate_share(&mut self, iteration: u64, of_round: u64) -> Result<(Vec<u64>, GradientMap, Vec<SequenceModelState>)> {
         let device = self.model.device();
         let (mut losses, mut sum) = (Vec::new(), TreeSum::new());
@@ -96,7 +96,7 @@ impl Trainer {
         Ok((losses, sum.total(GradientMap::plus).unwrap_or_default(), carried))
     }
 
-    /// Takes the weights into their average, where that is kept and the round is near its end.
+    /// Adds the weights to their average, if one is kept and the round is near its end.
     fn average(&mut self) {
         let updates = self.progress.refit.map_or(self.experiment.train.max_iterations, |refit| refit.updates);
         if self.experiment.train.keep != Keep::Average || self.progress.of_round() <= Average::begins_after(updates) {

@@ -11,7 +11,7 @@ macro_rules! cells {
     ($($file:ident,)+) => {
         $(mod $file;)+
 
-        /// Every cell, in the order in which they are told.
+        /// Every cell, in the order in which they are listed to users.
         pub(super) const CELLS: &[&Cell] = &[$(&$file::CELL,)+];
     };
 }
@@ -34,13 +34,13 @@ cells! {
     delta,
 }
 
-/// Metadata that say nothing about the cell; `format` is what safetensors' own writers add.
+/// Metadata that say nothing about the cell; `format` is added by safetensors' own writers.
 const COMMON: &[&str] = &["case", "cell", "format"];
 
-/// Widest head, and most states of a channel: their memories are not bounded by the file.
+/// Maximum width of a head, and maximum states per channel: their memory is not bounded by the size of the file.
 pub(super) const MAX_HEAD: usize = 1 << 12;
 
-/// The cell that `metadata` name with what its settings are, or a sentence about what is wrong with them.
+/// The cell named by `metadata` with its settings, or a sentence about what is wrong with them.
 pub(super) fn cell_of(metadata: &BTreeMap<String, String>) -> Result<(&'static Cell, Settings), String> {
     let names = || CELLS.iter().map(|cell| cell.name).collect::<Vec<_>>().join(", ");
     let name = metadata.get("cell").ok_or_else(|| format!("the metadata name no 'cell'; expected one of {}", names()))?;
@@ -79,7 +79,7 @@ fn state_sizes(found: &Found<'_>) -> Result<Sizes, String> {
     Ok(Sizes { batch_size, seq_len, d_model, d_inner, n_heads: 1 })
 }
 
-/// The sizes of a cell whose queries, keys and values are ready, by one of them, the tensor `name`.
+/// The sizes of a cell with precomputed queries, keys and values, from one of them, the tensor `name`.
 fn head_sizes(name: &str, shape: &[usize]) -> Result<Sizes, String> {
     let &[batch_size, n_heads, seq_len, width] = shape else {
         return Err(format!("tensor '{name}' has shape {shape:?}, expected [B, NH, T, DH]"));
@@ -94,7 +94,7 @@ fn head_sizes(name: &str, shape: &[usize]) -> Result<Sizes, String> {
     Ok(Sizes { batch_size, seq_len, d_model: d_inner, d_inner, n_heads })
 }
 
-/// The sizes by `q` `[B, NH, T, DH]`.
+/// The sizes from `q` `[B, NH, T, DH]`.
 fn query_sizes(found: &Found<'_>) -> Result<Sizes, String> {
     head_sizes("q", found.shape("q")?)
 }
@@ -119,7 +119,7 @@ fn linear(Sizes { d_model, d_inner, .. }: Sizes, [weight, bias]: [&'static str; 
     vec![(weight, vec![d_inner, d_model]), (bias, vec![d_inner])]
 }
 
-/// PyTorch's parameters of a recurrent layer, its gates in `rows`.
+/// PyTorch's parameters of a recurrent layer, with its gates in `rows` rows.
 fn recurrent(Sizes { d_model, d_inner, .. }: Sizes, rows: usize) -> Shapes {
     let matrices = [("weight_ih_l0", vec![rows, d_model]), ("weight_hh_l0", vec![rows, d_inner])];
     matrices.into_iter().chain([("bias_ih_l0", vec![rows]), ("bias_hh_l0", vec![rows])]).collect()
@@ -141,14 +141,15 @@ fn y_by_channel(Sizes { batch_size, seq_len, d_model, .. }: Sizes) -> Shapes {
 }
 
 impl Given {
-    /// h of a gated cell, flat, and its last state: `call` gets the products of a few steps with `weight` `[parts·e, d]`, and the state.
+    /// h of a gated cell, flat, and its last state: `call` receives the products of a few steps with `weight` `[parts·e, d]`, and the
+    /// state.
     fn gated<S>(&self, weight: Tensor<2>, first: S, call: impl Fn(Tensor<3>, S) -> (Tensor<3>, S)) -> (Tensor<1>, S) {
         let (x, weight) = (self.get::<3>("x"), weight.transpose());
         let (h, last) = self.in_calls(first, |range, state| call(matmul_sequences(steps(&x, range), weight.clone()), state));
         (h.flatten(0, 2), last)
     }
 
-    /// The rows of several linear maps below each other: weight `[parts·e, d]` and bias `[parts·e]`.
+    /// The stacked rows of several linear maps: weight `[parts·e, d]` and bias `[parts·e]`.
     fn rows(&self, names: &[&str]) -> (Tensor<2>, Tensor<1>) {
         let weights = names.iter().map(|name| self.get(&format!("{name}.weight"))).collect();
         (Tensor::cat(weights, 0), Tensor::cat(names.iter().map(|name| self.get(&format!("{name}.bias"))).collect(), 0))

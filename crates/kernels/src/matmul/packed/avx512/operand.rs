@@ -1,4 +1,4 @@
-//! The content of a packed unit's four bytes, and how vectors of units are made and multiplied.
+//! What the four bytes of a packed unit contain, and how vectors of units are made and multiplied.
 
 use core::arch::x86_64::*;
 
@@ -10,16 +10,16 @@ pub(in super::super) trait Operand {
     /// sum + the unit products of `left` and `right`, lane by lane.
     ///
     /// # Safety
-    /// To be inlined below [`Operand::run`], where the instructions are enabled; so are the others.
+    /// Must be inlined below [`Operand::run`], where the instructions are enabled; the same holds for the other functions.
     unsafe fn multiply_add(sum: __m512, left: __m512i, right: __m512i) -> __m512;
 
-    /// Lane i holds elements i of `first` and, where a unit has two, of `second`, the next depth.
+    /// Lane i holds element i of `first` and, if a unit has two, of `second`, the next depth.
     ///
     /// # Safety
     /// See [`Operand::multiply_add`].
     unsafe fn pair(first: __m512, second: __m512) -> __m512i;
 
-    /// Lane i holds the elements i · DEPTH.. of `first` and then `second`.
+    /// Lane i holds the elements i · DEPTH.. of `first` followed by `second`.
     ///
     /// # Safety
     /// See [`Operand::multiply_add`].
@@ -28,8 +28,8 @@ pub(in super::super) trait Operand {
     /// Does a piece of work: everything below is inlined here, where the instructions are enabled.
     ///
     /// # Safety
-    /// The machine has AVX-512 F, BW and VL, and AVX512-BF16 for [`Bf16`]; the piece's pointers are as [`super::super::Piece`] says, and nobody
-    /// else uses what it writes.
+    /// The machine has AVX-512 F, BW and VL, and AVX512-BF16 for [`Bf16`]; the piece's pointers are as [`super::super::Piece`] says, and nothing
+    /// else uses the memory it writes.
     unsafe fn run(piece: super::super::Piece<'_>);
 }
 
@@ -101,7 +101,7 @@ impl Operand for F32 {
     }
 }
 
-/// What has an exponent. Subnormal numbers are 0, as they are to the instructions of [`Bf16`]: many processors multiply them a hundred times as slowly.
+/// The values with subnormal ones replaced by 0, as the instructions of [`Bf16`] do: many processors multiply them a hundred times more slowly.
 ///
 /// # Safety
 /// See [`Operand::multiply_add`].

@@ -25,7 +25,7 @@ unsafe fn along<U: Operand>(source: *const f32, count: usize) -> __m512i {
     }
 }
 
-/// Sixteen lanes, of which `count` exist, of the unit whose first element is `source`; `second`: its second element exists too.
+/// Sixteen lanes, of which `count` exist, of the unit whose first element is `source`; `second` says whether its second element exists too.
 #[inline(always)]
 unsafe fn across<U: Operand>(source: *const f32, stride: usize, count: usize, second: bool) -> __m512i {
     // SAFETY: the callers' promise.
@@ -35,7 +35,7 @@ unsafe fn across<U: Operand>(source: *const f32, stride: usize, count: usize, se
     }
 }
 
-/// Prefetches a unit's lines some runs before they are packed: the processor does not foresee strides this long.
+/// Prefetches a unit's lines some runs before they are packed: the hardware prefetcher does not follow strides this long.
 #[inline(always)]
 fn prefetch_unit<U: Operand>(source: *const f32, stride: usize) {
     for run in 0..U::DEPTH {
@@ -78,7 +78,7 @@ pub(in super::super) unsafe fn left_across<U: Operand>(source: *const f32, strid
     }
 }
 
-/// Sixteen units of sixteen rows that are contiguous, of which `rows` exist and `depth` elements of depth; the others are 0.
+/// Sixteen units of sixteen contiguous rows, of which `rows` rows and `depth` elements of depth exist; the others are 0.
 ///
 /// # Safety
 /// Called below [`Operand::run`]; `depth` runs of `rows` elements, `stride` apart, are readable.
@@ -158,7 +158,7 @@ pub(in super::super) unsafe fn right_along<U: Operand>(source: *const f32, strid
     }
 }
 
-/// Rows and columns of a square of 16 × 16 exchanged.
+/// A square of 16 × 16 transposed.
 ///
 /// # Safety
 /// Called below [`Operand::run`].

@@ -25,11 +25,11 @@ pub(super) const VOCAB_SIZE: usize = 17;
 /// Number of values an expression can have.
 pub(super) const N_CLASSES: usize = 10;
 
-/// A node is a digit this often, where it may be an operator.
+/// Probability that a node that may be an operator is a digit.
 const LEAF: f64 = 0.75;
 const OPERATORS: [&str; 4] = ["[MIN", "[MAX", "[MED", "[SM"];
 
-/// Draws an expression into `out`. False when it would be as long as `task.max_length` or longer; `out` then holds a part of one.
+/// Draws an expression into `out`. Returns false if its length would reach `task.max_length`; `out` then holds part of an expression.
 pub(super) fn draw(task: &ListOpsTask, rng: &mut ChaCha8Rng, out: &mut Vec<u8>) -> bool {
     out.clear();
     draw_node(task, 1, rng, out)
@@ -51,9 +51,9 @@ fn draw_node(task: &ListOpsTask, depth: usize, rng: &mut ChaCha8Rng, out: &mut V
     out.len() < task.max_length
 }
 
-/// The value of an expression, or what is wrong with it.
+/// The value of an expression, or a description of what is wrong with it.
 pub(super) fn evaluate(tokens: &[u8]) -> Result<u8, &'static str> {
-    // Operators that are open, each with the place of its first argument among the values.
+    // Open operators, each with the index of its first argument among the values.
     let mut open: Vec<(u8, usize)> = Vec::new();
     let mut values: Vec<u8> = Vec::new();
     for &token in tokens {
@@ -87,13 +87,13 @@ fn apply(operator: u8, arguments: &mut [u8]) -> u8 {
     match operator {
         MIN => arguments[0],
         MAX => arguments[n - 1],
-        // For an even number the mean of the middle two without its fraction.
+        // For an even number, the mean of the middle two, rounded down.
         MED => (arguments[(n - 1) / 2] + arguments[n / 2]) / 2,
         _ => (arguments.iter().map(|&value| u64::from(value)).sum::<u64>() % 10) as u8,
     }
 }
 
-/// Appends the token ids of `text`, in which round brackets mean nothing, to `out`. The word that is no token, if there is one.
+/// Appends the token ids of `text`, ignoring round brackets, to `out`. The error is the first word that is not a token.
 pub(super) fn tokenize<'a>(text: &'a [u8], out: &mut Vec<u8>) -> Result<(), &'a [u8]> {
     for word in text.split(|byte| matches!(byte, b' ' | b'(' | b')')).filter(|word| !word.is_empty()) {
         out.push(match word {

@@ -1,7 +1,7 @@
 //! The files of ListOps: a header line `Source`, `Target`, then an expression, a tab and its value on each line.
 //!
 //! A generated data set is written once in the same format, to a folder named after its settings that appears once it is complete. The
-//! official files also show the nesting by round brackets; since every reader deletes these, ours have none.
+//! official files also show the nesting with round brackets; ours have none, since every reader deletes them.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -17,8 +17,8 @@ const FILES: [&str; 3] = ["basic_train.tsv", "basic_val.tsv", "basic_test.tsv"];
 const REMEDY: &str = "the official folder listops-1000 of the Long Range Arena has basic_train.tsv, basic_val.tsv and basic_test.tsv; \
                       with another folder as data.path, or none, expressions are generated";
 
-/// Training, validation and test part: the official files of `folder` if it has them, or else those generated to the settings of `task`,
-/// now or before.
+/// Training, validation and test parts: the official files in `folder` if it has them, otherwise those generated with the settings of
+/// `task`, now or earlier.
 pub(super) fn open(task: &ListOpsTask, folder: &Path) -> Result<[Expressions; 3]> {
     if FILES.iter().any(|name| folder.join(name).exists()) {
         return read_all(folder);
@@ -32,7 +32,7 @@ pub(super) fn open(task: &ListOpsTask, folder: &Path) -> Result<[Expressions; 3]
     Ok(parts)
 }
 
-/// The name says everything the expressions depend on.
+/// The name states everything the expressions depend on.
 fn folder_name(task: &ListOpsTask) -> String {
     let (min_length, ListOpsTask { max_length, max_depth, max_arguments, n_train, n_eval, seed, .. }) = (task.longer_than(), task);
     format!("listops-length-{min_length}-{max_length}-depth-{max_depth}-arguments-{max_arguments}-{n_train}-{n_eval}-seed-{seed}")
@@ -68,7 +68,7 @@ pub(super) fn read(path: &Path) -> Result<Expressions> {
     Ok(expressions)
 }
 
-/// Tokens and value of a line.
+/// Appends the tokens of a line to `tokens`; returns its value.
 fn row(line: &[u8], tokens: &mut Vec<u8>) -> Result<u8, String> {
     let tab = line.iter().position(|&byte| byte == b'\t').ok_or("expected an expression, a tab and a digit, found no tab")?;
     let (source, target) = (&line[..tab], &line[tab + 1..]);
@@ -80,7 +80,7 @@ fn row(line: &[u8], tokens: &mut Vec<u8>) -> Result<u8, String> {
     if value == target { Ok(value) } else { Err(format!("the target is {target}, but the expression comes to {value}")) }
 }
 
-/// The beginning of what stands in a file.
+/// The beginning of a text, for error messages.
 fn shown(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(40)]).into_owned()
 }
@@ -94,7 +94,7 @@ fn write_all(parts: &[Expressions; 3], folder: &Path) -> Result<()> {
         })
     });
     match made {
-        // Another process was faster, and writes the same.
+        // Another process was faster and wrote the same.
         Err(_) if folder.exists() => Ok(()),
         made => made,
     }

@@ -1,8 +1,8 @@
 //! ListOps: the value of an expression such as `[MAX 4 [MED 1 8 ] [SM 7 9 ] ]`, read token by token.
 //!
-//! A node is a digit with probability 3/4 and at the maximum depth, otherwise an operator of 2 to 10 arguments. Expressions with a length
-//! strictly between the bounds are kept, each once. MED of an even number of arguments is the mean of the middle two, rounded down; SM is
-//! the sum modulo 10.
+//! A node is a digit with probability 3/4 and always at the maximum depth; otherwise it is an operator with 2 to 10 arguments. Expressions
+//! with a length strictly between the bounds are kept, each once. MED of an even number of arguments is the mean of the middle two, rounded
+//! down; SM is the sum modulo 10.
 
 mod expression;
 mod files;
@@ -20,12 +20,12 @@ use crate::data::{Batch, BatchSource, EvaluationSet, IoKind, SequenceTask};
 use crate::rng::{Purpose, stream};
 use crate::{Error, Result};
 
-// Greatest values of the settings: expressions are drawn recursively and kept in memory, one byte a token.
+// Maximum values of the settings: expressions are drawn recursively and kept in memory, one byte per token.
 const MAX_LENGTH: usize = 1 << 20;
 const MAX_DEPTH: usize = 100;
 const MAX_ARGUMENTS: usize = 100;
 const MAX_EXPRESSIONS: usize = 1 << 24;
-/// After so many expressions in a row that are not wanted, or are there already, no more will come.
+/// After this many consecutive expressions that are unwanted or already present, generation gives up.
 const MAX_TRIES: u32 = 1_000_000;
 
 /// How expressions are generated, with the names of the settings in files. The defaults are the published ones.
@@ -62,7 +62,7 @@ impl Default for ListOpsTask {
 }
 
 impl ListOpsTask {
-    /// The number of tokens that every expression exceeds.
+    /// Every expression has more tokens than this.
     fn longer_than(&self) -> usize {
         if self.min_length == 0 { self.max_length / 4 } else { self.min_length }
     }
@@ -77,7 +77,7 @@ impl ListOpsTask {
             if (least..=most).contains(&found) { Ok(()) } else { Err(Error::Config(sentence())) }
         };
         within("max_length", self.max_length, 2, MAX_LENGTH)?;
-        // Strictly between them there must be a length.
+        // There must be a length strictly between the bounds.
         within("min_length", self.longer_than(), 0, self.max_length - 2)?;
         within("max_depth", self.max_depth, 1, MAX_DEPTH)?;
         within("max_arguments", self.max_arguments, 2, MAX_ARGUMENTS)?;
@@ -85,7 +85,7 @@ impl ListOpsTask {
         within("n_eval", self.n_eval, 1, MAX_EXPRESSIONS)
     }
 
-    /// Training, validation and test part, without repeated expressions.
+    /// Training, validation and test parts, without repeated expressions.
     ///
     /// # Errors
     /// [`Error::Config`] when there are not enough such expressions.
@@ -122,7 +122,7 @@ impl ListOpsTask {
     }
 }
 
-/// Sixteen bytes that no two of some hundred thousand expressions share.
+/// Sixteen bytes, enough to tell apart some hundred thousand expressions.
 fn fingerprint(tokens: &[u8]) -> [u8; 16] {
     use sha2::{Digest, Sha256};
     Sha256::digest(tokens)[..16].try_into().expect("a digest has 32 bytes")
@@ -132,13 +132,13 @@ fn fingerprint(tokens: &[u8]) -> [u8; 16] {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expressions {
     tokens: Vec<u8>,
-    /// Where each one ends among the tokens.
+    /// The index in `tokens` at which each expression ends.
     ends: Vec<usize>,
     values: Vec<u8>,
 }
 
 impl Expressions {
-    /// How many there are.
+    /// Number of expressions.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -307,7 +307,7 @@ mod tests {
             (ListOpsTask { min_length: 1999, ..base.clone() }, "min_length between 0 and 1998"),
             (ListOpsTask { max_arguments: 1, ..base.clone() }, "max_arguments between 2"),
             (ListOpsTask { max_depth: 0, ..base.clone() }, "max_depth"),
-            // Ten different digits, and twelve wanted.
+            // There are ten digits, and twelve are wanted.
             (ListOpsTask { min_length: 0, max_length: 2, n_train: 10, n_eval: 1, ..base }, "only 10 longer than 0"),
         ] {
             let message = task.generate().unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Texts, each kept once however many pairs it occurs in, and the token ids of their letters.
+//! Texts, each kept once regardless of how many pairs it occurs in, and the token ids of their letters.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TextUnit {
-    /// A character: 0 is padding, 1 one that is not in the training part, 2 the end, followed by those of the training part in order.
+    /// A character: 0 is padding, 1 any character that is not in the training part, 2 the end, followed by the characters of the training
+    /// part in order.
     #[default]
     Char,
     /// A byte: 0 is padding, b + 1 stands for b, 257 is the end.
@@ -27,7 +28,7 @@ pub(super) struct Documents {
 }
 
 impl Documents {
-    /// The number of the document `text`, new or known.
+    /// The number of the document `text`, which is added if it is new.
     pub(super) fn insert(&mut self, text: &[u8]) -> u32 {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(text);
         if let Some(&known) = self.by_hash.get(&hash)
@@ -57,7 +58,7 @@ impl Documents {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Vocabulary {
     Bytes,
-    /// The known characters in their order.
+    /// The known characters in ascending order.
     Characters(Vec<char>),
 }
 
@@ -67,7 +68,7 @@ const FIRST_CHARACTER: u32 = 3;
 const END_OF_BYTES: u32 = 257;
 
 impl Vocabulary {
-    /// The ids of `unit`, where a character must be in one of `texts` to be known.
+    /// The ids of `unit`; only characters that occur in `texts` are known.
     pub(super) fn new<'a>(unit: TextUnit, texts: impl Iterator<Item = &'a [u8]>) -> Self {
         match unit {
             TextUnit::Byte => Self::Bytes,
@@ -89,7 +90,7 @@ impl Vocabulary {
         }
     }
 
-    /// Number of tokens of `text` with its end.
+    /// Number of tokens of `text`, including its end.
     pub(super) fn n_tokens(&self, text: &[u8]) -> usize {
         1 + match self {
             Self::Bytes => text.len(),
@@ -97,7 +98,7 @@ impl Vocabulary {
         }
     }
 
-    /// Appends the token ids of `text` and its end.
+    /// Appends the token ids of `text`, including its end.
     pub(super) fn encode(&self, text: &[u8], out: &mut Vec<u32>) {
         match self {
             Self::Bytes => {

@@ -12,7 +12,7 @@ pub(super) const TRAIN: &str = "new_aan_pairs.train.tsv";
 pub(super) const VALIDATION: &str = "new_aan_pairs.eval.tsv";
 pub(super) const TEST: &str = "new_aan_pairs.test.tsv";
 
-/// All of them, in a sentence.
+/// All files, for use in a sentence.
 pub(super) const ALL: &str = "new_aan_pairs.train.tsv, new_aan_pairs.eval.tsv and new_aan_pairs.test.tsv";
 
 const REMEDY: &str = "set data.path to the folder of new_aan_pairs.train.tsv, new_aan_pairs.eval.tsv and new_aan_pairs.test.tsv, which are \
@@ -46,7 +46,7 @@ fn pair(task: &RetrievalTask, line: &[u8], documents: &mut Documents) -> Result<
         _ => return Err(format!("expected the label 0 or 1, found '{}'", String::from_utf8_lossy(&label[..label.len().min(40)]))),
     };
     let mut insert = |text: &[u8]| {
-        // One token is left for the end.
+        // One token is reserved for the end.
         let n = task.max_length - 1;
         Ok::<u32, String>(match task.unit {
             TextUnit::Byte => documents.insert(&text[..text.len().min(n)]),

@@ -59,7 +59,7 @@ struct Pair {
 }
 
 impl Pairs {
-    /// `lengths` has the tokens of every document.
+    /// `lengths` holds the number of tokens of every document.
     fn new(documents: &Arc<Documents>, vocabulary: &Arc<Vocabulary>, lengths: &[u32], pairs: Vec<Pair>) -> Arc<Self> {
         let length = |pair: &Pair| pair.documents.iter().map(|&i| lengths[i as usize] as usize).sum::<usize>();
         let n_steps = pairs.iter().map(|pair| length(pair) as u64).sum();
@@ -108,7 +108,7 @@ pub struct Retrieval {
 }
 
 impl Retrieval {
-    /// Its files, in a sentence.
+    /// Its files, for use in a sentence.
     pub(crate) const FILES: &'static str = files::ALL;
 
     /// The three files of `folder`.
@@ -123,7 +123,7 @@ impl Retrieval {
         let n_train = documents.len() as u32;
         let validation = files::read(task, &folder.join(files::VALIDATION), &mut documents)?;
         let test = files::read(task, &folder.join(files::TEST), &mut documents)?;
-        // The documents of the training part were the first to come.
+        // The documents of the training part come first.
         let vocabulary = Arc::new(Vocabulary::new(task.unit, (0..n_train).map(|i| documents.get(i))));
         let documents = Arc::new(documents);
         let lengths: Vec<u32> = (0..documents.len() as u32).map(|i| vocabulary.n_tokens(documents.get(i)) as u32).collect();

@@ -5,8 +5,8 @@
 //! scored    y[t + 1] … y[t + H]                   of every origin t
 //! ```
 //!
-//! where: n is the length of a sequence, H the horizon, S the stride. A sequence has as many origins as leave it two steps of history. The
-//! divisor of scaled errors is computed from the values before the oldest origin.
+//! where: n is the length of a sequence, H the horizon, S the stride. A sequence has only as many origins as leave it two steps of history.
+//! The divisor of scaled errors is computed from the values before the oldest origin.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::data::table::{Comparison, Measure, TableSource, UnseenNames};
 use crate::data::{Batch, EvaluationSet};
 use crate::{Error, Result};
 
-/// Steps of history before the oldest origin, that of the origin itself included.
+/// Minimum steps of history at the oldest origin, including the origin itself.
 const LEAST_HISTORY: usize = 2;
 
 /// The number of origins and their distance.
@@ -28,7 +28,7 @@ const LEAST_HISTORY: usize = 2;
 pub struct Origins {
     /// K.
     pub n: usize,
-    /// S, steps from one to the next; `None`: a horizon, so that every value is forecast once.
+    /// S, the steps from one origin to the next; `None`: the horizon, so that every value is forecast once.
     pub stride: Option<usize>,
 }
 
@@ -78,13 +78,13 @@ impl Origins {
         self.stride.unwrap_or(horizon)
     }
 
-    /// Those that a sequence of `steps` has room for.
+    /// The number of origins that a sequence of `steps` has room for.
     fn fitting(&self, steps: usize, horizon: usize) -> usize {
         let more = steps.checked_sub(horizon.saturating_add(LEAST_HISTORY));
         more.map_or(0, |more| (1 + more / self.stride(horizon)).min(self.n))
     }
 
-    /// The test part is all that is forecast.
+    /// The parts, where the test part is everything that is forecast.
     fn bounds(&self, steps: usize, horizon: usize) -> Bounds {
         match self.fitting(steps, horizon) {
             0 => Bounds { training: 0, validation: 0, test: 0 },
@@ -97,7 +97,7 @@ impl Origins {
 }
 
 impl Backtest {
-    /// The last `origins` of every sequence of the table `path`, for the model of `forecaster`.
+    /// The last `origins` of every sequence in the table `path`, for the model of `forecaster`.
     ///
     /// # Errors
     /// When the table cannot be read, there are no origins or the stride is 0, or no sequence has room for one.
@@ -163,8 +163,8 @@ impl Backtest {
         short.filter(|short| short.origins < self.origins.n).collect()
     }
 
-    /// How many of the forecasts are of values that the model of `task` was trained on or chosen by; `learned_all`: the model was retrained
-    /// on the test part too.
+    /// How many of the forecasts are for values that the model of `task` was trained on or selected by; `learned_all`: the model was
+    /// retrained on the test part too.
     pub fn n_learned(&self, task: &Forecasting, learned_all: bool) -> usize {
         let learned = task.learned_steps(&self.table.series, learned_all);
         let of = |(series, learned): (usize, usize)| {
@@ -190,7 +190,7 @@ impl Backtest {
 
 /// The errors of a backtest.
 pub struct BacktestErrors {
-    /// A stretch is an origin.
+    /// Each stretch is an origin.
     errors: ForecastErrors,
     backtest: Backtest,
 }

@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// What is forecast from what.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForecastingConfig {
-    /// Columns that are read; empty: those that are forecast.
+    /// Columns that are read; empty: the columns that are forecast.
     pub columns: Vec<String>,
     /// Parts of the calendar derived from the time column and read too.
     pub calendar: Vec<CalendarPart>,
@@ -28,7 +28,7 @@ pub struct ForecastingConfig {
     /// Steps in a season of the naive forecast; 0: the usual one at the pace of most rows of the time column; without a time column, or if
     /// no training sequence is longer, the last value.
     pub season: usize,
-    /// What numbers are read relative to.
+    /// The level relative to which numbers are read.
     pub scaling: ScalingChoice,
     /// The levels of the predicted quantiles, ascending, including the median; empty: the mean.
     pub quantiles: Vec<f64>,
@@ -41,7 +41,7 @@ pub struct ForecastingConfig {
 }
 
 impl ForecastingConfig {
-    /// The same with the columns that the table tells where nobody names them.
+    /// The same, with columns that were not named inferred from the table.
     pub(super) fn understood(&self, opened: &mut Opened) -> Result<(Self, Understood)> {
         let Self { columns, group, target, division: Division { time, layout, .. }, .. } = self.clone();
         let asked = Roles { columns, group, target, time, layout };
@@ -62,7 +62,7 @@ impl ForecastingConfig {
         Ok((config, understood))
     }
 
-    /// With the parts of the calendar among the columns that are read.
+    /// The same, with the parts of the calendar among the columns that are read.
     fn with_calendar(self, header: &[String]) -> Result<Self> {
         let Some(first) = self.calendar.first() else { return Ok(self) };
         let Some(time) = self.wanted().time_in(header)?.map(|at| header[at].clone()) else {
@@ -78,7 +78,7 @@ impl ForecastingConfig {
         Ok(Self { columns, division: Division { time: TimeColumn::Named(time), ..self.division }, ..self })
     }
 
-    /// With the columns that are known ahead, and their values at the next steps.
+    /// The same, with the columns that are known ahead and their values at the next steps among those read.
     fn with_known_ahead(self) -> Result<Self> {
         if self.known_ahead.is_empty() {
             return Ok(self);
@@ -106,7 +106,7 @@ impl ForecastingConfig {
         self.known_ahead.iter().flat_map(|column| leads::names(column, self.horizon)).collect()
     }
 
-    /// That the table has columns which are called as values at the next steps are, if so, as a sentence: they are taken for these, as in a stream.
+    /// A sentence for a table with columns named like values at the next steps: they are taken for these, as in a stream.
     fn own_leads(&self, header: &[String]) -> Understood {
         let own: Vec<String> = self.leads().into_iter().filter(|name| header.contains(name)).map(|name| format!("'{name}'")).collect();
         (!own.is_empty()).then(|| {
@@ -117,7 +117,7 @@ impl ForecastingConfig {
         })
     }
 
-    /// That the rows to come have no place for what is known ahead, if so, as a sentence.
+    /// A sentence for a layout in which future rows have no place for what is known ahead.
     pub(super) fn placelessness(&self) -> Understood {
         let first = self.known_ahead.first().filter(|_| !self.division.layout().is_long())?;
         Some(format!(
@@ -125,7 +125,7 @@ impl ForecastingConfig {
         ))
     }
 
-    /// That nothing is read of what is forecast, if so, as a sentence.
+    /// A sentence if none of the forecast columns is read.
     pub(super) fn blindness(&self) -> Understood {
         let unread: Vec<&str> = self.target.iter().filter(|target| !self.read().contains(target)).map(String::as_str).collect();
         let targets = unread.join("', '");

@@ -11,49 +11,49 @@ use super::spreads::Ratios;
 use super::{Part, Spreads, Table, WholeSeries, whole};
 use crate::data::Batch;
 
-/// Sequences from which on each is a case of its own.
+/// Minimum number of sequences for each to be a case of its own.
 const ENOUGH_SERIES: usize = 10;
 
 /// Errors of a model and of the naive forecast.
 pub(super) struct ForecastErrors {
     table: Arc<Table>,
     part: Part,
-    /// Of each stretch of steps and column.
+    /// For each stretch of steps, the sums of each column.
     sums: Vec<Vec<Sums>>,
-    /// Steps of a stretch; none: all of a sequence.
+    /// Steps of a stretch; `None`: the whole sequence.
     stretch: Option<usize>,
-    /// Stretches of a case, and its steps, where a sequence has several; what is left at the end belongs to the last.
+    /// Stretches and steps of a case, if a sequence has several; what is left at the end belongs to the last case.
     case: Option<[usize; 2]>,
-    /// For each sequence its first stretch.
+    /// The first stretch of each sequence.
     first: Vec<usize>,
-    /// How the sequences lie in the batches.
+    /// How the sequences are laid out in the batches.
     whole: OnceLock<WholeSeries>,
-    /// Whether the naive forecast of some value was one of a season before.
+    /// Whether the naive forecast of any value was taken from a season before.
     is_seasonal: bool,
-    /// Whether surprises are told at all steps that are followed by a value, not only at those that are scored.
+    /// Whether surprises are recorded at all steps that are followed by a value, not only at scored steps.
     follows_all: bool,
-    /// Of the row after each step that is followed.
+    /// The surprises of the row after each followed step.
     surprises: Vec<f64>,
-    /// The same of quantiles that are spread by something.
+    /// The same with calibrated quantiles.
     spread: Option<(Spreads, Vec<f64>)>,
-    /// How far values lie from the median, beside the quantiles.
+    /// How far values lie from the median, relative to the quantiles.
     ratios: Option<Ratios>,
     last: LastForecasts,
     /// The seasonal difference of each sequence and target.
     differences: OnceLock<Vec<Option<f64>>>,
 }
 
-/// A case: a sequence, and the sums of each column.
+/// A case: the sequence, and the sums of each column.
 type Case = (usize, Vec<Sums>);
 
-/// Sums over the values of a stretch; in pairs, the model's and those of the naive forecast.
+/// Sums over the values of a stretch; pairs hold the model's and the naive forecast's.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     absolute: [f64; 2],
     squared: [f64; 2],
-    /// |e| / (|y| + |ŷ|), twice.
+    /// 2 |e| / (|y| + |ŷ|).
     relative: [f64; 2],
-    /// Values between the outermost quantiles, and how far these are apart.
+    /// Values between the outermost quantiles, and the distance between these.
     inside: f64,
     width: f64,
     n: f64,
@@ -94,12 +94,12 @@ impl ForecastErrors {
         Self { follows_all: true, ..Self::divided(table, part, stretch, n_stretches) }
     }
 
-    /// The same for forecasts made every `stride` steps, which also keeps the errors of each.
+    /// The same for forecasts made every `stride` steps, also keeping the errors of each.
     pub fn of_origins(table: Arc<Table>, part: Part, stride: usize) -> Self {
         Self::divided(table, part, Some(stride), |steps| steps.div_ceil(stride))
     }
 
-    /// Of stretches of `stretch` steps, of which a sequence with so many steps to score has `n_stretches`; none: of sequences.
+    /// Errors by stretches of `stretch` steps, `None` for whole sequences; `n_stretches` maps a sequence's scored steps to its stretches.
     fn divided(table: Arc<Table>, part: Part, stretch: Option<usize>, n_stretches: impl Fn(usize) -> usize) -> Self {
         let longest = (0..table.series.len()).map(|series| table.n_forecast(series, part)).max().unwrap_or(0);
         let of_case = |steps: usize| {
@@ -138,12 +138,12 @@ impl ForecastErrors {
         self.whole.get_or_init(|| whole(&self.table, |series| self.wanted(series), batch.batch_size)).chunk(index as usize)
     }
 
-    /// The steps of sequence `series` up to which it is read.
+    /// The steps of sequence `series` that are wanted; it is read up to the last of them.
     fn wanted(&self, series: usize) -> Range<usize> {
         if self.follows_all { self.table.followed(series, self.part) } else { self.table.scored(series, self.part) }
     }
 
-    /// The steps of sequence `series` whose next value may be a surprise, but for those that are scored.
+    /// The steps of sequence `series` at which surprises are recorded whether they are scored or not.
     fn followed(&self, series: usize) -> Range<usize> {
         if self.follows_all { self.table.followed(series, self.part) } else { 0..0 }
     }
@@ -153,7 +153,7 @@ impl ForecastErrors {
         stretches.end.min(stretches.start + 1 + self.stretch.map_or(0, |stretch| (step - start) / stretch)) - 1
     }
 
-    /// [`difference_of`](Self::difference_of) of a sequence and a target, for which each sequence is gone through once: a long one has many cases.
+    /// [`difference_of`](Self::difference_of) a sequence and a target, computed once per sequence, since a long one has many cases.
     fn seasonal_difference(&self, series: usize, target: usize) -> Option<f64> {
         let all = self.differences.get_or_init(|| {
             let of = |series: usize| self.table.predicted.iter().map(move |&column| self.difference_of(series, column));
@@ -162,15 +162,15 @@ impl ForecastErrors {
         all[series * self.table.predicted.len() + target]
     }
 
-    /// The mean absolute difference of a season in what lies before the part, by which errors of different sequences can be compared
-    /// (Hyndman and Koehler 2006); none where it is 0, or of less than a season.
+    /// The mean absolute seasonal difference before the part, which makes errors of different sequences comparable (Hyndman and Koehler
+    /// 2006); `None` if it is 0 or there is less than a season.
     fn difference_of(&self, series: usize, column: usize) -> Option<f64> {
         let (of, season) = (&self.table.series[series], self.table.forecaster.season.max(1));
         let before = Some(self.table.bounds[series].of(self.part).start).filter(|&end| end > season).unwrap_or(of.len());
         let differences = (season..before).map(|t| (of.step(t)[column] - of.step(t - season)[column]).abs());
         let (sum, n) = differences.filter(|difference| !difference.is_nan()).fold((0.0, 0.0), |(sum, n), x| (sum + x, n + 1.0));
         let mean = sum / f64::max(n, 1.0);
-        // A season that comes again but for the rounding of its numbers never changes.
+        // A season that repeats up to rounding counts as never changing.
         let largest = (0..before).map(|t| of.step(t)[column].abs()).fold(0.0, f64::max);
         (mean > 1e-12 * largest && n >= season as f64).then_some(mean)
     }
@@ -180,7 +180,7 @@ impl ForecastErrors {
         self.first[series]..self.first.get(series + 1).copied().unwrap_or(self.sums.len())
     }
 
-    /// Stretches that lie near each other are one case.
+    /// The cases; neighbouring stretches form one case.
     fn cases(&self) -> Vec<Case> {
         let mut cases: Vec<Case> = Vec::new();
         for series in 0..self.first.len() {
@@ -212,7 +212,7 @@ impl ForecastErrors {
 
     fn measures_of(&self, target: usize, cases: &[Case], what: Cases) -> Vec<Measure> {
         let forecaster = &self.table.forecaster;
-        // Where less than a season is known, it is the last value.
+        // If less than a season is known, it is the last value.
         let naive = SeasonalNaive::new(if self.is_seasonal { forecaster.season } else { 1 }).name();
         let name = &forecaster.target[target];
         let cases = cases.iter().map(|(series, sums)| (*series, &sums[target]));
@@ -238,7 +238,7 @@ impl ForecastErrors {
             Some((sums.absolute.map(|sum| sum / difference), sums.n))
         });
         let scaled: Vec<([f64; 2], f64)> = scaled.collect();
-        // Nothing is known of how much a series that never changed does change.
+        // A series that never changed has no scale for its errors.
         if !scaled.is_empty() {
             measures.push(errors(MeasureKind::ScaledError, &scaled));
         }
@@ -308,7 +308,7 @@ impl Comparison for ForecastErrors {
                     if value.is_nan() {
                         continue;
                     }
-                    // The naive forecast takes the last that is known at its place, or the first behind that.
+                    // The naive forecast takes the last known value at its place, or the first one after that place.
                     let source = naive.seasonal_source(step, ahead);
                     self.is_seasonal |= source.is_some();
                     let source = source.unwrap_or(step);
@@ -359,9 +359,9 @@ impl Comparison for ForecastErrors {
     }
 }
 
-/// The mean errors of cases, given as the sums over the values of each and how many there are. Sequences count alike, whatever their length; stretches count
-/// as much as they have values, so that the mean is that of all values: of each what it adds to this mean, which is the mean of them, and scatters as a
-/// ratio of sums does (Cochran 1977, §2.11).
+/// The errors of cases, given each case's sum over its values and their number. Sequences count equally, whatever their length. Stretches are weighted by
+/// their number of values: each returned number is a contribution whose mean over cases is the mean over all values, and whose scatter is that of a ratio of
+/// sums (Cochran 1977, §2.11).
 fn means(sums: &[([f64; 2], f64)], what: Cases) -> Vec<[f64; 2]> {
     if !matches!(what, Cases::Stretches(_)) {
         return sums.iter().map(|&(sums, n)| sums.map(|sum| sum / n)).collect();
@@ -372,8 +372,8 @@ fn means(sums: &[([f64; 2], f64)], what: Cases) -> Vec<[f64; 2]> {
     sums.iter().map(|&(sums, n)| [0, 1].map(|of| whole[of] + (sums[of] - n * whole[of]) / usual)).collect()
 }
 
-/// Steps of a case where sequences are too few to be one each: forecasts from steps within a horizon or a season of each other share most of
-/// what they are wrong about. No case has more steps than are scored.
+/// Steps of a case where sequences are too few to be one case each: forecasts from steps within a horizon or a season of each other share
+/// most of their errors. No case has more steps than are scored.
 fn steps_of_case(table: &Table, part: Part) -> Option<usize> {
     let scored: Vec<usize> = (0..table.series.len()).map(|series| table.n_forecast(series, part)).filter(|&n| n > 0).collect();
     let longest = scored.iter().copied().max().unwrap_or(1);

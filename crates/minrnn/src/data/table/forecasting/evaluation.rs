@@ -10,19 +10,19 @@ use crate::Result;
 use crate::data::batch::expect_index;
 use crate::data::{Batch, EvaluationSet};
 
-/// Every sequence of which `wanted` has steps, from its first step to the last of these: those that are scored, or that tell how surprising a value is;
-/// nothing after them has to be read.
+/// Every sequence with `wanted` steps (those scored, or those that tell how surprising a value is), from its first step to the last wanted one; nothing
+/// after it has to be read.
 pub(super) fn whole(table: &Table, wanted: impl Fn(usize) -> Range<usize>, batch_size: usize) -> WholeSeries {
     let last = |series: usize| Some(wanted(series)).filter(|steps| !steps.is_empty()).map_or(0, |steps| steps.end);
     WholeSeries::new((0..table.series.len()).map(last).collect(), batch_size, CHUNK_LEN)
 }
 
-/// Every sequence from its first step to the last that is scored in a part, or to the last of those behind it that are followed by a value.
+/// Every sequence from its first step to the last one scored in a part, or to the last later one that is followed by a value.
 pub(super) struct ForecastEvaluation {
     pub(super) table: Arc<Table>,
     pub(super) part: Part,
     pub(super) whole: WholeSeries,
-    /// Steps from one that is scored to the next.
+    /// Steps from one scored step to the next.
     pub(super) stride: usize,
 }
 

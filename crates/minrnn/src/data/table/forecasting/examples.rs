@@ -3,7 +3,7 @@
 use super::super::example::{Example, MOST, MOST_STEPS};
 use super::{Part, Table};
 
-/// Sequences whose forecasts are kept until it is known which are shown.
+/// Maximum number of sequences whose forecasts are kept until it is known which are shown.
 const MOST_KEPT: usize = 4096;
 
 /// The last forecast of each sequence.
@@ -21,8 +21,8 @@ impl LastForecasts {
         }
     }
 
-    /// The worst forecasts, and others of all ranks down to the best, by mean absolute error over the seasonal difference, which
-    /// `difference` returns for `(sequence, target)`.
+    /// The worst forecasts, and others of all ranks to the best, by mean absolute error over the seasonal difference, which `difference`
+    /// returns for `(sequence, target)`.
     pub fn examples(&self, table: &Table, part: Part, difference: impl Fn(usize, usize) -> Option<f64>) -> Vec<Example> {
         let n_targets = table.predicted.len();
         let mut errors = Vec::new();
@@ -52,7 +52,7 @@ impl LastForecasts {
     }
 }
 
-/// A forecast and what is around it.
+/// A forecast and its context.
 struct Found {
     past: Vec<f64>,
     came: Vec<f64>,
@@ -61,7 +61,7 @@ struct Found {
 }
 
 impl Table {
-    /// What is forecast in `numbers` of a target of a sequence after a step.
+    /// The forecast in `numbers` of one target of a sequence after a step.
     fn last_forecast(&self, part: Part, [series, step, target]: [usize; 3], numbers: &[f64]) -> Found {
         let (of, column) = (&self.series[series], self.predicted[target]);
         let (n_quantiles, n_targets) = (self.forecaster.n_quantiles(), self.predicted.len());

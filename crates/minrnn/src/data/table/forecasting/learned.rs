@@ -4,12 +4,12 @@ use super::super::known_names::KnownNames;
 use super::super::series::Series;
 use super::Forecasting;
 
-/// Rows by which the beginning of a sequence is found in another.
+/// Minimum number of rows by which the beginning of a sequence is recognised in another.
 const BEGINNING: usize = 8;
 
 impl Forecasting {
-    /// How many steps of each of `series`, from its first on, are among those that the model of this task was trained on or chosen by: all but the
-    /// test part or, of a model that has `learned_all`, all but a test file. Sequences are the same where their names and numbers are.
+    /// How many steps of each of `series`, from its first on, are among those that the model of this task was trained on or selected by: all but
+    /// the test part or, for a model that has `learned_all`, all but a test file. Sequences are the same if their names and numbers are.
     pub(super) fn learned_steps(&self, series: &[Series], learned_all: bool) -> Vec<usize> {
         let table = &self.table;
         let known = KnownNames::of_sequences(table.series.iter().map(|series| series.name.as_str()));
@@ -24,14 +24,14 @@ impl Forecasting {
     }
 }
 
-/// How many rows `[_, width]` at the beginning of `found` stand in `known` too, one behind the other.
+/// How many rows `[_, width]` at the beginning of `found` also occur consecutively in `known`.
 fn common_steps(known: &[f64], found: &[f64], width: usize) -> usize {
     let same = |(a, b): (&f64, &f64)| a == b || a.is_nan() && b.is_nan();
     let begins = |known: &[f64]| {
         let n = known.len().min(found.len()).min(BEGINNING * width);
         known[..n].iter().zip(&found[..n]).all(same)
     };
-    // A few rows at the end of what is known may be alike by chance.
+    // A few rows at the end of what is known may match by chance.
     let last = known.len() / width;
     let starts = (0..last).filter(|start| *start == 0 || last - start >= BEGINNING);
     let Some(start) = starts.map(|start| start * width).find(|&start| begins(&known[start..])) else { return 0 };
@@ -51,7 +51,7 @@ mod tests {
         assert_eq!(common_steps(&known, &later, 1), 40);
         assert_eq!(common_steps(&known[..30], &later, 2), 15);
         assert_eq!(common_steps(&known, &later[10..], 1), 30);
-        // All that is learned is 5 steps.
+        // Only 5 steps were learned.
         assert_eq!(common_steps(&known[..5], &later, 1), 5);
         assert_eq!(common_steps(&known, &later[35..], 1), 0);
         assert_eq!(common_steps(&[], &later, 1), 0);

@@ -10,9 +10,9 @@
 //!
 //! where: H is the horizon, n the length of a sequence. Rows of a validation or test file follow those of the training file in the sequence
 //! of the same name; its other sequences belong to that part from their first step on. Without such files the parts are taken from the end
-//! of every sequence that has room for them ([`parts`]). A step is scored in a part if what it predicts lies there, so nothing that is
-//! scored was trained on; near the end of the training part, values beyond it are missing. Normalisation is determined by the training
-//! parts alone. In validation and testing a sequence is read from its first step on: the history before a part is context.
+//! of every sequence that has room for them ([`parts`]). A step is scored in a part if what it predicts lies there, so nothing scored was
+//! trained on; near the end of the training part, values beyond it are missing. Normalisation is determined by the training parts alone. In
+//! validation and testing a sequence is read from its first step on: the history before a part is context.
 
 mod backtest;
 mod config;
@@ -58,12 +58,12 @@ pub struct Forecasting {
     table: Arc<Table>,
     understood: Understood,
     unseen: Vec<UnseenNames>,
-    /// Why no training should begin with it, if something is in the way, as a sentence: a season that is too long to be one of what is learned from, or
-    /// columns that are known ahead and have no place in rows to come.
+    /// A sentence that says why no training should begin with it, if so: the season is too long for the training data, or columns are known ahead but
+    /// have no place in future rows.
     unfit: Option<String>,
 }
 
-/// Updates that a short series needs.
+/// Minimum number of updates, which a short series needs.
 const LEAST_UPDATES: u64 = 100;
 
 /// The part that is scored for `purpose`.

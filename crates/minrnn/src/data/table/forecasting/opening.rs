@@ -21,17 +21,17 @@ use super::table::Table;
 use super::{Forecasting, ForecastingConfig, ScalingChoice};
 use crate::{Error, Result};
 
-/// What the training file says of its columns.
+/// What the training file says about its columns.
 #[derive(Default)]
 struct Found {
     names: Vec<String>,
-    /// Of each the names it holds, where it holds names.
+    /// The names that each column holds, if it holds names.
     of_names: categories::Found,
     leads: Vec<Lead>,
     time: Option<String>,
 }
 
-/// Rows of the sequences that a file adds, by their place among all sequences.
+/// The sequences of the files read so far.
 #[derive(Default)]
 struct Gathered {
     series: Vec<Series>,
@@ -39,9 +39,9 @@ struct Gathered {
 }
 
 impl Gathered {
-    /// Puts the sequences of `frame` behind those that are there already; the number of steps that each sequence has by then.
+    /// Appends the sequences of `frame` to those already there; returns the number of steps that each sequence then has.
     fn add(&mut self, frame: &Frame, config: &ForecastingConfig) -> Result<Vec<usize>> {
-        // One step more of a known sequence is enough.
+        // One more step of a known sequence is enough.
         let least = if self.series.is_empty() { 2 } else { 1 };
         let mut later = Vec::new();
         let found = Series::of_at_least(frame, config.group.as_ref().map(|_| &frame.texts[0]), least)?;
@@ -60,7 +60,7 @@ impl Gathered {
     }
 }
 
-/// How many steps each sequence has by the end of every file that is there.
+/// How many steps each sequence has by the end of each file.
 struct Ends {
     trained: Vec<usize>,
     validated: Option<Vec<usize>>,
@@ -83,14 +83,14 @@ impl Ends {
 /// The steps of a season.
 struct Season {
     steps: usize,
-    /// What there is to tell of one that was not named.
+    /// A note about a season that was not given, if any.
     understood: Understood,
-    /// Why nothing should be learned with one that was named, if so.
+    /// Why no training should begin with the given season, if so.
     unfit: Option<String>,
 }
 
 impl Season {
-    /// The one that is `named`, or where that is 0 the usual one of `paces`, of sequences of which the longest has `longest` steps to learn from.
+    /// The season `named`, or if that is 0 the usual one for `paces`; the longest sequence has `longest` steps to learn from.
     fn of(named: usize, paces: &Paces, longest: usize) -> Self {
         let is_overlong = |season: usize| season > 1 && season >= longest;
         match (named, paces.season()) {
@@ -101,17 +101,17 @@ impl Season {
     }
 }
 
-/// That no value of a sequence of `longest` steps lies a season behind another one.
+/// States that in a sequence of `longest` steps no value lies a season after another.
 fn shortness(longest: usize) -> String {
     format!("the longest sequence has {longest} steps to learn from, expected more than a season")
 }
 
-/// That a season is refused, which was asked for.
+/// States that a requested season is refused.
 fn overlong(season: usize, longest: usize) -> String {
     format!("season = {season} is too long: {}; give a shorter one, or 0 for the usual one of the column of times", shortness(longest))
 }
 
-/// That a season is not taken, which the column of times tells.
+/// States that the season suggested by the time column is not used.
 fn untaken(season: usize, longest: usize) -> String {
     format!(
         "the season that is usual at the pace of the times, {season} steps, is not taken: {}; forecasts are compared with the last value; give longer \
@@ -120,9 +120,9 @@ fn untaken(season: usize, longest: usize) -> String {
     )
 }
 
-/// That the file of `part` has sequences that no file before it has, if so, as a sentence.
+/// A sentence if the file of `part` has sequences that no earlier file has.
 fn novelty(part: Part, new: &[Series]) -> Understood {
-    // Of one with a single row there is nothing to score.
+    // A sequence with a single row has nothing to score.
     let mut scored = new.iter().filter(|series| series.len() > 1);
     let (part, n) = (part.name(), scored.clone().count());
     let name = &scored.next()?.name;
@@ -145,7 +145,7 @@ impl Forecasting {
         let mut opened = Opened::new(path)?;
         let (config, understood) = &config.understood(&mut opened)?;
         if let Some(like) = &config.like {
-            // What is read follows from what is forecast, where it is not named.
+            // Unless named, the columns read follow from the columns forecast.
             if like.target != config.target {
                 return Err(other_targets(&like.target, &config.target).in_file(path));
             }
@@ -187,14 +187,14 @@ impl Forecasting {
             Some(like) => like.categories.clone(),
             None => leads::settle(categories::settle(of_names, &mut gathered.series, |at| bounds[at].training)?, &leads),
         };
-        // Later files go on with sequences, and names have got their numbers.
+        // Only now have later files continued the sequences and names received their codes.
         Series::fill_leads(&mut gathered.series, &leads)?;
         let paces = Paces::of(&gathered.series);
         let longest = bounds.iter().map(|bounds| bounds.training).max().unwrap_or(0);
         let season = Season::of(config.season, &paces, longest);
         let gaps = paces.gaps(season.steps, config.division.missing, paces::NO_TARGET);
         let unfit = config.placelessness().or(season.unfit);
-        // What comes when is settled.
+        // The order and pace are settled, so times are no longer needed.
         gathered.series.iter_mut().for_each(|series| series.times = Values::default());
         let config = &ForecastingConfig { season: season.steps, ..config.clone() };
         let task = Self::new(gathered.series.into(), bounds, config, time, categories).map_err(|error| error.in_file(path))?;
@@ -214,7 +214,7 @@ impl Forecasting {
         task.table.expect_all_readable(|| {
             let known = Names::known(&task.table.forecaster.columns, &task.table.forecaster.categories);
             let wanted = Wanted { categories: known, ..config.wanted() };
-            // Where the number stands, its file tells.
+            // The file tells the place of the number.
             let files = [Some(path), config.division.validation.as_deref(), config.division.test.as_deref()];
             files.into_iter().flatten().try_for_each(|path| {
                 let frame = read_table(path, &wanted)?;
@@ -300,7 +300,7 @@ impl Forecasting {
             seq_len: 1,
         };
         let known = Names::known(&forecaster.columns, &forecaster.categories);
-        // What was known ahead in training stands in no table.
+        // Values known ahead in training have no columns in the table.
         let leads = forecaster.columns.clone();
         let frame = source.open()?.read(&Wanted { categories: known, leads, ..config.wanted() })?;
         let found = || {

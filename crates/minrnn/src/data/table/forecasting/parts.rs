@@ -24,7 +24,7 @@ impl Part {
     }
 }
 
-/// Where the parts of a series end; one that ends where it begins is empty.
+/// Where the parts of a series end; a part that ends where it begins is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bounds {
     pub training: usize,
@@ -33,9 +33,9 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Splits a series of `n` steps: what does not fit into `train_fraction` is held out, in halves for validation, if wanted, and for
-    /// testing, each with room for a whole forecast of `horizon` steps. A series too short for a test part is trained on, and so is the
-    /// validation part of one too short for both.
+    /// Splits a series of `n` steps: what does not fit into `train_fraction` is held out for testing, or in halves for validation (if
+    /// wanted) and testing, each with room for a whole forecast of `horizon` steps. A series too short for a test part is trained on, and
+    /// so is the validation part of one too short for both.
     pub fn divide(n: usize, train_fraction: f64, horizon: usize, validates: bool) -> Self {
         let held_out = n - ((n as f64 * train_fraction) as usize).min(n);
         let room = |part: usize, left: usize| Some(part.max(horizon)).filter(|part| part.saturating_add(2) <= left).unwrap_or(0);
@@ -44,9 +44,9 @@ impl Bounds {
         Self { training: n - test - validation, validation: n - test, test: n }
     }
 
-    /// The parts of a series that continues in files of its own: including its steps in a validation file it has `validated` steps,
-    /// including those in a test file `tested`. No step of such a file is trained on. Each file replaces only its own part: without a
-    /// validation file the end of the training file validates, if wanted, and without a test file nothing tests.
+    /// The parts of a series that continues in separate files: it has `validated` steps including those in a validation file, and `tested`
+    /// including those in a test file. No step of such a file is trained on. Each file replaces only its own part: without a validation
+    /// file the end of the training file validates, if wanted, and without a test file nothing tests.
     pub fn with_files(self, validated: Option<usize>, tested: Option<usize>, validates: bool) -> Self {
         let own = self.test;
         match (validated, tested) {
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(of(10, None, Some(20), false), [10, 10, 20]);
         assert_eq!(of(10, Some(14), None, true), [10, 14, 14]);
         assert_eq!(of(10, Some(14), Some(20), true), [10, 14, 20]);
-        // A series that is in a later file alone, and one that does not go on.
+        // A series that is only in a later file, and one that does not continue there.
         assert_eq!(of(0, Some(0), Some(4), true), [0, 0, 4]);
         assert_eq!(of(10, Some(10), Some(10), false), [10, 10, 10]);
     }

@@ -38,8 +38,8 @@ impl ForecastRows {
         Ok(Self { table, unseen })
     }
 
-    /// Sentences about the table worth knowing: which names training never saw, where steps are longer than usual, and what is assumed
-    /// about columns that are known ahead.
+    /// Notes about the table, as sentences: which names training never saw, where steps are longer than usual, and what is assumed about
+    /// columns that are known ahead.
     pub fn notes(&self) -> Vec<String> {
         let table = &self.table;
         let mut notes = of_rows(&table.task, &table.series, &self.unseen);
@@ -57,7 +57,7 @@ impl ForecastRows {
         &self.table.series
     }
 
-    /// What the model reads at the steps `steps` of sequence `series`, `[T, n_inputs]`.
+    /// What the model reads at `steps` of sequence `series`, `[T, n_inputs]`.
     pub(crate) fn inputs(&self, series: usize, steps: std::ops::Range<usize>) -> Vec<f32> {
         let (width, mut kept) = (self.table.n_inputs(), Vec::new());
         let mut inputs = vec![0.0; steps.len() * width];
@@ -65,7 +65,7 @@ impl ForecastRows {
         inputs
     }
 
-    /// The row of step `step` of sequence `series`, `outputs` being those of the model at the step before.
+    /// The row at `step` of sequence `series`; `outputs` are the model's at the step before.
     pub(crate) fn row(&self, series: usize, step: usize, outputs: Option<&[f32]>) -> ForecastRow {
         let table = &self.table;
         let of = table.series[series].step(step);

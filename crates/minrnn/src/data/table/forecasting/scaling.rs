@@ -9,15 +9,15 @@ use super::Bounds;
 use crate::{Error, Result};
 
 choices! {
-    /// What the numbers of a series are seen relative to ([`Scaling`]).
+    /// The level relative to which the numbers of a series are read ([`Scaling`]).
     ScalingChoice, "scaling" {
-        /// What suits the training part: the logarithm where all numbers are above 0, ln(1 + x) where some are 0, and the mean where some
-        /// are below; mean and deviation of the table where a target is not among the columns that are read.
+        /// The choice that suits the training part: the logarithm where all numbers are above 0, ln(1 + x) where some are 0, and the mean
+        /// where some are below; mean and deviation of the table if a target is not among the columns that are read.
         Auto = "auto",
         /// Mean and deviation of the training part of the table.
         #[default]
         Standard = "standard",
-        /// The mean of the last season of the own series.
+        /// The mean of the last season of the series itself.
         Mean = "mean",
         /// The same of logarithms.
         Log = "log",
@@ -26,17 +26,17 @@ choices! {
     }
 }
 
-/// Steps of a level where there is no season.
+/// Steps averaged for a level if there is no season.
 const SPAN: usize = 6;
-/// Lags that are read one by one; of longer seasons, those around the season as well.
+/// Lags that are read one by one; for longer seasons, those around the season are read as well.
 const NEAR_LAGS: usize = 24;
-/// Numbers that deviations are taken from, about.
+/// Approximate number of values from which deviations are computed.
 const SAMPLE: usize = 1 << 20;
 
-/// The columns that are read, with the places of those that are forecast among them.
+/// The columns that are read, and the positions of those that are forecast.
 pub(super) struct Columns<'a> {
     pub names: &'a [String],
-    /// Those that hold names.
+    /// The columns that hold names.
     pub categories: &'a [Category],
     /// The position of each target in a row.
     pub targets: &'a [usize],
@@ -47,7 +47,7 @@ pub(super) struct Columns<'a> {
     pub horizon: usize,
 }
 
-/// How numbers are seen: relative to what, and means and deviations of inputs and targets.
+/// How numbers are seen: relative to which level, with means and deviations of inputs and targets.
 pub(super) struct Seen {
     pub scaling: Scaling,
     pub normalization: Normalization,
@@ -95,7 +95,7 @@ impl Seen {
                 least = least.min(row[column]);
                 least_above = if row[column] > 0.0 { least_above.min(row[column]) } else { least_above };
             }
-            // Where later rows have none, no logarithm is chosen for those before.
+            // No logarithm is chosen if later rows have none.
             let of_all = || series.iter().flat_map(Series::steps).map(|row| row[column]).fold(f64::INFINITY, f64::min);
             let log = Transform::Log { floor: if least_above.is_finite() { least_above } else { 1.0 } };
             transforms.push(match choice {
@@ -128,7 +128,7 @@ fn without_logarithm(name: &str, least: f64, choice: &str, others: &str) -> Erro
     Error::Data(format!("the column '{name}' has {least:?}, of which scaling = {choice} has no logarithm; use scaling = {others}"))
 }
 
-/// A whole season has the same level wherever it begins.
+/// The mean of a whole season is the same wherever it begins.
 fn span(season: usize) -> usize {
     if season < 2 { SPAN } else { season.min(MAX_REACH - 1) }
 }
@@ -140,14 +140,15 @@ fn lags(season: usize) -> Vec<usize> {
     }
 }
 
-/// Of each `stride` numbers from 0 on, one, in no rhythm: at every hour of a day, and in the first steps of a series no more often than in others.
+/// One of each `stride` numbers from 0 on, without a rhythm: at every hour of a day, and no more often in the first steps of a series than in
+/// others.
 fn one_of_each(stride: usize) -> impl Iterator<Item = usize> {
-    // The golden ratio as a fraction of 2^64: its multiples lie evenly.
+    // The golden ratio as a fraction of 2^64: its multiples are evenly spread.
     let place = move |at: u64| ((u128::from(at.wrapping_mul(0x9e37_79b9_7f4a_7c15)) * stride as u128) >> 64) as usize;
     (0u64..).map(move |at| at as usize * stride + place(at))
 }
 
-/// Means of 0 and the deviations of numbers relative to their level: of those that are read, and of those that are to come.
+/// Means of 0, and the deviations of numbers relative to their level: of inputs and of targets.
 fn deviations(
     scaling: &Scaling,
     of_table: &Normalization,
@@ -161,13 +162,13 @@ fn deviations(
     let ahead = columns.horizon.div_ceil(16).max(1);
     let stride = (steps / SAMPLE * columns.horizon.div_ceil(ahead)).max(1);
     let (mut read, mut to_come) = (vec![[0.0; 3]; width], vec![[0.0; 3]; targets.len()]);
-    // How far they are from their level, how large they are, and how many.
+    // Sums of squared distances from the level and of squared sizes, and the count.
     let add = |sum: &mut [f64; 3], [x, size]: [f64; 2]| {
         if !x.is_nan() {
             *sum = [sum[0] + x * x, sum[1] + size * size, sum[2] + 1.0];
         }
     };
-    // As far as a model sees: behind a gap a level is that of before.
+    // As far as a model sees: after a gap the level is that from before it.
     let reach = scaling.reach().max(FILLED);
     let (mut steps, mut before) = (one_of_each(stride).peekable(), 0);
     for (series, bounds) in series.iter().zip(bounds) {
@@ -192,7 +193,7 @@ fn deviations(
         before = end;
     }
     let of = |sums: &[[f64; 3]]| {
-        // What is left of a constant by rounding is no deviation.
+        // Rounding errors of a constant are not a deviation.
         let is_constant = |sum: f64, sizes: f64| sizes.is_finite() && sum <= 1e-24 * sizes;
         let deviation = |&[sum, sizes, n]: &[f64; 3]| if is_constant(sum, sizes) { 1.0 } else { (sum / n).sqrt() };
         let fitted = Normalization { mean: vec![0.0; sums.len()], deviation: sums.iter().map(deviation).collect() };
@@ -251,7 +252,7 @@ mod tests {
             let seen = fit(ScalingChoice::Auto, &values).unwrap();
             [seen.normalization.deviation[0], seen.target_normalization.deviation[0]]
         };
-        // With a zero, so that logarithms are of 1 + x.
+        // With a zero, so that the logarithm of 1 + x is taken.
         let large = deviations([0.0, 3e-3, 1e-3, 2e-3, 5e-3, 1e-3]);
         let tiny = deviations([0.0, 3e-18, 1e-18, 2e-18, 5e-18, 1e-18]);
         assert!(large.iter().zip(tiny).all(|(large, tiny)| (tiny / large / 1e-15 - 1.0).abs() < 0.01), "{large:?} {tiny:?}");
@@ -266,7 +267,7 @@ mod tests {
         let seen = fit(ScalingChoice::Auto, &[1.0, e * e, e]).unwrap();
         assert!((seen.normalization.deviation[0] - (1.0f64 / 3.0).sqrt()).abs() < 1e-12);
         assert!((seen.target_normalization.deviation[0] - (5.0f64 / 3.0).sqrt()).abs() < 1e-12);
-        // One that never changes.
+        // A series that never changes.
         assert_eq!(fit(ScalingChoice::Auto, &[5.0; 9]).unwrap().normalization.deviation, [1.0]);
     }
 

@@ -1,4 +1,4 @@
-//! Calibration of a forecast's quantiles: how far they should be from the median, from held-out values.
+//! Calibration of a forecast's quantiles: how far they should be from the median, according to held-out values.
 //!
 //! ```text
 //! q′ = m + f · (q − m)                       m the median, q another quantile, as the model gives them
@@ -17,13 +17,13 @@
 use minrnn_model::TableTask;
 use serde::{Deserialize, Serialize};
 
-/// Stretches below which nothing is said.
+/// Minimum number of stretches for a calibration.
 const FEWEST: usize = 10;
-/// Stretches that half is believed of, s₀.
+/// Number of stretches at which the exponent is a half, s₀.
 const HALF_BELIEVED: f64 = 10.0;
-/// The largest f that is found before it is drawn to 1, and one over the smallest, as a power of two.
+/// The largest c that can be found, and the inverse of the smallest, as a power of two.
 const FARTHEST: f64 = 3.0;
-/// Bins of a power of two.
+/// Bins per power of two.
 const FINENESS: f64 = 256.0;
 const N_BINS: usize = (2.0 * FARTHEST * FINENESS) as usize;
 
@@ -51,7 +51,7 @@ impl Spreads {
         &self.factors
     }
 
-    /// Their effect on the intervals of each number that `task` forecasts, in sentences; empty for another task.
+    /// Sentences about their effect on the intervals of each number that `task` forecasts; empty for another task.
     pub fn describe(&self, task: &TableTask) -> Vec<String> {
         let TableTask::Forecast(forecaster) = task else { return Vec::new() };
         let of_target = |(name, factors): (&String, &Vec<f64>)| {
@@ -79,7 +79,7 @@ impl Spreads {
     }
 }
 
-/// Counts of r for each target and level; as much memory for any number of values.
+/// Counts of r for each target and level; memory does not depend on the number of values.
 pub(super) struct Ratios {
     levels: Vec<f64>,
     median: usize,
@@ -108,7 +108,7 @@ impl Ratios {
         }
     }
 
-    /// The spreads that the values require, given `n_stretches` stretches; `None` if these are too few.
+    /// The spreads that the values require, given `n_stretches` stretches; `None` if they are too few.
     pub fn spreads(&self, n_stretches: usize) -> Option<Spreads> {
         let believed = n_stretches as f64 / (n_stretches as f64 + HALF_BELIEVED);
         let factor = |(at, counts): (usize, &Counts)| {
@@ -126,7 +126,7 @@ impl Ratios {
     }
 }
 
-/// How many numbers lie where, by their logarithms.
+/// A histogram of numbers by their logarithms.
 #[derive(Clone, Default)]
 struct Counts {
     below: u64,
@@ -136,7 +136,7 @@ struct Counts {
 
 impl Counts {
     fn add(&mut self, ratio: f64) {
-        // That of what is not above 0 is NaN or −∞.
+        // The logarithm of a number not above 0 is NaN or −∞.
         let bin = (ratio.log2() + FARTHEST) * FINENESS;
         if bin >= N_BINS as f64 {
             self.above += 1;
@@ -148,7 +148,7 @@ impl Counts {
         }
     }
 
-    /// The ⌈(n + 1) · share⌉-th smallest, or the largest where they are too few for that, to a third of a per cent; 1 where there is none.
+    /// The ⌈(n + 1) · share⌉-th smallest number, to a third of a per cent; the largest if there are too few, 1 if there are none.
     fn smallest(&self, share: f64) -> f64 {
         let n = self.below + self.bins.iter().sum::<u64>() + self.above;
         let wanted = (((n + 1) as f64 * share).ceil() as u64).min(n);
@@ -175,7 +175,7 @@ mod tests {
 
     const LEVELS: [f64; 4] = [0.05, 0.2, 0.5, 0.9];
 
-    /// Values of a distribution with one tail longer than the other, drawn, and the quantiles of it at `LEVELS`.
+    /// Values drawn from a distribution with one tail longer than the other, and its quantiles at `LEVELS`.
     fn drawn(n: usize, seed: u64) -> (Vec<f32>, [f32; 4]) {
         let mut rng = stream(seed, Purpose::TestData, 0);
         let quantile = |p: f64| (-(1.0 - p).ln() + 0.5 * p.ln()) as f32;
@@ -190,7 +190,7 @@ mod tests {
             let mut quantiles: [f32; 4] = std::array::from_fn(|at| right[2] + wrong[at] * (right[at] - right[2]));
             values.iter().for_each(|&value| ratios.add(1, value, &quantiles));
             let spreads = ratios.spreads(1 << 20).unwrap();
-            // Nothing came of the first target.
+            // Nothing was added for the first target.
             assert_eq!(spreads.factors()[0], [1.0; 4]);
             let mut both = [right, quantiles].concat();
             spreads.apply(&mut both);
@@ -220,7 +220,7 @@ mod tests {
             (0..50).for_each(|_| ratios.add(0, value, &quantiles));
             ratios.spreads(1 << 30).unwrap()
         };
-        // Quantiles on the median, or behind it, and values far away, on it, and not finite.
+        // Quantiles on the median or beyond it, and values far away, on the median, and not finite.
         for quantiles in [[0.0, 0.0, 0.0], [1.0, 0.0, -1.0], [-1.0, 0.0, 1.0], [f32::NAN, 0.0, f32::INFINITY]] {
             for value in [0.0, 1e30, -1e30, f32::INFINITY, f32::NAN] {
                 let spreads = spreads_of(quantiles, value);
@@ -267,7 +267,7 @@ mod tests {
             ratios.spreads(1 << 40).unwrap().apply(&mut spread);
             for (at, share) in [(0, 0.05), (1, 0.2), (3, 0.1)] {
                 let beyond = n_beyond(&values, &spread, at);
-                // The largest factor stands for what lies behind all.
+                // The largest factor stands for everything beyond the last bin.
                 prop_assert!(beyond <= share * n as f64 + 1.0, "{beyond} of {n} beyond the quantile of {}", LEVELS[at]);
             }
         }
@@ -278,7 +278,7 @@ mod tests {
             n_stretches in FEWEST..1000,
         ) {
             const SEVEN: [f64; 7] = [0.02, 0.1, 0.3, 0.5, 0.75, 0.9, 0.99];
-            // From the lowest level to the highest, by how far each lies from the one before.
+            // From the lowest level to the highest, given the gaps between neighbours.
             let rising = |gaps: [f32; 6], lowest: f32| -> [f32; 7] {
                 let mut quantiles = [lowest; 7];
                 (0..6).for_each(|at| quantiles[at + 1] = quantiles[at] + gaps[at]);
@@ -299,7 +299,7 @@ mod tests {
         #[test]
         fn no_interval_of_many_levels_covers_less_than_it_asks_for(n in 40..400usize, seed: u64, by in prop::array::uniform4(0.3..3.0f32)) {
             let (values, right) = drawn(n, seed);
-            // Each level is wrong by itself, so that those of a side would be put right by factors that fall outwards.
+            // Each level is wrong by itself, so that correcting each alone would need factors that decrease outwards.
             let mut quantiles: [f32; 4] = std::array::from_fn(|at| right[2] + by[at] * (right[at] - right[2]));
             quantiles[0] = quantiles[0].min(quantiles[1]);
             let mut ratios = Ratios::new(1, &LEVELS, 2);

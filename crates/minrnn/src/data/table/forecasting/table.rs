@@ -1,4 +1,4 @@
-//! Sequences with known numbers: inputs, targets and scores at each step.
+//! Sequences of known numbers: inputs and targets at each step, and which steps are scored.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{Error, Result};
 pub(super) struct Table {
     pub(super) series: Arc<[Series]>,
     pub(super) bounds: Vec<Bounds>,
-    /// Where the columns stand that are predicted.
+    /// The indices of the predicted columns.
     pub(super) predicted: Vec<usize>,
     pub(super) forecaster: Forecaster,
     pub(super) task: TableTask,
@@ -40,7 +40,7 @@ impl Table {
         Self { series, bounds, predicted, forecaster, task, levels, seq_len, has_test_file }
     }
 
-    /// Refuses a number of `frame` that lies too far from those that were trained on, or has no logarithm where that is read.
+    /// Refuses a number of `frame` that is too far from those trained on, or that has no logarithm where one is read.
     pub(super) fn expect_readable(&self, frame: &Frame) -> Result<()> {
         normalization::expect_near(&self.of_rows(frame.names.len()), frame)?;
         normalization::expect_logarithms(self.transforms(), frame)
@@ -50,7 +50,7 @@ impl Table {
         (0..self.forecaster.columns.len()).map(|column| self.forecaster.scaling.transform(column))
     }
 
-    /// Asks `place` for a sentence where a number of the sequences is [refused](Self::expect_readable).
+    /// Calls `place` for its error if a number of the sequences would be [refused](Self::expect_readable).
     pub(super) fn expect_all_readable(&self, place: impl FnOnce() -> Result<()>) -> Result<()> {
         let width = self.series.first().map_or(0, |series| series.width);
         let (known, mut transforms) = (self.of_rows(width), vec![Transform::Identity; width]);
@@ -67,7 +67,7 @@ impl Table {
         let (normalization, target_normalization) = (self.task.of_table(), &self.forecaster.target_normalization);
         let mut of_frame = Normalization { mean: vec![0.0; width], deviation: vec![1.0; width] };
         let read = (0..self.forecaster.columns.len()).map(|column| (column, normalization, column));
-        // With a level every target is among those that are read.
+        // With a level, every target is among the columns that are read.
         let targets = self.predicted.iter().enumerate().filter(|_| self.forecaster.scaling.is_standard());
         let targets = targets.map(|(at, &column)| (column, target_normalization, at));
         for (column, known, at) in read.chain(targets) {
@@ -81,8 +81,8 @@ impl Table {
         self.bounds[series].scored(part, self.forecaster.horizon)
     }
 
-    /// The steps of sequence `series` whose next value lies in `part`: those that are scored and, where surprises are told of it, those behind them
-    /// that have no whole forecast before them.
+    /// The steps of sequence `series` whose next value lies in `part`: the scored steps and, if surprises are recorded, the later ones that do not
+    /// have a whole forecast ahead of them.
     pub(super) fn followed(&self, series: usize, part: Part) -> std::ops::Range<usize> {
         let (scored, end) = (self.scored(series, part), self.bounds[series].of(part).end);
         match part == Part::Test && self.forecaster.tells_surprise() && !scored.is_empty() {
@@ -91,13 +91,13 @@ impl Table {
         }
     }
 
-    /// How many steps of sequence `series` have values that are scored in `part`.
+    /// How many steps of sequence `series` hold values that are scored in `part`.
     pub(super) fn n_forecast(&self, series: usize, part: Part) -> usize {
         let scored = self.scored(series, part);
         if scored.is_empty() { 0 } else { self.bounds[series].of(part).end.saturating_sub(scored.start + 1) }
     }
 
-    /// That sequences have fewer steps in `part` than are forecast, if so, as a sentence.
+    /// A sentence if sequences have fewer steps in `part` than are forecast.
     pub(super) fn shortness(&self, part: Part) -> Understood {
         let (name, horizon) = (part.name(), self.forecaster.horizon);
         let all: Vec<usize> = (0..self.series.len()).map(|series| self.n_forecast(series, part)).filter(|&n| n > 0).collect();
@@ -132,12 +132,12 @@ impl Table {
         )))
     }
 
-    /// Steps of a sequence that are learned from in the end.
+    /// Steps of a sequence that are learned from in the final training on all data.
     pub(super) fn end_of_all(&self, bounds: &Bounds) -> usize {
         if self.has_test_file { bounds.validation } else { bounds.test }
     }
 
-    /// Whether a value of `column` is to be predicted in `part` of sequence `series` behind one that is known.
+    /// Whether in `part` of sequence `series` there is a value of `column` to predict after an earlier known one.
     pub(super) fn knows(&self, series: usize, column: usize, part: Part) -> bool {
         let (of, steps, end) = (&self.series[series], self.scored(series, part), self.bounds[series].of(part).end);
         let is_known = |&t: &usize| !of.step(t)[column].is_nan();
@@ -150,7 +150,7 @@ impl Table {
         self.task.n_inputs()
     }
 
-    /// Numbers that are to come at each step; of each, quantiles are predicted.
+    /// Number of future values at each step; quantiles of each may be predicted.
     pub(super) fn n_targets(&self) -> usize {
         self.forecaster.horizon * self.predicted.len()
     }
@@ -159,14 +159,14 @@ impl Table {
         self.n_targets() * self.forecaster.n_quantiles()
     }
 
-    /// The columns that are read, of the rows up to step `t` that decide how numbers are seen there.
+    /// The columns that are read, in the rows up to step `t` that determine how numbers are seen there.
     pub(super) fn recent<'a>(&self, series: usize, t: usize, kept: &'a mut Vec<f64>) -> &'a [f64]
     where
         Self: 'a,
     {
         let (of, width) = (&self.series[series], self.forecaster.columns.len());
         kept.clear();
-        // Targets that are not read stand behind the columns that are.
+        // Targets that are not read follow the columns that are.
         (t.saturating_sub(self.task.reach() - 1)..=t).for_each(|t| kept.extend_from_slice(&of.step(t)[..width]));
         kept
     }
@@ -176,7 +176,8 @@ impl Table {
         self.task.show(self.recent(series, t, kept), out);
     }
 
-    /// What it should predict there in `part`: the columns of the next step, then those of the one after, …; NaN where that lies behind it.
+    /// What the model should predict there in `part`: the columns of the next step, then those of the step after, …; NaN beyond the end of
+    /// the part.
     pub(super) fn fill_targets(&self, series: usize, t: usize, part: Part, kept: &mut Vec<f64>, out: &mut [f32]) {
         let (of, end) = (&self.series[series], self.bounds[series].of(part).end);
         let recent = self.recent(series, t, kept);

@@ -10,13 +10,14 @@ use crate::data::{Batch, BatchSource};
 use crate::rng::{self, Purpose};
 use crate::{Result, Segments};
 
-/// Windows of at most T steps. A sequence is chosen as often as it has steps to train on, and every window in it is as likely.
+/// Windows of at most T steps. A sequence is chosen with probability proportional to its number of training steps, and all its windows are
+/// equally likely.
 pub(super) struct ForecastWindows {
     table: Arc<Table>,
     batch_size: usize,
     seq_len: usize,
     seed: u64,
-    /// For each sequence that has some, its number and the steps to train on in it and all before.
+    /// For each sequence with training steps, its index and the cumulative number of training steps up to its end.
     sums: Vec<(usize, usize)>,
 }
 

@@ -1,7 +1,8 @@
-//! Tables as Arrow IPC: streams, and files (Feather, version 2), which are streams between two magic words with a list of their parts behind.
+//! Tables as Arrow IPC: streams, and files (Feather, version 2), which are streams between two magic words, followed by a list of their
+//! parts.
 //!
-//! Messages are read one after the other, so that a pipe will do and nothing is held but one batch of rows; a file that is no stream is read by that list
-//! ([`by_list`]). What a message says of its size is believed only as far as bytes follow.
+//! Messages are read one after the other, so that a pipe will do and only one batch of rows is held; a file that is not a stream is read by that list
+//! ([`by_list`]). The size claimed by a message is believed only as far as bytes follow.
 
 mod by_list;
 mod cells;
@@ -27,9 +28,9 @@ use super::super::quiet::guarded;
 use super::{Format, Input, Reader, failed, of_system};
 use crate::{Error, Result};
 
-/// What a file begins with.
+/// The first bytes of a file.
 const FILE: &[u8] = b"ARROW1\0\0";
-/// What every message begins with.
+/// The first bytes of every message.
 const CONTINUATION: [u8; 4] = [0xff; 4];
 
 pub(super) const FORMAT: Format =
@@ -51,16 +52,16 @@ pub(in super::super) fn in_memory(batches: Box<dyn RecordBatchReader>) -> Box<dy
     Box::new(Table::of(batches))
 }
 
-/// What gives batches of rows one after the other.
+/// A source of batches of rows, one after the other.
 trait Source {
     fn schema(&self) -> SchemaRef;
 
-    /// How much is read of it.
+    /// The limit on how much of it is read.
     fn limit(&self) -> Option<TableLimit> {
         None
     }
 
-    /// The next batch; none at the end.
+    /// The next batch; `None` at the end.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -82,7 +83,7 @@ struct Table<S> {
     source: S,
     schema: SchemaRef,
     header: Vec<String>,
-    /// The first batch that has rows, where it has been looked at.
+    /// The first batch that has rows, if it has been looked at.
     first: Option<RecordBatch>,
     texts: Room,
 }
@@ -105,7 +106,8 @@ impl<S: Source> Table<S> {
         Ok(())
     }
 
-    /// Fills the columns at `positions` from a batch whose first row is `first_row` of the table; gives the row behind its last.
+    /// Fills the columns at `positions` from a batch whose first row is `first_row` of the table; returns the index of the row after its
+    /// last.
     fn fill_from(&self, batch: &RecordBatch, first_row: usize, positions: &Positions, filling: &mut Filling) -> Result<usize> {
         let n_rows = batch.num_rows();
         filling.expect_room(first_row.saturating_add(n_rows))?;
@@ -141,18 +143,18 @@ impl<S: Source> Table<S> {
         Error::Data(format!("{}, column '{}': it is not UTF-8", Place::Row(row), self.header[at]))
     }
 
-    /// Whether the first cell of column `at` is a date; of what is no column of a table whoever wants it is told.
+    /// Whether the first cell of column `at` is a date; a column of an unsupported type is reported only when it is wanted.
     fn begins_with_date(&self, at: usize, batch: &RecordBatch) -> Result<bool> {
-        // The keys of a dictionary are unfolded for all rows that are there.
+        // The keys of a dictionary would be unfolded for all rows of the batch.
         let first = batch.column(at).slice(0, 1);
         let Ok(cell) = self.cells(at, &*first) else { return Ok(false) };
         let cell = cell(0).ok_or_else(|| self.no_text(at, 0))?;
-        // In each of many columns the same long text may stand.
+        // The same long text may occur in each of many columns.
         self.texts.take(cell.text_len() as u64)?;
         Ok(cell.is_date())
     }
 
-    /// Which columns are times by their types, or hold texts that are dates as far as the first row tells.
+    /// Which columns are times by their types, or hold texts of which the first is a date.
     fn find_dates(&mut self) -> Result<Vec<bool>> {
         while let Some(batch) = self.next_batch()? {
             if batch.num_rows() > 0 {
@@ -185,7 +187,7 @@ impl<S: Source> Reader for Table<S> {
     }
 }
 
-/// Names of columns as they are looked for.
+/// Names of columns, trimmed for lookup.
 fn header_of(schema: &arrow_schema::Schema) -> Vec<String> {
     schema.fields().iter().map(|field| field.name().trim().to_owned()).collect()
 }
@@ -260,7 +262,7 @@ mod tests {
             ("digits", Arc::new(StringArray::from(vec!["20240131", "20240229"]))),
         ];
         let batch = RecordBatch::try_from_iter(columns).unwrap();
-        // A batch without rows tells nothing.
+        // A batch without rows says nothing about dates.
         let batches = [batch.slice(0, 0), batch.slice(0, 1), batch.slice(1, 1)];
         let schema = batch.schema();
         let (stream, file) = (stream(&batches), file(&batches));
@@ -313,7 +315,7 @@ mod tests {
         assert_eq!(read_table(path.path(), &wanted(&["n"], &[])).unwrap().n_rows(), 6);
     }
 
-    /// The number of rows of a stream or a file, or what is said of it, where so much is read as a text of `bytes` can have.
+    /// The number of rows of a stream or a file, or the refusal, with the limit for a text of `bytes`.
     fn limited(table: &[u8], bytes: usize, wanted: &Wanted) -> std::result::Result<usize, String> {
         let limit = Some(TableLimit::of_text(bytes));
         let read = |reader: Result<Box<dyn Reader>>| {
@@ -369,7 +371,7 @@ mod tests {
             let bytes = writer.into_inner().unwrap();
             assert!(bytes.len() < 4000, "{}", bytes.len());
             assert_eq!(limited(&bytes, 40_000, &wanted), Ok(20_000));
-            // Before its rows are counted.
+            // It is refused before its rows are counted.
             let told = limited(&bytes, 1000, &wanted).unwrap_err();
             assert!(told.starts_with("unfolded it has more than 73536 bytes"), "{told}");
         }
@@ -420,7 +422,7 @@ mod tests {
         assert!(told.starts_with("unfolded it has more than"), "{told}");
     }
 
-    /// Bytes behind which the system stops reading.
+    /// Bytes after which reads fail.
     struct Failing<'a>(&'a [u8]);
 
     impl std::io::Read for Failing<'_> {

@@ -1,4 +1,4 @@
-//! Tables as comma-separated values: RFC 4180 with a header, parsed by `csv-core`. A semicolon or a tab may stand for the comma.
+//! Tables as comma-separated values: RFC 4180 with a header, parsed by `csv-core`. A semicolon or tab may replace the comma.
 
 mod marks;
 
@@ -16,10 +16,10 @@ use super::{BYTE_ORDER_MARK, Format, failed, ndjson};
 use crate::counted::counted;
 use crate::{Error, Result};
 
-/// The longest record: an open quotation mark must not swallow a whole file into memory.
+/// The longest record: an open quotation mark must not pull a whole file into memory.
 const MAX_RECORD_BYTES: usize = 1 << 22;
 const MAX_COLUMNS: usize = 1 << 16;
-/// The delimiter is looked for in so many bytes of the first line.
+/// The delimiter is looked for in this many bytes of the first line.
 const MAX_BEGINNING: usize = 1 << 16;
 
 pub(super) const FORMAT: Format =
@@ -29,7 +29,7 @@ pub(super) const FORMAT: Format =
 struct Csv<R> {
     records: Records<R>,
     header: Vec<String>,
-    /// Whether the record that is there is a row.
+    /// Whether the current record is a row.
     is_row: bool,
 }
 
@@ -108,7 +108,7 @@ impl<R: Read> Records<R> {
         Ok(Self { source, parser, bytes: vec![0; 1 << 12], ends: vec![0; 1 << 6], n_ends: 0, line: 0, next_line: 1, marks })
     }
 
-    /// The first key and value of what comes next, where that is no table of this format but begins as JSON does.
+    /// The beginning of what comes next, if it is not a table of this format but looks like JSON.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -119,7 +119,7 @@ impl<R: Read> Records<R> {
         Ok((ndjson::FORMAT.begins)(line).then(|| line.split(',').next().unwrap_or_default().to_owned()))
     }
 
-    /// The names of the columns, which the first record has.
+    /// The names of the columns, from the first record.
     pub fn header(&mut self) -> Result<Vec<String>> {
         if !self.advance()? {
             return Err(Error::Data("it is empty; expected a header with the names of columns".to_owned()));
@@ -136,7 +136,7 @@ impl<R: Read> Records<R> {
         let (mut n_bytes, mut n_ends, mut begun) = (0, 0, false);
         loop {
             let input = self.source.fill_buf().map_err(failed)?;
-            // A record that has begun ends with the file as with a line, unless a quotation mark is open.
+            // The end of the file ends a record as the end of a line does, unless a quotation mark is open.
             let is_end = input.is_empty() && begun;
             let input = if is_end { b"\n" } else { input };
             let (result, taken, written, ended) = self.parser.read_record(input, &mut self.bytes[n_bytes..], &mut self.ends[n_ends..]);
@@ -145,7 +145,7 @@ impl<R: Read> Records<R> {
                 return Err(Error::Data(format!("the record that begins on line {} {sentence}", self.line)));
             }
             begun |= taken > 0;
-            // Every byte is one of a cell or ends one, but the marks around cells.
+            // Every byte belongs to a cell or ends one, except the marks around cells.
             self.marks.pass(&input[..taken], self.next_line, taken == written + ended);
             if !is_end {
                 self.next_line += input[..taken].iter().filter(|&&byte| byte == b'\n').count() as u64;
@@ -182,10 +182,10 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Refuses the current record where text stands behind a closing quotation mark.
+    /// Refuses the current record if text follows a closing quotation mark.
     ///
     /// # Errors
-    /// A sentence with its place.
+    /// With a sentence that gives the place.
     pub fn expect_closed(&self) -> Result<()> {
         let Some([line, opened]) = self.marks.found() else { return Ok(()) };
         let of = if line == opened { String::new() } else { format!(" of the cell that begins on line {opened}") };
@@ -200,12 +200,12 @@ impl<R: Read> Records<R> {
         self.line
     }
 
-    /// Cells of the current record.
+    /// Number of cells of the current record.
     pub fn n_cells(&self) -> usize {
         self.n_ends
     }
 
-    /// Cell `at` of `column`, where a name stands.
+    /// Cell `at`, in `column`, which must hold a name.
     pub fn name(&self, at: usize, column: &str) -> Result<&str> {
         expect_name(self.text(at)?, Place::Line(self.line), column)
     }
@@ -218,7 +218,7 @@ impl<R: Read> Records<R> {
     }
 }
 
-/// The first line, and what was read with it. A pipe gives what it has, and a line may come in pieces.
+/// The first line, and what was read along with it. A pipe returns what it has, so a line may come in pieces.
 fn beginning(source: &mut impl Read) -> std::io::Result<Vec<u8>> {
     let mut beginning = Vec::new();
     let mut piece = [0; 1 << 12];
@@ -239,7 +239,7 @@ fn beginning(source: &mut impl Read) -> std::io::Result<Vec<u8>> {
 /// The most frequent of the usual delimiters on the first line, outside quotation marks.
 fn delimiter(beginning: &[u8]) -> u8 {
     let line = beginning.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    // Every other part lies between two marks.
+    // Every second part lies between two marks.
     let outside = || line.split(|&byte| byte == b'"').step_by(2).flatten();
     let count = |delimiter: u8| outside().filter(|&&byte| byte == delimiter).count();
     // The last of equals wins.

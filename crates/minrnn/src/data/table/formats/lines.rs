@@ -5,10 +5,10 @@ use std::io::{BufRead, BufReader, Read};
 use super::failed;
 use crate::{Error, Result};
 
-/// The longest line: what has no line ends must not be read into memory whole.
+/// The longest line: a file without line ends must not be read into memory whole.
 pub const MAX_LINE: usize = 1 << 26;
 
-/// Lines that are not blank, through one buffer that grows with the longest and no further.
+/// Lines that are not blank, read through one buffer that grows to the longest line and no further.
 pub struct Lines<R> {
     source: BufReader<R>,
     bytes: Vec<u8>,
@@ -51,7 +51,7 @@ impl<R: Read> Lines<R> {
     /// The current line without blanks around it.
     ///
     /// # Errors
-    /// When it is no UTF-8.
+    /// When it is not UTF-8.
     pub fn text(&self) -> Result<&str> {
         std::str::from_utf8(self.bytes.trim_ascii())
             .map_err(|_| Error::Data(format!("line {}: it is not UTF-8; save the file as UTF-8", self.number)))

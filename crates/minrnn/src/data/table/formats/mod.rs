@@ -22,26 +22,26 @@ use crate::data::foreign::foreign;
 use crate::data::source::Source;
 use crate::{Error, Result};
 
-/// The list of formats; what none of them recognises is the last.
+/// The list of formats; a file that none of them recognises is read as the last.
 const FORMATS: [&Format; 5] = [&parquet::FORMAT, &arrow::FORMAT, &ndjson::FORMAT, &ts::FORMAT, &csv::FORMAT];
 
-/// So much of a file is looked at to recognise its format.
+/// This many bytes of a file are looked at to recognise its format.
 const BEGINNING: u64 = 1 << 16;
 
-/// Zstandard makes at most so many bytes of one: a block of 128 KiB of four.
+/// Zstandard expands a byte to at most this many: four bytes make a block of 128 KiB.
 const MOST_OF_ZSTD: i64 = 1 << 15;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A format of tables.
 pub(super) struct Format {
-    /// How names of its files end.
+    /// The endings of its file names.
     extensions: &'static [&'static str],
-    /// What its files begin with and no file of another format does.
+    /// The first bytes of its files, which no file of another format has.
     magic: &'static [&'static [u8]],
     /// Whether a text, without blanks before it, begins like one of its files.
     begins: fn(&str) -> bool,
-    /// Reads as far as the names of the columns.
+    /// Opens a file and reads the names of its columns.
     open: fn(Input) -> Result<Box<dyn Reader>>,
 }
 
@@ -50,29 +50,29 @@ pub(super) trait Reader {
     /// Names of the columns.
     fn header(&self) -> &[String];
 
-    /// How many rows there are, where a file tells before they are read.
+    /// The number of rows, if the file states it before they are read.
     fn n_rows(&self) -> Option<u64> {
         None
     }
 
-    /// How much is read of it, where that is limited and a file may claim more cells than it has bytes for.
+    /// The limit on how much of it is read, if there is one and a file may claim more cells than it has bytes for.
     fn limit(&self) -> Option<TableLimit> {
         None
     }
 
-    /// Which columns hold dates, as the types of the file or its first row tell; that row is read nevertheless.
+    /// Which columns hold dates, according to the file's types or its first row, which is still read afterwards.
     ///
     /// # Errors
     /// When that row cannot be read.
     fn dates(&mut self) -> Result<Vec<bool>>;
 
-    /// Takes what was read as the names of columns for the first row, and `names` for them, where a file may have no names.
+    /// Treats what was read as column names as the first row, with `names` as the names, if the format allows files without names.
     fn take_header_as_row(&mut self, _names: Vec<String>) {}
 
     /// Fills the columns at `positions` of the header.
     ///
     /// # Errors
-    /// When the file is damaged, or a wanted cell holds something else than is wanted.
+    /// When the file is damaged, or a wanted cell holds something other than what is wanted.
     fn read(self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()>;
 }
 
@@ -87,7 +87,7 @@ pub(super) struct Input {
 type Whole = io::Chain<Cursor<Vec<u8>>, Source>;
 
 impl Input {
-    /// All of it, from its first byte on.
+    /// The whole file, from its first byte on, without a byte order mark.
     fn whole(self) -> Whole {
         let start = if self.beginning.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
         let mut beginning = Cursor::new(self.beginning);
@@ -95,7 +95,7 @@ impl Input {
         beginning.chain(self.source)
     }
 
-    /// All of it, to be read anywhere and again: a file, or what a pipe gave.
+    /// The whole table, for repeated reading at any position: a file, or the bytes of a pipe.
     fn anywhere(self) -> io::Result<Result<File, Bytes>> {
         match self.source.into_file() {
             Ok(file) => Ok(Ok(file)),
@@ -108,11 +108,11 @@ impl Input {
     }
 }
 
-/// Opens the table `path`, whose format its first bytes tell, or the end of its name. It is read once, so that it may be a pipe. Of one that is
-/// limited, no more is read.
+/// Opens the table `path`, whose format is recognised by its first bytes or the end of its name. It is read once, so it may be a pipe; no more
+/// is read than `limit` allows.
 ///
 /// # Errors
-/// When it cannot be read, is known to be no table, or the names of its columns cannot be found.
+/// When it cannot be read, is known not to be a table, or the names of its columns cannot be found.
 pub(super) fn open(path: &Path, limit: Option<TableLimit>) -> Result<Box<dyn Reader>> {
     let mut source = Source::open(path).map_err(failed)?;
     let mut beginning = Vec::new();
@@ -129,7 +129,7 @@ pub(super) fn open(path: &Path, limit: Option<TableLimit>) -> Result<Box<dyn Rea
 
 fn format_of(path: &Path, beginning: &[u8]) -> &'static Format {
     let text = beginning.strip_prefix(BYTE_ORDER_MARK).unwrap_or(beginning);
-    // It may end within a character.
+    // The text may end within a character.
     let text = text.utf8_chunks().next().map_or("", |chunk| chunk.valid()).trim_start();
     let extension = extension(path);
     let find = |is: &dyn Fn(&Format) -> bool| FORMATS.into_iter().find(|format| is(format));
@@ -139,13 +139,13 @@ fn format_of(path: &Path, beginning: &[u8]) -> &'static Format {
         .unwrap_or(&csv::FORMAT)
 }
 
-/// Whether the name of a file ends as those of tables do, and of no log or program, as JSON Lines and `.ts` may be.
+/// Whether the file name has an extension used only for tables, unlike those of JSON Lines and `.ts`, which may be logs or programs.
 pub(crate) fn is_named_as_table(path: &Path) -> bool {
     let formats = [&parquet::FORMAT, &arrow::FORMAT, &csv::FORMAT];
     formats.iter().flat_map(|format| format.extensions).any(|known| extension(path).eq_ignore_ascii_case(known))
 }
 
-/// How the name of a file ends.
+/// The extension of a file name.
 fn extension(path: &Path) -> &str {
     path.extension().and_then(|extension| extension.to_str()).unwrap_or_default()
 }
@@ -153,7 +153,7 @@ fn extension(path: &Path) -> &str {
 /// The wanted columns of the table that `reader` reads.
 ///
 /// # Errors
-/// As [`read`](Reader::read), and when a column is missing or there twice.
+/// As [`read`](Reader::read), and when a column is missing or occurs twice.
 pub(super) fn frame(reader: Box<impl Reader + ?Sized>, wanted: &Wanted) -> Result<Frame> {
     let positions = wanted.positions(reader.header())?;
     let mut filling = Filling::new(reader.header(), &positions, wanted, reader.limit());
@@ -192,17 +192,17 @@ fn expect_decimals(frame: &Frame, name: &str) {
     assert_eq!(frame.texts[0].distinct(), ["-3", "-2", "-1", "0", "1", "2"], "{name}");
 }
 
-/// That the table could not be read; its path is told by who knows it.
+/// The error for a table that could not be read; the caller adds its path.
 fn failed(source: io::Error) -> Error {
     Error::io("read the table", "", source)
 }
 
-/// What a decoder that reads for itself says of `source`, if the system has refused to read: whatever else keeps it from going on is wrong with the file.
+/// The error for `source`, returned by a decoder that reads by itself, if the system failed to read; anything else is a fault of the file.
 fn of_system(source: io::Error) -> std::result::Result<Error, io::Error> {
     if source.raw_os_error().is_some() { Ok(failed(source)) } else { Err(source) }
 }
 
-/// What `source`, which ended a read of so many bytes, is: `ended` where fewer are there, else a read that failed.
+/// The error for `source`, the failure of an exact read: `ended` if there are too few bytes, otherwise a failed read.
 fn of_read(source: io::Error, ended: impl FnOnce() -> Error) -> Error {
     if source.kind() == io::ErrorKind::UnexpectedEof { ended() } else { failed(source) }
 }

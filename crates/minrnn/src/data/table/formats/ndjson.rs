@@ -1,6 +1,6 @@
 //! Tables as JSON Lines (NDJSON): an object on each line, whose keys are the columns.
 //!
-//! The first object names the columns. A key that a later one lacks, or null, is a cell in which nothing stands.
+//! The first object names the columns. A key that a later object lacks, or null, is an empty cell.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -29,7 +29,7 @@ pub(super) const FORMAT: Format = Format {
     open: |input| Ok(Box::new(Objects { limit: input.limit, ..Objects::open(input.whole())? })),
 };
 
-/// Most keys of an object.
+/// Maximum number of keys of an object.
 const MAX_COLUMNS: usize = 1 << 16;
 
 /// A value of an object.
@@ -45,11 +45,11 @@ enum Value {
     Nested(&'static str),
 }
 
-/// What a column holds.
+/// The content of a column.
 #[derive(Debug)]
 struct Held {
     value: Value,
-    /// The line that it stands on: of a later one the column holds nothing, and nobody has to empty what its object lacks.
+    /// The line it came from: on a later line the column counts as empty, so cells that an object lacks need not be cleared.
     line: u64,
 }
 
@@ -59,7 +59,7 @@ struct Objects<R> {
     header: Vec<String>,
     places: HashMap<String, usize>,
     row: Vec<Held>,
-    /// An object may lack what the first one has, and a cell take no bytes.
+    /// An object may lack keys of the first one, so a cell may take no bytes.
     limit: Option<TableLimit>,
 }
 
@@ -88,7 +88,7 @@ impl<R: Read> Objects<R> {
         let read = json.deserialize_map(keys).and_then(|()| json.end());
         read.map_err(|error| {
             let cut = if error.is_eof() { "; is the file cut short?" } else { "" };
-            // The place within the line is told by the column alone.
+            // The column alone gives the place within the line.
             let problem = error.to_string().replace(" at line 1 column ", " at character ");
             Error::Data(format!("line {line} is not an object of JSON: {problem}{cut}"))
         })
@@ -147,7 +147,7 @@ struct Keys<'a> {
     header: &'a mut Vec<String>,
     places: &'a mut HashMap<String, usize>,
     row: &'a mut Vec<Held>,
-    /// The number of the line that it stands on, from 1.
+    /// The number of its line, from 1.
     line: u64,
     is_first: bool,
 }
@@ -212,7 +212,7 @@ impl<'de> DeserializeSeed<'de> for Name {
     }
 }
 
-/// A value of any kind; what lists and objects hold is passed over.
+/// A value of any kind; the contents of lists and objects are skipped.
 struct One;
 
 impl<'de> DeserializeSeed<'de> for One {

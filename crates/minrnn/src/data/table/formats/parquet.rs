@@ -114,7 +114,7 @@ impl<R: ChunkReader + 'static> Table<R> {
     /// Reads column `at` of `group`.
     fn column(&self, group: &RowGroupMetaData, at: usize) -> Result<ColumnReader> {
         let chunk = group.column(at);
-        // What older writers have for LZ4 unfolds to as much as it likes.
+        // The LZ4 frames of older writers can unfold to any size.
         let properties = ReaderProperties::builder().set_backward_compatible_lz4(false).build();
         let source = Arc::new(self.source.pages_of(chunk));
         let pages =
@@ -122,7 +122,7 @@ impl<R: ChunkReader + 'static> Table<R> {
         Ok(get_column_reader(self.metadata.file_metadata().schema_descr().column(at), Box::new(pages)))
     }
 
-    /// Whether column `at` is one of times by its type, or one of texts whose first is a date.
+    /// Whether column `at` holds times by its type, or texts of which the first is a date.
     fn holds_dates(&self, at: usize) -> bool {
         let column = self.metadata.file_metadata().schema_descr().column(at);
         match Meaning::of(&column) {
@@ -132,7 +132,7 @@ impl<R: ChunkReader + 'static> Table<R> {
         }
     }
 
-    /// Whether the first cell of column `at`, of byte strings, is a date; of what cannot be read whoever wants it is told.
+    /// Whether the first cell of column `at`, of byte strings, is a date; an unreadable column is reported only when it is wanted.
     fn begins_with_date(&self, at: usize, column: &ColumnDescriptor) -> bool {
         let of_texts = Positions { numbers: Vec::new(), texts: vec![at], time: None };
         let is_date = |text: &ByteArray| std::str::from_utf8(text.data()).is_ok_and(|text| Cell::Text(text).is_date());
@@ -142,7 +142,7 @@ impl<R: ChunkReader + 'static> Table<R> {
             && self.expect_readable(&of_texts).is_ok()
     }
 
-    /// What stands in the first row of column `at`, of byte strings, if something does.
+    /// The first value of column `at`, of byte strings, unless it is missing.
     fn first_bytes(&self, at: usize) -> Result<Option<ByteArray>> {
         let Some(group) = self.metadata.row_groups().iter().find(|group| group.num_rows() > 0) else { return Ok(None) };
         let ColumnReader::ByteArrayColumnReader(mut reader) = self.column(group, at)? else { return Ok(None) };
@@ -151,7 +151,8 @@ impl<R: ChunkReader + 'static> Table<R> {
         Ok(first.pop())
     }
 
-    /// Of which zone times were, and what else numbers and byte strings are meant to be, stands in a schema of Arrow's where Arrow wrote the file.
+    /// Refuses unsupported columns; in a file written by Arrow, an Arrow schema gives the zone of times and the other meanings of numbers and byte
+    /// strings.
     fn expect_readable(&self, positions: &Positions) -> Result<()> {
         let Some(pairs) = self.metadata.file_metadata().key_value_metadata() else { return Ok(()) };
         let schema = pairs.iter().find(|pair| pair.key == "ARROW:schema").and_then(|pair| pair.value.as_ref());
@@ -183,7 +184,7 @@ impl<R: ChunkReader + 'static> super::Reader for Table<R> {
     }
 }
 
-/// How many rows a group says it has.
+/// The number of rows that a group claims to have.
 fn n_rows(group: &RowGroupMetaData) -> usize {
     usize::try_from(group.num_rows()).unwrap_or(usize::MAX)
 }
@@ -278,7 +279,7 @@ mod tests {
             let found = sentence("binary n", of.clone(), &name);
             assert!(found.is_ok() == is_text && found.err().is_none_or(|told| told.contains("expected numbers, texts or times")), "{of}");
         }
-        // Of writers that say no more, byte strings may be texts.
+        // If the writer says no more, byte strings may be texts.
         assert_eq!(read(of_whole("binary n", [1, 7]), &name).unwrap().texts[0].distinct(), ["1", "7"]);
     }
 
@@ -293,7 +294,7 @@ mod tests {
         for (first, is_date) in [("2024-01", true), ("2024-01-31 12:00", true), ("20240131", false), ("a", false), ("", false)] {
             assert_eq!(dates(text, [first, "2024-02-29"]), [is_date], "{first}");
         }
-        // What was looked at is read nevertheless.
+        // What was looked at is still read.
         let mut table = Table::open(of_texts(text, days), None).unwrap();
         table.dates().unwrap();
         let wanted = Wanted { numbers: Numbers::Named(Vec::new()), time: TimeColumn::Named("a".to_owned()), ..Wanted::default() };
@@ -309,7 +310,7 @@ mod tests {
         assert!(refusal(&["x"], &["id"]).starts_with("row 4, column 'id': the cell is empty"));
     }
 
-    /// What is `wanted` of `file`, or what is said of it, where so much is read as a text of `bytes` can have.
+    /// The number of rows read of `file`, or the refusal, with the limit for a text of `bytes`.
     fn limited(file: std::fs::File, bytes: usize, wanted: &Wanted) -> std::result::Result<usize, String> {
         let table = Table::open(file, Some(TableLimit::of_text(bytes))).unwrap();
         super::super::frame(Box::new(table), wanted).map(|frame| frame.n_rows()).map_err(|error| error.to_string())
@@ -414,7 +415,7 @@ mod tests {
         };
         let bytes: Vec<u8> = std::iter::repeat_n(2.5f64.to_le_bytes(), 1000).flatten().collect();
         let (whole, longer) = (gzip(&bytes), gzip(&[0; 1 << 20]));
-        // It may have several members, of which the second unfolds to too much.
+        // A gzip page may have several members, here with a second that unfolds to too much.
         let second = [&whole[..], &longer].concat();
         let (wanted, n_longer, n_second) = (wanted(&["x"], &[]), longer.len(), second.len());
         assert_eq!(limited(doubles(2, 1000, &whole), 1 << 20, &wanted), Ok(1000));
@@ -429,7 +430,7 @@ mod tests {
     fn lz4_is_read_in_frames_of_hadoop_alone() {
         let frames_of_hadoop = table(Compression::LZ4, false);
         assert_eq!(read(frames_of_hadoop, &wanted(&["x"], &["id"])).unwrap().n_rows(), 4);
-        // A frame of LZ4's own, which says nothing of its size, with one block that is not compressed.
+        // A native LZ4 frame, which does not state its size, with one uncompressed block.
         let block: Vec<u8> = std::iter::repeat_n(2.5f64.to_le_bytes(), 100).flatten().collect();
         let frame = [&[0x04, 0x22, 0x4d, 0x18, 0x60, 0x40, 0x82][..], &(800u32 | 1 << 31).to_le_bytes(), &block, &[0; 4]].concat();
         let told = read(doubles(5, 100, &frame), &wanted(&["x"], &[])).unwrap_err().to_string();
@@ -469,7 +470,7 @@ mod tests {
         }
     }
 
-    /// A file that the system reads from a place on alone.
+    /// A file that can be read only from a position on.
     struct Failing(bytes::Bytes, u64);
 
     impl parquet::file::reader::Length for Failing {
@@ -498,7 +499,7 @@ mod tests {
         let mut bytes = Vec::new();
         table(Compression::SNAPPY, false).read_to_end(&mut bytes).unwrap();
         let bytes = bytes::Bytes::from(bytes);
-        // Its pages alone, and all of it.
+        // Only its pages fail to read, and all of it.
         for readable_from in [8, bytes.len() as u64] {
             let read = Table::open(Failing(bytes.clone(), readable_from), None)
                 .and_then(|table| super::super::frame(Box::new(table), &wanted(&["x"], &["id"])));

@@ -10,10 +10,10 @@
 //! 1.0,2.0,3.0:0.1,0.2,?:good
 //! ```
 //!
-//! A line below `@data` is a sequence: its dimensions, with `:` between them, each a list of numbers, with `,` between them, and in the end its
-//! class. With `@timeStamps true` a number is a pair `(time,number)`. Where nothing is known stands `?` or `NaN`. Sequences may have different
-//! lengths. As a table it has the columns `series` (1, 2, …, the number of the sequence), `class`, or `target` where `@targetLabel` is true,
-//! `time` where there are times, and `value`, or `dim_0`, `dim_1`, … where there are several dimensions.
+//! A line below `@data` is a sequence: its dimensions, separated by `:`, each a list of numbers separated by `,`, and at the end its class.
+//! With `@timeStamps true` a number is a pair `(time,number)`. Unknown values are `?` or `NaN`. Sequences may have different lengths. As a
+//! table it has the columns `series` (1, 2, …, the number of the sequence), `class` (`target` if `@targetLabel` is true), `time` if there
+//! are times, and `value`, or `dim_0`, `dim_1`, … if there are several dimensions.
 
 use std::io::Read;
 
@@ -32,30 +32,30 @@ pub(super) const FORMAT: Format = Format {
     open: |input| Ok(Box::new(Archive::open(input.whole())?)),
 };
 
-/// What the column of sequences is called.
+/// The name of the column of sequences.
 const SERIES: &str = "series";
 
 fn is_comment(line: &str) -> bool {
     matches!(line.trim_start().chars().next(), None | Some('#' | '%'))
 }
 
-/// What stands above `@data`.
+/// The header above `@data`.
 #[derive(Debug, Default)]
 struct Head {
     has_times: bool,
-    /// Whether a class, or a number for the sequence, ends a line, and what its column is called.
+    /// The name of the column for the class or number at the end of a line, if there is one.
     label: Option<&'static str>,
-    /// Those that are allowed; none where it does not say.
+    /// The allowed classes; empty if not declared.
     classes: Vec<String>,
     is_univariate: Option<bool>,
     dimensions: Option<usize>,
-    /// Steps of every sequence.
+    /// Number of steps of every sequence.
     length: Option<usize>,
     is_equal: bool,
 }
 
 impl Head {
-    /// Takes the line `text`; true where the data begin below it.
+    /// Takes the line `text`; returns true if the data begin below it.
     fn take(&mut self, text: &str) -> Result<bool, String> {
         let mut words = text.split_whitespace();
         let tag = words.next().unwrap_or_default().to_lowercase();
@@ -84,7 +84,7 @@ impl Head {
                 }
             }
             "@targetlabel" if flag()? => self.label = Some("target"),
-            // What it says of itself besides changes nothing.
+            // Other tags change nothing.
             tag if tag.starts_with('@') => {}
             _ => return Err(format!("expected @data or another tag, found '{}'", shown(text))),
         }
@@ -130,7 +130,7 @@ impl<R: Read> Archive<R> {
         Ok(archive)
     }
 
-    /// Refuses a first sequence that has other dimensions than the head says.
+    /// Refuses a first sequence whose dimensions contradict the header.
     fn expect_dimensions(&self) -> Result<()> {
         let told = match self.head.is_univariate {
             Some(true) => Some(1),
@@ -208,7 +208,7 @@ impl<R: Read> Archive<R> {
     }
 }
 
-/// The parts of a line between colons, but not those of a time of the day.
+/// The parts of a line between colons, except the colons of a time of day.
 fn split(text: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0u32;
     text.split(move |c| {
@@ -221,7 +221,7 @@ fn split(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A dimension of a sequence: its cells, and what tells their times.
+/// A dimension of a sequence: its cells, and their times.
 struct Steps<'a> {
     numbers: Vec<&'a str>,
     times: Vec<&'a str>,
@@ -258,7 +258,7 @@ impl<R: Read> Reader for Archive<R> {
 
     fn read(mut self: Box<Self>, positions: &Positions, filling: &mut Filling) -> Result<()> {
         let mut name = 0u64;
-        // Where the dimensions begin in the header.
+        // The index of the first dimension in the header.
         let first = self.header.len() - self.dimensions.max(1);
         while self.is_there {
             name += 1;

@@ -11,10 +11,10 @@ const MOST: f64 = 1e6;
 /// Weights of classes: sequences are drawn in proportion to the weight of their class.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum ClassWeights {
-    /// All sequences count the same.
+    /// All sequences count equally.
     #[default]
     Equal,
-    /// All classes count the same, however many sequences each has.
+    /// All classes count equally, however many sequences each has.
     Balanced,
     /// These classes have the given weights, all others 1.
     Named(Vec<(String, f64)>),
@@ -48,10 +48,10 @@ impl ClassWeights {
         Ok(Self::Named(named))
     }
 
-    /// The weight of a sequence of each of `classes`, of which there are `n_of` sequences to train on; none where all are the same.
+    /// The weight of a sequence of each of `classes`, each with `n_of` training sequences; `None` if all are the same.
     ///
     /// # Errors
-    /// When a class is named that there is not.
+    /// When a named class does not exist.
     pub(super) fn of(&self, classes: &[String], n_of: impl Fn(usize) -> usize) -> Result<Option<Vec<f64>>> {
         match self {
             Self::Equal => Ok(None),

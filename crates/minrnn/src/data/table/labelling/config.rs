@@ -1,4 +1,4 @@
-//! What is labelled from what, and what a model keeps of it.
+//! What is labelled from what, and what a model keeps about it.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ pub struct LabellingConfig {
 }
 
 impl LabellingConfig {
-    /// What a trained model reads of the table `path`, all of which is to be scored.
+    /// What a trained model reads from the table `path`, all of which is to be scored.
     ///
     /// # Errors
     /// When the model labels no sequences.
@@ -62,7 +62,7 @@ impl LabellingConfig {
         table.open()?.read(&Wanted { categories: known, ..self.wanted() })
     }
 
-    /// The same with the columns that `header` tells where nobody names them.
+    /// The same, with columns that were not named inferred from `header`.
     pub(super) fn understood(self, header: &[String]) -> Result<(Self, Understood)> {
         let named = |name: String| Some(name).filter(|name| !name.is_empty());
         let Division { time, layout, .. } = self.division.clone();
@@ -94,7 +94,7 @@ impl LabellingConfig {
         Classifier { columns, group, target, time, classes, normalization, missing, layout, categories }
     }
 
-    /// The same where it predicts a number.
+    /// The same for a model that predicts a number.
     pub(super) fn regressor(
         &self,
         columns: Vec<String>,

@@ -10,12 +10,12 @@ use crate::data::{Batch, BatchSource};
 use crate::rng::{self, Purpose};
 use crate::{Result, Segments};
 
-/// Whole sequences, each as likely as its class counts.
+/// Whole sequences, drawn in proportion to the weights of their classes.
 pub(super) struct DrawnSequences {
     table: Arc<Table>,
     batch_size: usize,
     seed: u64,
-    /// Where classes count differently, for each sequence to train on what it and all before it count.
+    /// If classes have different weights, the cumulative weight up to each training sequence.
     sums: Vec<f64>,
 }
 

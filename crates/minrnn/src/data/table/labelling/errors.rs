@@ -12,24 +12,24 @@ use crate::data::Batch;
 use crate::rng::Purpose;
 use crate::statistics::median;
 
-/// What the baseline is called where training is known.
+/// The name of the baseline if the training data are known.
 const OF_TRAINING: &str = "median of training";
 
 /// Collects absolute errors.
 pub(super) struct NumberErrors {
-    /// The constant with the smallest absolute errors, of the numbers in training or, where a model of before did not keep it, of those that are scored.
+    /// The constant with the smallest absolute errors on the training numbers or, if an older model did not store it, on the scored ones.
     median: f64,
     /// What it is the median of.
     baseline: &'static str,
     table: Arc<Table>,
     purpose: Purpose,
-    /// How the sequences lie in the batches.
+    /// How the sequences are laid out in the batches.
     whole: Option<WholeSeries>,
     found: Vec<Found>,
     numbers: Vec<f64>,
 }
 
-/// What was predicted for a sequence.
+/// The prediction for a sequence.
 #[derive(Clone, Copy)]
 struct Found {
     series: usize,
@@ -49,7 +49,7 @@ impl NumberErrors {
         let Labels::Numbers(numbers) = &*table.labels else { return None };
         let (median, baseline) = match (&table.parts.training[..], &table.task) {
             ([], TableTask::Regress(Regressor { target_median: Some(median), .. })) => (*median, OF_TRAINING),
-            // What was trained on is not known: no constant does better on what is scored than this one.
+            // The training numbers are not known: no constant does better on the scored ones than their median.
             ([], _) => (median_at(numbers, table.parts.of(purpose))?, "median of what is scored"),
             (training, _) => (median_at(numbers, training)?, OF_TRAINING),
         };
@@ -57,7 +57,7 @@ impl NumberErrors {
     }
 }
 
-/// The median of the `numbers` at the places `of`; none where there is no place.
+/// The median of `numbers` at the indices `of`; `None` if there are none.
 pub(super) fn median_at(numbers: &[f64], of: &[usize]) -> Option<f64> {
     median(of.iter().map(|&at| numbers[at]))
 }

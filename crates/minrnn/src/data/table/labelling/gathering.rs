@@ -23,7 +23,8 @@ impl Gathered {
         Self { series: Vec::new(), labels }
     }
 
-    /// Adds the sequences of `frame` and returns their indices; their classes must be among `names`, however they write the same number.
+    /// Adds the sequences of `frame` and returns their indices; their classes must be among `names`, though the same number may be written
+    /// differently.
     pub fn add(&mut self, frame: &Frame, names: &[String], target: &str) -> Result<Vec<usize>> {
         let [groups, targets] = [&frame.texts[0], &frame.texts[1]];
         let first = self.series.len();
@@ -64,7 +65,7 @@ pub(super) fn labels_by<T: PartialEq>(meanings: &[T], frame: &Frame, target: &st
     labels(&frame.texts[0], &frame.texts[1], target, label, |a, b| meanings[a as usize] == meanings[b as usize])
 }
 
-/// The numbers that the different labels of the column `target` are.
+/// The distinct labels of the column `target` as numbers.
 pub(super) fn numbers_of(targets: &Texts, target: &str) -> Result<Vec<f64>> {
     targets.distinct().iter().map(|text| number(text, target)).collect()
 }

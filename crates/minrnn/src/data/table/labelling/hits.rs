@@ -10,16 +10,16 @@ use super::table::{Labels, Table};
 use crate::data::Batch;
 use crate::rng::Purpose;
 
-/// Counts which classes are taken for which.
+/// Counts which classes are predicted for which.
 pub(super) struct ClassHits {
     confusion: Confusion,
     /// The most frequent class in training.
     majority: usize,
     table: Arc<Table>,
     purpose: Purpose,
-    /// How the sequences lie in the batches.
+    /// How the sequences are laid out in the batches.
     whole: Option<WholeSeries>,
-    /// The surest misses.
+    /// The most confident misclassifications.
     misses: Vec<Miss>,
     probabilities: Vec<f64>,
 }
@@ -30,18 +30,18 @@ impl ClassHits {
         let Labels::Classes(classes) = &*table.labels else { return None };
         let names = table.task.classes().to_vec();
         let test = table.parts.of(purpose);
-        // A table that was not trained on tells itself which class is the most frequent.
+        // For a table that was not trained on, the table itself determines the most frequent class.
         let training = if table.parts.training.is_empty() { test } else { &table.parts.training[..] };
         let mut counts = vec![0u64; names.len()];
         training.iter().for_each(|&at| counts[classes[at] as usize] += 1);
-        // Of equally frequent ones the last.
+        // The last of equally frequent classes.
         let majority = (0..counts.len()).max_by_key(|&class| counts[class])?;
         let confusion = Confusion::new(names);
         Some(Self { confusion, majority, table, purpose, whole: None, misses: Vec::new(), probabilities: Vec::new() })
     }
 }
 
-/// A sequence that was taken for another class.
+/// A misclassified sequence.
 struct Miss {
     series: usize,
     class: usize,

@@ -1,8 +1,8 @@
 //! Labelling: one class or one number for every sequence of a table, read from its last step.
 //!
-//! Sequences of a validation or test file form that part. Without such files the sequences of each class, or all that have a number, are
-//! split in a seeded order: `train_fraction` of them for training (at least one), the others for the report and, if wanted, alternately for
-//! validation. Means and deviations are those of the training sequences.
+//! The sequences of a validation or test file form that part. Without such files the sequences of each class, or all that have a number,
+//! are split in a seeded order: `train_fraction` of them for training (at least one), the others for the report and, if wanted, alternately
+//! for validation. Means and deviations are those of the training sequences.
 
 mod class_weights;
 mod config;
@@ -46,7 +46,7 @@ pub struct Labelling {
     unseen: Vec<UnseenNames>,
 }
 
-/// Updates that a few dozen sequences need.
+/// Minimum number of updates, which a few dozen sequences need.
 const LEAST_UPDATES: u64 = 600;
 
 impl SequenceTask for Labelling {

@@ -32,14 +32,14 @@ impl Labelling {
             wanted.categories = Names::known(like.columns(), like.categories());
         }
         let own = opened.read(&wanted)?;
-        // What was found is named from now on.
+        // From here on, columns that were found are treated as named.
         config.division.time = own.time().map_or(TimeColumn::None, |name| TimeColumn::Named(name.to_owned()));
         let names = match config.label {
             Label::Class => classes_of(&own, &config.target).map_err(|error| error.in_file(path))?,
             Label::Number => Vec::new(),
         };
         config.class_weights.of(&names, |_| 1)?;
-        // Columns that were not named are those of the training file.
+        // Columns that were not named are taken from the training file.
         let (columns, found) = (own.names.clone(), own.categories.clone());
         let mut gathered = Gathered::new(config.label);
         let trained = gathered.add(&own, &names, &config.target).map_err(|error| error.in_file(path))?;
@@ -147,7 +147,7 @@ fn classes_of(frame: &Frame, target: &str) -> Result<Vec<String>> {
     }
 }
 
-/// That two of `classes` are one number, if so, as a sentence: codes such as 1.1 and 1.10 are not meant so, 1 and 1.0 most likely are.
+/// A sentence if two of `classes` are the same number: 1 and 1.0 are most likely one class, codes such as 1.1 and 1.10 are not.
 fn written_twice(classes: &[String]) -> Understood {
     let mut known = HashMap::new();
     let mut same = classes.iter().filter_map(|name| Some((known.insert(NumberName::of(name)?, name)?, name)));

@@ -1,4 +1,4 @@
-//! Which sequences are for what.
+//! Which sequences belong to which part.
 
 use rand::seq::SliceRandom;
 
@@ -6,7 +6,7 @@ use super::super::Division;
 use crate::rng::{self, Purpose};
 use crate::{Error, Result};
 
-/// Places of sequences.
+/// The indices of the sequences of each part.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Parts {
     pub training: Vec<usize>,
@@ -40,10 +40,10 @@ impl Parts {
         self
     }
 
-    /// Checks that every part that is needed has sequences, for `n_kinds` kinds.
+    /// Checks that every part that is needed has sequences, given `n_kinds` kinds.
     ///
     /// # Errors
-    /// A sentence with what to change.
+    /// With a sentence that says what to change.
     pub fn expect_enough(&self, division: &Division, n_kinds: usize) -> Result<()> {
         let lacks_validation = division.validates && self.validation.is_empty();
         if !self.test.is_empty() && !lacks_validation {
@@ -51,7 +51,7 @@ impl Parts {
         }
         let (fraction, held_out) = (division.train_fraction, self.validation.len() + self.test.len());
         let expected = if division.validates { "at least 2: one to validate and one to test with" } else { "at least 1 to test with" };
-        // One of each kind is always learned from.
+        // At least one sequence of each kind is always learned from.
         let way = match (n_kinds, self.training.len() > n_kinds) {
             (_, true) => "give more sequences or lower train_fraction",
             (1, false) => "give more sequences",

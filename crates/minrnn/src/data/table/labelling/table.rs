@@ -25,7 +25,7 @@ pub(super) struct Table {
 /// The label of each sequence.
 #[derive(Debug)]
 pub(super) enum Labels {
-    /// Which class of a model's.
+    /// The index of the class in the model.
     Classes(Vec<u32>),
     /// In the units of the table.
     Numbers(Vec<f64>),
@@ -39,7 +39,7 @@ impl Table {
         WholeSeries::new(lengths, batch_size, CHUNK_LEN)
     }
 
-    /// What is shown of a sequence: the first column of numbers that is read, else the first one, with its name.
+    /// What is shown of a sequence: the first column that is read as numbers, otherwise the first column, with its name.
     pub fn shown(&self, series: usize) -> (String, Vec<f64>) {
         let (columns, categories) = (self.task.columns(), self.task.categories());
         let holds_names = |column: usize| categories.iter().any(|category| category.column == column);

@@ -29,7 +29,7 @@ fn every_sequence_is_scored_once_at_its_last_step() {
             }
         }
         if purpose == Purpose::TrainData {
-            // Means are those of what is trained on.
+            // Means are those of the training part.
             let values = numbers.iter().flat_map(|&at| {
                 let sign = if at % 2 == 0 { 1.0 } else { -1.0 };
                 (0..2 + at % 5).map(move |step| 1000.0 * at as f64 + sign * step as f64)
@@ -83,7 +83,7 @@ fn a_test_file_is_scored_and_never_learned_from() {
 
 #[test]
 fn sequences_are_drawn_as_their_classes_weigh() {
-    // Of four sequences one is up.
+    // One sequence in four is up.
     let rows: String = (0..40).map(|id| format!("s{id},{},{id}\ns{id},{0},1\n", if id % 4 == 0 { "up" } else { "down" })).collect();
     let file = write_table(&("id,class,x\n".to_owned() + &rows));
     let share_of_up = |class_weights| {
@@ -205,6 +205,6 @@ fn a_table_without_names_that_lacks_the_classes_is_not_read_with_values_in_their
                     '-0.1086'; put the class or ? in front of the values of every row";
     assert!(sentence.contains(expected), "{sentence}");
     assert!(refused("1,0.5,1,2\n3,5,6,7\n").contains("line 2: without names of columns"));
-    // Where classes are read, they are named.
+    // If classes are read, they need names.
     assert!(Labelling::unseen(write_table("3,0.5,1,2,3\n").path(), &task).unwrap_err().to_string().contains("the class '3' was not seen"));
 }

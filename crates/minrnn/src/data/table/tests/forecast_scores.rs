@@ -4,7 +4,7 @@ use super::*;
 use crate::data::{Batch, SequenceTask};
 use crate::rng::Purpose;
 
-/// A column x of so many numbers, each one more.
+/// A column x that counts from 1 to n.
 fn counted_up(n: usize) -> String {
     (1..=n).fold("x\n".to_owned(), |text, x| text + &format!("{x}\n"))
 }
@@ -36,11 +36,11 @@ fn the_baseline_and_the_errors_are_those_by_hand() {
     let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-5, "{found} {expected}");
     let found = measures.iter().map(|measure| measure.found).collect::<Vec<_>>();
     let baseline = measures.iter().map(|measure| measure.baseline.as_ref().unwrap().found).collect::<Vec<_>>();
-    // One stretch of two steps, 10 and 30, forecast as 12 and 26; a season of 3 steps earlier stood 4 and 5.
+    // One stretch of two steps, 10 and 30, forecast as 12 and 26; a season of 3 steps earlier the values were 4 and 5.
     close(found[0], 3.0);
     close(found[1], 10f64.sqrt());
     close(found[2], 100.0 * (4.0 / 22.0 + 8.0 / 56.0) / 2.0);
-    // What is 3 steps apart before the test part differs by 3.
+    // Values 3 steps apart before the test part differ by 3.
     close(found[3], 1.0);
     close(baseline[0], 15.5);
     close(baseline[1], (661.0f64 / 2.0).sqrt());
@@ -65,7 +65,7 @@ fn a_season_that_no_sequence_has_is_nothing_to_begin_with_and_scored_as_the_last
             "is too long: the longest sequence has 90 steps to learn from, expected more than a season; give a shorter one, or 0";
         assert!(refused.contains(&format!("season = {season} {sentence}")), "{refused}");
     }
-    // A model that began so is scored.
+    // A model whose training began so is still scored.
     let baseline = |season| {
         let task = open(season);
         let mut comparison = task.comparison(Purpose::TestData).unwrap();
@@ -108,7 +108,7 @@ fn a_test_file_that_is_shorter_than_the_horizon_is_told_with_what_is_scored_of_i
 #[test]
 fn errors_are_means_over_all_values_though_stretches_do_not_divide_them() {
     let zeros = |batch: &Batch, n_outputs: usize| vec![0.0; batch.batch_size * batch.seq_len * n_outputs];
-    // Of 25 values to score the last is off by 100 from the season before, the others by rounding.
+    // Of 25 values to score, the last differs by 100 from the season before, the others only by rounding.
     let value = |t: i32| 10.0 + (f64::from(t) * std::f64::consts::TAU / 24.0).sin() + if t == 249 { 100.0 } else { 0.0 };
     let file = write_table(&(0..250).fold("x\n".to_owned(), |text, t| text + &format!("{}\n", value(t))));
     let division = Division { validates: false, ..division(0.8) };
@@ -122,10 +122,10 @@ fn errors_are_means_over_all_values_though_stretches_do_not_divide_them() {
     let naive = |measure: &Measure| measure.baseline.as_ref().unwrap().found;
     assert!((naive(&measures[0]) - 4.0).abs() < 1e-9 && (naive(&measures[1]) - 20.0).abs() < 1e-9, "{measures:?}");
     assert_eq!(measures[0].n_shown(), "n = 1 stretch of 24 steps");
-    // What comes again but for rounding has no difference to divide by.
+    // Values that repeat up to rounding give no difference to divide by.
     assert!(!measures.iter().any(|measure| measure.kind == MeasureKind::ScaledError), "{measures:?}");
 
-    // Four forecasts of five steps beside a season of seven.
+    // Four forecasts of five steps, with a season of seven.
     let value = |t: usize| f64::from(u32::try_from(t * t % 101).unwrap());
     let file = write_table(&(0..90).fold("x\n".to_owned(), |text, t| text + &format!("{}\n", value(t))));
     let config = ForecastingConfig { season: 7, ..forecasting(&["x"], 5) };
@@ -146,7 +146,7 @@ fn errors_are_means_over_all_values_though_stretches_do_not_divide_them() {
 
 #[test]
 fn every_row_of_the_test_part_may_be_a_surprise_whatever_the_horizon() {
-    // 26 rows, and of those that are scored at a horizon of 18 none is in the last batch.
+    // 26 rows; with a horizon of 18, none of the scored ones is in the last batch.
     let file = write_table(&counted_up(520));
     for (horizon, n_scored) in [(1, 26), (18, 9)] {
         let config = ForecastingConfig {
@@ -177,7 +177,7 @@ fn quantiles_are_reported_by_what_they_cover() {
     let task = Forecasting::open(file.path(), &config).unwrap();
     let mut comparison = task.comparison(Purpose::TestData).unwrap();
     let batch = task.evaluation(1, 0, Purpose::TestData, 1).unwrap().batch(0).unwrap();
-    // Every quantile where the value will be, the first of two steps; of the second, all lie below it.
+    // For the first of two steps every quantile is at the actual value; for the second all lie below it.
     let outputs: Vec<f32> =
         batch.targets.values().as_chunks::<2>().0.iter().flat_map(|[a, b]| [*a, *a + 1e-3, *a - 1e-3, b - 2.0, b - 1.0, b - 3.0]).collect();
     comparison.add(0, &batch, &outputs);
@@ -220,7 +220,7 @@ fn a_backtest_forecasts_from_the_last_origins_and_is_scored_by_each() {
         for (place, outputs) in outputs.chunks_exact_mut(2).enumerate().filter(|&(place, _)| batch.mask.as_ref().unwrap()[place] > 0.0) {
             let last = batch.inputs.values()[place];
             origins.push(last as usize);
-            // The forecast lies off by the step of its origin.
+            // The forecast is off by the step of its origin.
             outputs.iter_mut().for_each(|x| *x += last % 100.0);
         }
         errors.add(index, &batch, &outputs);
@@ -237,7 +237,7 @@ fn a_backtest_forecasts_from_the_last_origins_and_is_scored_by_each() {
     let all = &errors.measures()[0];
     assert_eq!((all.found, all.n, all.cases), (3.5, 4, Cases::Stretches(2)));
 
-    // Nothing behind the last origin is read, though values there may be surprises.
+    // Nothing after the last origin is read, though values there may be surprises.
     let quantiles = Forecaster { quantiles: vec![0.1, 0.5, 0.9], ..forecaster.clone() };
     let backtest_of_quantiles = Backtest::open(file.path(), &quantiles, Origins { n: 1, stride: None }).unwrap();
     assert_eq!(backtest_of_quantiles.evaluation(8).batch(0).unwrap().seq_len, 7);
@@ -248,7 +248,7 @@ fn a_backtest_forecasts_from_the_last_origins_and_is_scored_by_each() {
     assert!(refused.unwrap_err().to_string().contains("the longest has 9 steps, expected at least 10"));
     assert!(open(0, None).is_err() && open(1, Some(0)).is_err());
 
-    // The model that it is compared with learned the first half of the rows, or all.
+    // The model that it is checked against learned the first half of the rows, or all.
     let trained = grouped(file.path(), 2).unwrap();
     let [half, all] = [false, true].map(|learned_all| backtest.n_learned(&trained, learned_all));
     assert_eq!(all, 4);

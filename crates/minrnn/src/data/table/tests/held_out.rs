@@ -9,7 +9,7 @@ use crate::Error;
 use crate::data::{Batch, SequenceTask};
 use crate::rng::Purpose;
 
-/// Sequence and step of a number of a [`counting`] table as a model sees it.
+/// Sequence and step of a number of a [`counting`] table, given as the model sees it.
 fn place(task: &Forecasting, x: f32) -> (usize, usize) {
     let Some(TableTask::Forecast(forecaster)) = task.description().map(|value| TableTask::from_json(value, 1, horizon_of(task)).unwrap())
     else {
@@ -29,7 +29,7 @@ fn horizon_of(task: &Forecasting) -> usize {
 /// Sequence and step.
 type Place = (usize, usize);
 
-/// For each scored step of a batch: what is read there, and what is to be predicted as far as it is not missing.
+/// For each scored step of a batch: what is read there, and what is to be predicted, as far as it is not missing.
 fn scored(task: &Forecasting, batch: &Batch) -> Vec<(Place, Vec<Place>)> {
     let horizon = horizon_of(task);
     let mask = batch.mask.as_ref().unwrap();
@@ -53,7 +53,7 @@ proptest! {
     fn nothing_that_is_scored_was_trained_on(lengths in prop::collection::vec(2..40usize, 1..4), horizon in 1..4usize, batch_size in 1..4usize) {
         let file = counting(&lengths);
         let found = grouped(file.path(), horizon);
-        // Two steps to learn from, and a forecast each to validate and to test.
+        // Two steps to learn from, and a forecast each for validation and for testing.
         prop_assert_eq!(found.is_err(), lengths.iter().all(|&length| length < 2 + 2 * horizon));
         let task = match found {
             Ok(task) => task,
@@ -95,7 +95,7 @@ proptest! {
                 }
             }
         }
-        // Learned from all of it, no step is missing.
+        // When everything is learned from, no step is missing.
         let all = task.all().unwrap();
         let batch = all.training(256, 7).unwrap().batch(0, 0).unwrap();
         let last = lengths.iter().copied().enumerate().max_by_key(|&(_, length)| length).unwrap();
@@ -147,7 +147,7 @@ fn files_for_validation_and_test_follow_the_sequences_of_the_same_name() {
         batches.iter().flat_map(|batch| scored_values(batch).map(restore)).collect::<Vec<f64>>()
     };
     assert_eq!(targets(Purpose::ValidationData), [4.0, 5.0]);
-    // The sequence that is new is scored from its first step on.
+    // The new sequence is scored from its first step on.
     assert_eq!(targets(Purpose::TestData), [6.0, 7.0, 2.0, 3.0]);
     assert!((forecaster.normalization.mean[0] - 9.0 / 5.0).abs() < 1e-12);
     assert!(task.has_test_file() && task.all().is_some_and(|all| all.all().is_none()));
@@ -181,7 +181,7 @@ fn sequences_go_on_in_files_that_write_their_numbers_in_another_way_and_new_ones
     assert!(both.starts_with("2 sequences of the test part, such as '01', are in no table before it: they are scored"), "{both}");
     let refused = open(["1", "1.0"]).unwrap_err().to_string();
     assert!(refused.contains("it names one sequence in two ways, '1' and '1.0', which are the same number"), "{refused}");
-    // What was learned of a table is known in one that writes them so.
+    // Learned rows are recognised in a table that writes the names so.
     let task = open(["1", "2"]).unwrap();
     let Some(TableTask::Forecast(forecaster)) = task.table_task() else { panic!("expected a forecaster") };
     let other = write_table("id,x\n1.0,1\n1.0,2\n1.0,3\n1.0,6\n1.0,7\n");

@@ -1,4 +1,4 @@
-//! What is known of the rows to come.
+//! What is known about future rows.
 
 use super::*;
 use crate::data::SequenceTask;
@@ -23,12 +23,12 @@ fn what_the_calendar_tells_is_known_ahead_by_the_times_of_the_rows_to_come() {
         let read = read_series_to_forecast(&task, file.path(), Some(write_table(future).path())).unwrap();
         assert_eq!((read[0].len(), read[0].step(27)), (28, &[6.0, 6.0, 0.0, 1.0][..]), "{future}");
     }
-    // What reads nothing but the calendar needs nothing but times.
+    // A model that reads only the calendar needs only times.
     let blind = ForecastingConfig { columns: owned(&["ds.weekday"]), calendar: Vec::new(), known_ahead: Vec::new(), ..config.clone() };
     let task = Forecasting::open(file.path(), &blind).unwrap().table_task().unwrap();
     let read = read_series(&task, write_table("store,ds\na,2024-01-30\na,2024-01-31\n").path()).unwrap();
     assert_eq!(read[0].values, [1.0, 2.0]);
-    // A wide table has no place for the rows to come; runs that began with one are scored.
+    // A wide table has no place for future rows; runs that began with one are still scored.
     let division = Division { layout: LayoutChoice::WideColumns, ..config.division.clone() };
     let wide = ForecastingConfig { group: None, target: Vec::new(), division, ..config };
     let opened = Forecasting::open(write_table(&rows("ds,a", "")).path(), &wide).unwrap();

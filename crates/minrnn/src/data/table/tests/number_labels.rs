@@ -33,7 +33,7 @@ fn a_number_stands_at_the_last_step_and_is_compared_with_the_median() {
     assert!((trained.iter().sum::<f64>() / 10.0 - regressor.target_normalization.mean[0]).abs() < 1e-3);
     trained.sort_unstable_by(f64::total_cmp);
     let median = 0.5 * (trained[4] + trained[5]);
-    // Always the mean of training.
+    // Always predicts the mean of training.
     let mut comparison = task.comparison(Purpose::TestData).unwrap();
     comparison.add(0, &batch, &vec![0.0; batch.batch_size * batch.seq_len]);
     let measure = &comparison.measures()[0];

@@ -49,7 +49,7 @@ fn missing_numbers_are_read_as_the_last_ones_and_never_learned() {
     let targets: Vec<f64> = batch.targets.values().iter().map(|&x| seen(x)).collect();
     assert_eq!(targets.iter().map(|x| x.is_nan()).collect::<Vec<_>>(), [false, true, true, false, true, false, false, true]);
     assert_eq!(batch.n_targets(), 4);
-    // Scored beside the last value that is known.
+    // The baseline is the last known value.
     let mut comparison = task.comparison(Purpose::TestData).unwrap();
     let batch = task.evaluation(1, 0, Purpose::TestData, 1).unwrap().batch(0).unwrap();
     comparison.add(0, &batch, &vec![0.0; batch.batch_size * batch.seq_len]);
@@ -120,7 +120,7 @@ fn names_of_the_test_part_alone_are_not_learned() {
     let batch = set.batch(0).unwrap();
     let steps: Vec<&[f32]> = batch.inputs.values().chunks(3).map(|step| &step[1..]).collect();
     assert_eq!((steps[0], steps[1], steps[36]), (&[0.0, 1.0][..], &[1.0, 0.0][..], &[0.0, 0.0][..]));
-    // Another table is read by the same names.
+    // Another table is read with the same names.
     let other = write_table("x,kind\n1,a\n2,strange\n3,A\n");
     let (read, unseen) = read_series_and_unseen(&kept, other.path(), None).unwrap();
     assert_eq!(read[0].values, [1.0, 0.0, 2.0, minrnn_model::UNSEEN, 3.0, minrnn_model::UNSEEN]);

@@ -1,10 +1,10 @@
-//! Which column tells the time, and what times decide.
+//! Which column holds the times, and what times decide.
 
 use super::*;
 use crate::data::SequenceTask;
 use crate::data::table::clock::DAY;
 
-/// Days of so many weeks, each seven behind the one before.
+/// Dates one week apart.
 fn weeks(n: usize) -> Vec<String> {
     (0..n).map(|week| Clock::DATE.write(week as f64 * 7.0 * DAY)).collect()
 }
@@ -19,7 +19,7 @@ fn a_season_that_the_times_tell_is_taken_where_a_sequence_is_longer_and_else_it_
         let Some(TableTask::Forecast(found)) = task.table_task() else { panic!("expected a forecaster") };
         (found.season, task)
     };
-    // Of 71 weeks 53 are learned from, of 70 one less, which is a season and nothing behind it.
+    // Of 71 weeks 53 are learned from, of 70 one fewer, which is a season and nothing more.
     let (season, task) = open(71, 0);
     assert_eq!((season, task.understood()), (52, None));
     let (season, task) = open(70, 0);
@@ -27,7 +27,7 @@ fn a_season_that_the_times_tell_is_taken_where_a_sequence_is_longer_and_else_it_
                 more than a season; forecasts are compared with the last value; give longer sequences, or choose a shorter season";
     assert_eq!((season, task.understood()), (0, Some(told)));
     task.expect_to_begin().unwrap();
-    // One that is asked for is another matter.
+    // A season that is asked for is taken.
     let (season, task) = open(70, 52);
     assert_eq!((season, task.understood()), (52, None));
     task.expect_to_begin().unwrap_err();
@@ -51,7 +51,7 @@ fn a_column_that_alone_holds_dates_is_that_of_times() {
     assert_eq!((time.as_deref(), season, told.as_deref()), (Some("week"), 52, Some("read with time = week, which holds dates")));
     let (time, _, told) = open(&format!("week,x\n{}", rows(weeks)), LayoutChoice::WideColumns);
     assert_eq!((time.as_deref(), told.unwrap().contains("with times in 'week'")), (Some("week"), true));
-    // One that is called so comes first; of two that hold dates neither is taken; numbers are no dates.
+    // A column with a time's name comes first; of two that hold dates neither is taken; numbers are not dates.
     let other = |row: &str| row.replace(',', ",2001-01-01,");
     let (time, _, told) = open(&format!("ds,born,x\n{}", other(&rows(weeks))), LayoutChoice::Auto);
     assert_eq!((time.as_deref(), told), (Some("ds"), None));
@@ -122,10 +122,10 @@ fn times_put_rows_in_order_and_go_on() {
     };
     assert_eq!(forecaster.time.as_deref(), Some("ds"));
     let task = TableTask::Forecast(forecaster);
-    // A single step goes on as the others do, on its own day.
+    // A single step continues like the others, on its own day.
     let alone = read_series(&task, write_table("ds,id,x\n2024-01-01,a,3\n2024-02-01,a,1\n2024-04-15,new,7\n").path()).unwrap();
     assert_eq!((alone[1].len(), alone[1].next_times(2).unwrap()), (1, owned(&["2024-05-15", "2024-06-15"])));
-    // As most rows do, not as the first sequence does.
+    // Like most rows, not like the first sequence.
     let mixed = "ds,id,x\n2024-01-01,a,3\n2024-02-01,a,1\n2024-04-15,new,7\n2024-03-01,b,1\n2024-03-02,b,1\n2024-03-03,b,1\n";
     let alone = read_series(&task, write_table(mixed).path()).unwrap();
     assert_eq!(alone[1].next_times(2).unwrap(), owned(&["2024-04-16", "2024-04-17"]));
@@ -139,7 +139,7 @@ fn times_put_rows_in_order_and_go_on() {
     let refused = |text: &str| Forecasting::open(write_table(text).path(), &config).unwrap_err().to_string();
     assert!(refused("ds,id,x\n2024-01,a,3\n2024-01,a,1\n2024-02,a,2\n").contains("the sequence 'a' has two rows of the time 2024-01"));
     assert!(refused("ds,id,x\n2024-01,a,3\nlater,a,1\n").contains("the column 'ds' holds 'later'"));
-    // The test file goes on, or is refused.
+    // The test file continues the training file, or is refused.
     let open = |text: &str| {
         let test = write_table(text);
         Forecasting::open(
@@ -154,7 +154,7 @@ fn times_put_rows_in_order_and_go_on() {
     open("id,x,ds\na,7,2024-07\na,6,2024-06\n").unwrap();
     assert!(open("id,x,ds\na,6,2024-05\n").unwrap_err().to_string().contains("two rows of the time 2024-05"));
     assert!(open("id,x,ds\na,6,2023-05\n").unwrap_err().to_string().contains("goes on with 2023-05 after 2024-05"));
-    // One file alone has times, by a column that nobody named.
+    // Only one file has times, in a column that was not named.
     let lacking = open("id,x\na,6\na,7\n").unwrap_err().to_string();
     assert!(lacking.contains("it has no column of times, and the training file has one; give both one of the same name"), "{lacking}");
     let plain = write_table("id,x\na,3\na,1\na,2\n");
@@ -162,7 +162,7 @@ fn times_put_rows_in_order_and_go_on() {
     let with_times = Division { test: Some(dated.path().to_owned()), validates: false, ..config.division.clone() };
     let lacking = Forecasting::open(plain.path(), &ForecastingConfig { division: with_times, ..config.clone() }).unwrap_err().to_string();
     assert!(lacking.contains("it has a column of times, and the training file has none; give both one of the same name"), "{lacking}");
-    // A column that is asked for is no column of times.
+    // A column asked for as input is not a time column.
     let read = ForecastingConfig {
         columns: owned(&["x", "time"]),
         division: Division { time: TimeColumn::Found, ..division(0.5) },

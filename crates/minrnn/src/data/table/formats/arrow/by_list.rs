@@ -1,5 +1,5 @@
-//! Files of Arrow read by the list of their parts at the end, as Polars writes them: the schema stands in that list alone, and dictionaries may stand
-//! behind the rows that need them.
+//! Arrow files read by the list of their parts at the end, as Polars writes them: only that list has the schema, and dictionaries may follow the rows
+//! that need them.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use super::decoded::{Unfolded, by_bytes};
 use super::{CONTINUATION, FILE, Source, cut, damaged, message_of, no_schema, unreadable};
 use crate::Result;
 
-/// Bytes behind the list: its length and the magic word.
+/// Bytes after the list: its length and the magic word.
 const END: u64 = 10;
 
-/// Whether the file that begins so is to be read by its list: no message follows the magic word.
+/// Whether a file with this `beginning` is to be read by its list: no message follows the magic word.
 pub(super) fn is_needed(beginning: &[u8]) -> bool {
     let Some(behind) = beginning.strip_prefix(FILE) else { return false };
     let filled = behind.chunks_exact(8).take(7).take_while(|bytes| bytes.iter().all(|&byte| byte == 0)).count();
@@ -32,7 +32,7 @@ pub(super) fn is_needed(beginning: &[u8]) -> bool {
 pub(super) struct Parts<R> {
     source: R,
     decoder: FileDecoder,
-    /// Those that are still to be read.
+    /// The dictionaries still to be read.
     dictionaries: IntoIter<Block>,
     batches: IntoIter<Block>,
     schema: SchemaRef,
@@ -61,7 +61,7 @@ impl<R: Read + Seek> Parts<R> {
         })
     }
 
-    /// The bytes of a part, which claim nothing that cannot be.
+    /// The bytes of a part, after a check of the sizes they claim.
     fn part(&mut self, block: &Block) -> Result<Buffer> {
         let nowhere = || damaged("a part lies nowhere in it");
         let [start, head, body] = [block.offset(), block.metaDataLength().into(), block.bodyLength()].map(u64::try_from);
@@ -69,13 +69,13 @@ impl<R: Read + Seek> Parts<R> {
         let part = bytes(&mut self.source, start, head.checked_add(body).ok_or_else(nowhere)?)?;
         let (message, body) = part.split_at_checked(head as usize).ok_or_else(nowhere)?;
         let message = message.get(if message.starts_with(&CONTINUATION) { 8 } else { 4 }..).ok_or_else(nowhere)?;
-        // The list may name it again and again.
+        // The list may name the same part again and again.
         self.unfolded.take(&message_of(message)?, body, part.len())?;
         Ok(Buffer::from_vec(part))
     }
 }
 
-/// `length` bytes at `start`, if so many are there.
+/// `length` bytes at `start`, if there are that many.
 fn bytes(source: &mut (impl Read + Seek), start: u64, length: u64) -> Result<Vec<u8>> {
     source.seek(SeekFrom::Start(start)).map_err(failed)?;
     let mut bytes = Vec::new();

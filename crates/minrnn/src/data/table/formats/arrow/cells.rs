@@ -1,4 +1,4 @@
-//! The cells of a column of Arrow, by its type.
+//! The cells of an Arrow column, by its type.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -14,10 +14,10 @@ use super::super::super::cells::Cell;
 use super::super::super::clock::DAY;
 use crate::{Error, Result};
 
-/// What gives the cell of a row; nothing stands for one that is no text.
+/// Returns the cell of a row; `None` for bytes that are not UTF-8.
 pub(super) type Cells<'a> = Box<dyn Fn(usize) -> Option<Cell<'a>> + 'a>;
 
-/// The cells of the column `name`, which is one of `kind` and may have been [decoded](super::decoded) as one of another.
+/// The cells of the column `name` of type `kind`, which may have been [decoded](super::decoded) as another type.
 pub(super) fn cells<'a>(name: &str, kind: &'a DataType, array: &'a dyn Array) -> Result<Cells<'a>> {
     macro_rules! of {
         ($array:expr, $cell:expr) => {{
@@ -82,7 +82,7 @@ pub(super) fn cells<'a>(name: &str, kind: &'a DataType, array: &'a dyn Array) ->
     })
 }
 
-/// What makes a cell of the digits of a decimal.
+/// Converts the digits of a decimal to a cell.
 fn decimal<T: Into<i128>>(scale: i8) -> impl Fn(T) -> Cell<'static> {
     move |digits| Cell::decimal(digits.into(), scale.into())
 }
@@ -91,7 +91,7 @@ fn is_utc(zone: &str) -> bool {
     ["UTC", "Etc/UTC", "GMT", "Z", "+00:00"].contains(&zone)
 }
 
-/// A day of another zone begins at another time.
+/// The error for times of another zone, where days begin at other times.
 fn of_zone(name: &str, zone: &str) -> Error {
     Error::Data(format!(
         "the column '{name}' holds times of the zone '{zone}', expected UTC or times without a zone; convert them to UTC (of local times an hour is there \
@@ -99,7 +99,7 @@ fn of_zone(name: &str, zone: &str) -> Error {
     ))
 }
 
-/// Refuses columns whose types in a schema as other formats hold it are none that are read here; one that cannot be read tells of none.
+/// Refuses columns whose types in an Arrow `schema` stored in another format cannot be read here; an unreadable schema refuses none.
 pub(in super::super) fn expect_readable<'a>(schema: &[u8], mut columns: impl Iterator<Item = &'a str>) -> Result<()> {
     let Ok(schema) = arrow_ipc::convert::try_schema_from_ipc_buffer(schema) else { return Ok(()) };
     columns.try_for_each(|name| {

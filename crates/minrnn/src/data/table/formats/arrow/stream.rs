@@ -1,4 +1,4 @@
-//! A stream of Arrow's messages, read one after the other.
+//! A stream of Arrow messages, read one after the other.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -26,7 +26,7 @@ pub(super) struct Batches<R> {
     /// The message that comes next, if one does.
     next: Head,
     schema: SchemaRef,
-    /// What batches are decoded by.
+    /// The schema to decode batches with.
     decoded: SchemaRef,
     dictionaries: HashMap<i64, ArrayRef>,
     unfolded: Unfolded,
@@ -38,7 +38,7 @@ impl<R: Read> Batches<R> {
             let mut start = [0; 8];
             source.read_exact(&mut start).map_err(|error| of_read(error, cut))?;
             if start == FILE {
-                // Writers fill up with zeros to at most 64 bytes.
+                // Writers pad with zeros to at most 64 bytes.
                 for _ in 0..8 {
                     source.read_exact(&mut start).map_err(|error| of_read(error, cut))?;
                     if start != [0; 8] {
@@ -56,7 +56,7 @@ impl<R: Read> Batches<R> {
         })
     }
 
-    /// Reads the next message; the batch of rows that it is, if it is one.
+    /// Reads the next message; returns its batch of rows, if it is one.
     fn advance(&mut self, length: usize) -> Result<Option<RecordBatch>> {
         let (metadata, body) = message(&mut self.source, length)?;
         let message = message_of(&metadata)?;
@@ -114,7 +114,7 @@ fn message(source: &mut impl Read, length: usize) -> Result<(Vec<u8>, Vec<u8>)> 
     Ok((metadata, body))
 }
 
-/// `length` bytes, if so many follow.
+/// `length` bytes, if that many follow.
 fn bytes(source: &mut impl Read, length: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(length as u64).read_to_end(&mut bytes).map_err(failed)?;

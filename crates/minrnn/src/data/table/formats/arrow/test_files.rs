@@ -57,7 +57,7 @@ pub fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(format!("{}/tests/fixtures/tables/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-/// These columns alone.
+/// Only these columns.
 pub fn wanted(numbers: &[&str], texts: &[&str]) -> Wanted {
     let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
     Wanted { numbers: Numbers::Named(owned(numbers)), texts: owned(texts), may_miss: true, ..Wanted::default() }
@@ -72,7 +72,7 @@ pub fn read(bytes: &[u8], wanted: &Wanted) -> Result<Frame> {
     super::super::frame(reader, wanted)
 }
 
-/// What is said of it instead.
+/// The error message instead.
 pub fn refusal(bytes: &[u8], numbers: &[&str], texts: &[&str]) -> String {
     read(bytes, &wanted(numbers, texts)).unwrap_err().to_string()
 }

@@ -1,17 +1,16 @@
-//! What stands behind closing quotation marks. The parser takes it for a part of the cell, so that a mark which is left open in every row would swallow
-//! every other one.
+//! Text after closing quotation marks. The parser takes it as part of the cell, so that a mark left open in every row would swallow every other row.
 
-/// Looks at the marks of one record after the other.
+/// Tracks the marks of one record after another.
 pub struct Marks {
     delimiter: u8,
     place: Where,
     /// The line on which the marks of the current cell were opened.
     opened: u64,
-    /// Where the first such text of a record stands, and the line on which its cell begins.
+    /// The line of the first such text in a record, and the line on which its cell begins.
     found: Option<[u64; 2]>,
 }
 
-/// Where a record is being read.
+/// The position within a record.
 #[derive(Clone, Copy)]
 enum Where {
     /// Before a cell.
@@ -19,29 +18,30 @@ enum Where {
     /// In a cell without marks around it.
     Plain,
     Quoted,
-    /// Behind a mark within marks, which closes these unless another one follows.
+    /// After a mark within marks, which closes them unless another one follows.
     Closed,
-    /// Behind closed ones and blanks.
+    /// After closed marks and blanks.
     Behind,
 }
 
 impl Marks {
-    /// Of a table whose cells are divided by `delimiter`.
+    /// For a table whose cells are separated by `delimiter`.
     pub fn new(delimiter: u8) -> Self {
         Self { delimiter, place: Where::Before, opened: 0, found: None }
     }
 
-    /// A record begins.
+    /// Begins a record.
     pub fn begin(&mut self) {
         (self.place, self.found) = (Where::Before, None);
     }
 
-    /// Where the first text of the record stands that is behind a closing mark, and the line on which its cell was opened.
+    /// The line of the record's first text after a closing mark, and the line on which its cell was opened.
     pub fn found(&self) -> Option<[u64; 2]> {
         self.found
     }
 
-    /// Reads on through a piece of a record, which begins on `line`; where the parser left none of its bytes out, it `has_none` around cells.
+    /// Reads a further `piece` of a record, which begins on `line`; `has_none` if the parser dropped none of its bytes, so no marks surround
+    /// its cells.
     pub fn pass(&mut self, piece: &[u8], line: u64, has_none: bool) {
         use Where::{Before, Behind, Closed, Plain, Quoted};
         match (self.place, piece.last()) {

@@ -1,4 +1,4 @@
-//! The cells of a column of Parquet, by what its numbers and bytes are meant to be.
+//! The cells of a Parquet column, by the meaning of its numbers and bytes.
 
 use arrow_array::types::{ArrowPrimitiveType, Float16Type};
 use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type};
@@ -14,7 +14,7 @@ use crate::{Error, Result};
 /// Rows decoded at once.
 const BLOCK: usize = 1 << 13;
 
-/// Refuses a column whose values are no numbers, texts or times, though they are kept as numbers.
+/// Refuses a column whose values are stored as numbers but are not numbers, texts or times.
 pub(super) fn expect_plain(column: &ColumnDescriptor) -> Result<()> {
     let is_of_day = match (column.logical_type_ref(), column.converted_type()) {
         (Some(logical), _) => matches!(logical, LogicalType::Time(_)),
@@ -35,15 +35,15 @@ pub(super) fn expect_flat(column: &ColumnDescriptor) -> Result<()> {
     Err(Error::Data(format!("the column '{}' holds lists, expected one value in each row", column.path().string())))
 }
 
-/// How whole numbers of a column are meant.
+/// The meaning of the integers of a column.
 pub(super) enum Meaning {
-    /// As they are.
+    /// Signed integers.
     Signed,
-    /// Without a sign.
+    /// Unsigned integers.
     Unsigned,
-    /// Decimals with so many digits behind the point.
+    /// Decimals with this many digits after the point.
     Decimal(i32),
-    /// Times, of which so many are a millisecond.
+    /// Times since 1970, with this many units per millisecond.
     Times(f64),
     /// Nanoseconds since 1970.
     Nanoseconds,
@@ -64,7 +64,7 @@ impl Meaning {
             (Some(LogicalType::Date), _) | (None, ConvertedType::DATE) => Self::Days,
             (Some(LogicalType::Integer(whole)), _) if !whole.is_signed => Self::Unsigned,
             (None, ConvertedType::UINT_8 | ConvertedType::UINT_16 | ConvertedType::UINT_32 | ConvertedType::UINT_64) => Self::Unsigned,
-            // Where there is no scale it is negative.
+            // The scale is negative if there is none.
             _ if column.type_scale() > 0 => Self::Decimal(column.type_scale()),
             _ => Self::Signed,
         }
@@ -88,7 +88,7 @@ pub(super) type Found<'a> = std::result::Result<Cell<'a>, &'static str>;
 /// What is done with a cell.
 type Take<'t> = dyn FnMut(Found) -> Result<()> + 't;
 
-/// Hands every cell of a column of one row group to `take`.
+/// Passes every cell of a column of one row group to `take`.
 pub(super) fn cells(reader: ColumnReader, column: &ColumnDescriptor, take: &mut Take) -> Result<()> {
     let meaning = Meaning::of(column);
     match reader {
@@ -127,21 +127,21 @@ fn half(bytes: &[u8]) -> Found<'static> {
     Ok(Cell::Real(Half::from_le_bytes(bytes).into()))
 }
 
-/// Bytes of the digits of a decimal, at most, 76 digits: a dictionary may have one of megabytes stand in every row.
+/// Maximum number of bytes of a decimal, 76 digits: with a dictionary, a decimal of megabytes could occur in every row.
 const MOST_OF_DECIMAL: usize = 32;
 
 pub(super) fn is_decimal(column: &ColumnDescriptor) -> bool {
     matches!(column.logical_type_ref(), Some(LogicalType::Decimal(_))) || column.converted_type() == ConvertedType::DECIMAL
 }
 
-/// A decimal of `scale`, whose digits are a whole number in two's complement, its highest byte first.
+/// A decimal of `scale`, whose digits are an integer in two's complement, highest byte first.
 fn decimal(bytes: &[u8], scale: i32) -> Found<'static> {
     if !(1..=MOST_OF_DECIMAL).contains(&bytes.len()) {
         return Err("its decimal has other than 1 to 32 bytes, the most that are read");
     }
     let scale = scale.max(0);
     let (first, rest) = bytes.split_at(bytes.len().min(size_of::<i128>()));
-    // The sign fills what is in front.
+    // Sign extension.
     let sign = i128::from(first[0].cast_signed() >> 7);
     let digits = first.iter().fold(sign, |digits, &byte| digits << 8 | i128::from(byte));
     if rest.is_empty() {
@@ -150,7 +150,7 @@ fn decimal(bytes: &[u8], scale: i32) -> Found<'static> {
     Ok(Cell::real_decimal(rest.iter().fold(digits as f64, |digits, &byte| digits * 256.0 + f64::from(byte)), scale))
 }
 
-/// Hands every value of a column to `take`, as the cell that it is.
+/// Passes every value of a column to `take`, as a cell.
 fn values<T: DataType>(
     mut reader: ColumnReaderImpl<T>,
     column: &ColumnDescriptor,

@@ -1,4 +1,4 @@
-//! A Parquet file of which a decoder reads nothing that it must not believe.
+//! A Parquet file checked so that a decoder reads nothing that it must not trust.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use super::thrift::{self, PageClaims, damaged};
 use super::unreadable;
 use crate::{Error, Result};
 
-/// What the file ends with: the length of the footer in front of it, and a magic word.
+/// Bytes at the end of the file: the length of the preceding footer, and a magic word.
 const TAIL: u64 = 8;
 
 /// A source of bytes whose footer and pages are checked before a decoder gets them.
 pub(super) struct Checked<R> {
     source: Arc<R>,
-    /// What pages are made of, where they are what is read.
+    /// The column chunk's codec and value size, if its pages are being read.
     pages: Option<Pages>,
-    /// For what its pages unfold to.
+    /// The room left for what its pages unfold to.
     room: Arc<Room>,
 }
 
@@ -33,17 +33,17 @@ pub(super) struct Checked<R> {
 #[derive(Clone, Copy)]
 struct Pages {
     codec: Compression,
-    /// Bytes in memory of a value of a dictionary.
+    /// Bytes in memory of a dictionary value.
     value_bytes: usize,
 }
 
 impl<R: ChunkReader> Checked<R> {
-    /// The whole file, whose footer is read.
+    /// The whole file, for reading its footer.
     pub fn new(source: R, limit: Option<TableLimit>) -> Self {
         Self { source: Arc::new(source), pages: None, room: Arc::new(Room::for_parts(limit)) }
     }
 
-    /// The same, of which the pages of `chunk` are read.
+    /// The same, for reading the pages of `chunk`.
     pub fn pages_of(&self, chunk: &ColumnChunkMetaData) -> Self {
         let value_bytes = match chunk.column_type() {
             Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY => size_of::<ByteArray>(),
@@ -54,7 +54,7 @@ impl<R: ChunkReader> Checked<R> {
         Self { source: Arc::clone(&self.source), pages, room: Arc::clone(&self.room) }
     }
 
-    /// Refuses a page at `start` that a decoder would make more of than it says or than there is room for.
+    /// Refuses a page at `start` that would unfold to more than it claims or than there is room for.
     fn expect_page(&self, start: u64, Pages { codec, value_bytes }: Pages) -> Result<()> {
         let mut source = self.source.get_read(start).map_err(unreadable)?;
         let most = if matches!(codec, Compression::ZSTD(_)) { MOST_OF_ZSTD } else { thrift::MOST_UNFOLDED };
@@ -67,19 +67,19 @@ impl<R: ChunkReader> Checked<R> {
         }
     }
 
-    /// Refuses a page that there is no room for, where that is limited.
+    /// Refuses a page that there is no room for, if room is limited.
     fn expect_room(&self, claims: PageClaims, value_bytes: usize) -> Result<()> {
         if claims.is_by_differences && self.room.limit().is_some() {
             let sentence = "byte strings in it are encoded by what they differ in (DELTA_BYTE_ARRAY or DELTA_LENGTH_BYTE_ARRAY), expected \
                             whole ones or a dictionary, of which it is known beforehand what they unfold to; write it with these";
             return Err(Error::Data(sentence.to_owned()));
         }
-        // Made before it is looked for any.
+        // Allocated before the decoder looks for any.
         let of_values = claims.values.saturating_mul(value_bytes as u64);
         self.room.take(claims.unfolded.max(claims.folded).saturating_add(of_values))
     }
 
-    /// Refuses a footer that is not what it should be. Of a file that has none the decoder tells.
+    /// Refuses a malformed footer. A file without a footer is reported by the decoder.
     pub fn expect_footer(&self) -> Result<()> {
         let Some(end) = self.len().checked_sub(TAIL) else { return Ok(()) };
         let tail = self.source.get_bytes(end, TAIL as usize).map_err(unreadable)?;
@@ -90,12 +90,12 @@ impl<R: ChunkReader> Checked<R> {
     }
 }
 
-/// Refuses a page of gzip, what follows its head in `source`, that unfolds to more than it claims: its decoder unfolds it to the end.
+/// Refuses a gzip page (`source` holds what follows its head) that unfolds to more than it claims, since its decoder unfolds it to the end.
 fn expect_gzip(claims: PageClaims, mut source: impl Read) -> Result<()> {
     let [folded, claimed] = [claims.folded, claims.unfolded].map(|bytes| bytes.saturating_sub(claims.levels));
     let skipped = io::copy(&mut source.by_ref().take(claims.levels), &mut io::sink());
     let mut unfolded = MultiGzDecoder::new(source.take(folded)).take(claimed.saturating_add(1));
-    // Of what cannot be read or is not compressed at all the decoder tells.
+    // Unreadable or uncompressed data are reported by the decoder.
     match skipped.and_then(|_| io::copy(&mut unfolded, &mut io::sink())) {
         Ok(n_bytes) if n_bytes > claimed => {
             Err(damaged(&format!("a page of {folded} bytes is said to unfold to {claimed}, but unfolds to more")))
@@ -104,13 +104,13 @@ fn expect_gzip(claims: PageClaims, mut source: impl Read) -> Result<()> {
     }
 }
 
-/// Refuses a page of LZ4, what follows its head in `source`, without the frames that Hadoop puts around its blocks, as some writers left them out before
-/// 2021: of other frames it is not known beforehand what they unfold to.
+/// Refuses an LZ4 page (`source` holds what follows its head) without Hadoop's frames around its blocks, which some writers left out before 2021: the
+/// unfolded size of other frames is not known beforehand.
 fn expect_hadoop(claims: PageClaims, mut source: impl Read) -> Result<()> {
     let [folded, claimed] = [claims.folded, claims.unfolded].map(|bytes| bytes.saturating_sub(claims.levels));
     let mut frame = [0; 8];
     let skipped = io::copy(&mut source.by_ref().take(claims.levels), &mut io::sink());
-    // As in a page of gzip.
+    // As in a gzip page.
     if !claims.is_compressed || claimed == 0 || skipped.and_then(|_| source.take(folded).read_exact(&mut frame)).is_err() {
         return Ok(());
     }
@@ -132,9 +132,9 @@ impl<R: ChunkReader> Length for Checked<R> {
 impl<R: ChunkReader> ChunkReader for Checked<R> {
     type T = R::T;
 
-    /// What begins at `start` is the head of a page, or what the file ends with.
+    /// At `start` there is the head of a page, or the end of the file.
     fn get_read(&self, start: u64) -> parquet::errors::Result<R::T> {
-        // The system knows no place beyond some number, and would be at fault.
+        // Beyond some position the system itself would report an error.
         if start >= self.len() {
             return Err(ParquetError::EOF(format!("a page at {start} of {}", self.len())));
         }
@@ -145,7 +145,7 @@ impl<R: ChunkReader> ChunkReader for Checked<R> {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
-        // A file makes room for them before it reads.
+        // The decoder allocates these bytes before it reads them.
         if start.saturating_add(length as u64) > self.len() {
             return Err(ParquetError::EOF(format!("{length} bytes at {start} of {}", self.len())));
         }
@@ -173,7 +173,7 @@ mod tests {
         file
     }
 
-    /// What is said of a file whose footer is field 1, `version`, and `rest`.
+    /// The error message for a file whose footer is field 1, `version`, and `rest`.
     fn of_footer(rest: &[u8]) -> String {
         let footer = [&[0x15, 2], rest, &[0]].concat();
         read(with_footer(&footer), &wanted(&["x"], &[])).unwrap_err().to_string()
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_footer_costs_no_more_than_its_bytes() {
-        // Field 11, which nobody knows: a list of 2^31 - 1 truth values, which take no bytes; a map from truth values to truth values.
+        // The unknown field 11: a list of 2^31 - 1 booleans, which take no bytes; a map from booleans to booleans.
         let many = [0xff, 0xff, 0xff, 0xff, 0x07];
         for lists in [[&[0xa9, 0xf1][..], &many].concat(), [&[0xab][..], &many, &[0x11]].concat(), [0xa9, 0xf2, 0xff, 0x7f].repeat(99)] {
             let sentence = of_footer(&lists);
@@ -193,7 +193,7 @@ mod tests {
         assert!(of_footer(&[0xae]).contains("of the unknown kind 14"));
         assert!(of_footer(&[0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]).contains("more than 64 bits"));
         assert!(of_footer(&[0x05, 0xff, 0xff, 0x07]).contains("has no number"));
-        // The schema is a list of structures, the rows are a whole number.
+        // The schema is a list of structures; the number of rows is an integer.
         assert!(of_footer(&[0x15, 2]).contains("field 2 of its description is of another kind"));
         assert!(of_footer(&[0x19, 0x15, 2]).contains("a list in its description is of another kind"));
     }
@@ -227,7 +227,7 @@ mod tests {
         assert!(
             thrift::expect_page_header(&wide[..], thrift::MOST_UNFOLDED).unwrap_err().to_string().contains("has no room for 8589934593")
         );
-        // The decoder tells of it in the same words.
+        // The decoder reports it in the same words.
         bytes.splice(4..4 + bomb.len(), bomb);
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&bytes).unwrap();

@@ -23,7 +23,7 @@ pub fn read(file: File, wanted: &Wanted) -> Result<Frame> {
     super::super::frame(Box::new(Table::open(file, None)?), wanted)
 }
 
-/// These columns alone.
+/// Only these columns.
 pub fn wanted(numbers: &[&str], texts: &[&str]) -> Wanted {
     let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
     Wanted { numbers: Numbers::Named(owned(numbers)), texts: owned(texts), ..Wanted::default() }
@@ -34,7 +34,7 @@ pub fn fixture(name: &str) -> File {
     File::open(format!("{}/tests/fixtures/tables/{name}.parquet", env!("CARGO_MANIFEST_DIR"))).unwrap()
 }
 
-/// A file of the columns `schema` in `n_groups` groups of rows; `fill` writes a column of a group, which is told by its number.
+/// A file of the columns `schema` in `n_groups` groups of rows; `fill` writes a column of the group with the given number.
 pub fn write(schema: &str, properties: WriterProperties, n_groups: i32, mut fill: impl FnMut(i32, &mut ColumnWriter<'_>)) -> File {
     let mut file = tempfile::tempfile().unwrap();
     let schema = Arc::new(parse_message_type(&format!("message table {{ {schema} }}")).unwrap());
@@ -75,9 +75,9 @@ pub fn table(compression: Compression, null: bool) -> File {
     })
 }
 
-/// A file of one column x of `n` doubles, in one page that claims as many bytes as they have; what it holds instead is `page`, of the codec of that number.
+/// A file of one column x of `n` doubles, in one page that claims their size but holds `page`, with the codec of that number.
 pub fn doubles(codec: u8, n: i64, page: &[u8]) -> File {
-    // A field whose number is `step` more than that of the one before: a 32-bit number, or a 64-bit one.
+    // A field whose number is `step` more than the previous one's: a 32-bit or a 64-bit integer.
     let small = |step: u8, number: i64| [&[step << 4 | 5][..], &zigzag(number)].concat();
     let large = |step: u8, number: i64| [&[step << 4 | 6][..], &zigzag(number)].concat();
     let (length, end) = (page.len() as i64, vec![0]);
@@ -107,7 +107,7 @@ pub fn doubles(codec: u8, n: i64, page: &[u8]) -> File {
     file
 }
 
-/// A whole number as Thrift's compact protocol has it.
+/// An integer in Thrift's compact protocol.
 fn zigzag(number: i64) -> Vec<u8> {
     let mut rest = (number << 1 ^ number >> 63).cast_unsigned();
     let mut bytes = Vec::new();
@@ -119,12 +119,12 @@ fn zigzag(number: i64) -> Vec<u8> {
     bytes
 }
 
-/// A file of one column of whole numbers, its type as older writers have it.
+/// A file of one column of integers, with its type as written by older writers.
 pub fn of_whole(column: &str, numbers: [i64; 2]) -> File {
     of_arrow(column, numbers, None)
 }
 
-/// The same of a column that Arrow wrote as one of `meaning`; texts of the numbers where it is binary.
+/// The same for a column that Arrow wrote as type `meaning`; texts of the numbers if it is binary.
 pub fn of_arrow(column: &str, numbers: [i64; 2], meaning: Option<arrow_schema::DataType>) -> File {
     let in_arrow = meaning.map(|meaning| {
         let schema = arrow_schema::Schema::new(vec![arrow_schema::Field::new("n", meaning, false)]);
@@ -143,7 +143,7 @@ pub fn of_arrow(column: &str, numbers: [i64; 2], meaning: Option<arrow_schema::D
     })
 }
 
-/// A file of these columns, of texts but for those of 32 bits; an empty text leaves its row out.
+/// A file of these columns, of texts except for those of 32 bits; an empty text leaves its row out.
 pub fn of_texts(schema: &str, rows: [&str; 2]) -> File {
     write(schema, WriterProperties::default(), 1, |_, column| match column {
         ColumnWriter::ByteArrayColumnWriter(column) => {

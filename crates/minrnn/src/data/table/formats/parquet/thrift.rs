@@ -1,15 +1,15 @@
-//! Checks of what a Parquet file says of itself, before a decoder believes it: the footer and the heads of pages, structures of Thrift's compact
-//! protocol (<https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>).
+//! Checks of a Parquet file's metadata before a decoder trusts them: the footer and the heads of pages, structures of Thrift's compact protocol
+//! (<https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>).
 //!
-//! The decoder takes a known field for what it should be, whatever the file declares it to be, steps over unknown ones element by element, though
-//! truth values in a list take no bytes there, and makes room for as many bytes as a field says it has.
+//! The decoder reads a known field as its expected type, whatever type the file declares; it skips unknown fields element by element, although
+//! booleans in a list take no bytes there; and it allocates as many bytes as a field claims to have.
 
 use std::io::{self, Read};
 
 use super::super::of_read;
 use crate::{Error, Result};
 
-/// The kind of a field, as the protocol numbers them; those of structures and lists say what is in them.
+/// The kind of a field, numbered as in the protocol; those of structures and lists say what they contain.
 #[derive(Clone, Copy)]
 enum Kind {
     Bool,
@@ -23,7 +23,7 @@ enum Kind {
     Struct(Fields),
 }
 
-/// The number of a field, and what it is.
+/// Field numbers with their kinds.
 type Fields = &'static [(i16, Kind)];
 
 const BOOL_TRUE: u8 = 1;
@@ -174,38 +174,38 @@ const FILE_METADATA: Fields = &[
     (9, Kind::Binary),
 ];
 
-/// The number of the field of a page's head that says how many bytes it unfolds to, of that with those that it takes, and of those of a dictionary.
+/// Field numbers in the head of a page: the bytes it unfolds to, the bytes it takes, and the head of a dictionary.
 const UNFOLDED: i16 = 2;
 const FOLDED: i16 = 3;
 const DICTIONARY: i16 = 7;
-/// The number of the field of a dictionary's head that says how many values it has.
+/// Field number in the head of a dictionary: its number of values.
 const VALUES: i16 = 1;
-/// The number of the field of the head of a page of version 2, and those of the fields in it that say how many bytes in front are not compressed, and
-/// whether those behind them are.
+/// Field numbers of the head of a version 2 page and, within it, of the byte counts of the uncompressed levels in front and of whether the rest is
+/// compressed.
 const VERSION_2: i16 = 8;
 const LEVELS: [i16; 2] = [5, 6];
 const IS_COMPRESSED: i16 = 7;
 
-/// The number of the field of a page's head that tells of data, by the version of the page, and that of the field in it that tells their encoding.
+/// Field numbers, by page version, of the head of a data page, and of the encoding within it.
 const ENCODINGS: [(Option<i16>, i16); 2] = [(Some(5), 2), (Some(VERSION_2), 4)];
-/// The encodings of byte strings by the differences of their lengths, and by their beginnings as well: their decoders make room for as many lengths as they
-/// are told, and for each string anew.
+/// The encodings of byte strings by differences of lengths, and by shared prefixes as well: their decoders allocate as many lengths as the page claims, and
+/// each string anew.
 const BY_DIFFERENCES: [i64; 2] = [6, 7];
 
-/// What the head of a page says that its decoder believes.
+/// The claims of a page's head that its decoder believes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PageClaims {
-    /// Bytes behind the head.
+    /// Bytes after the head.
     pub folded: u64,
-    /// Bytes that these unfold to.
+    /// Bytes that they unfold to.
     pub unfolded: u64,
     /// Bytes in front that are not compressed.
     pub levels: u64,
-    /// Whether those behind them are.
+    /// Whether the bytes after the levels are compressed.
     pub is_compressed: bool,
-    /// Values of a dictionary.
+    /// Number of values of a dictionary.
     pub values: u64,
-    /// Whether it makes room for more, as the page itself tells.
+    /// Whether the decoder allocates more than this, as claimed by the page itself.
     pub is_by_differences: bool,
 }
 
@@ -232,28 +232,27 @@ const PAGE_HEADER: Fields = &[
     ),
 ];
 
-/// Structures and lists within one another, at most; each counts twice.
+/// Maximum nesting of structures and lists; each level counts twice.
 const DEPTH: usize = 64;
-/// Elements that take no bytes, at most: as many as are stepped over in a few milliseconds.
+/// Maximum number of elements that take no bytes: as many as are skipped in a few milliseconds.
 const WITHOUT_BYTES: u64 = 1 << 20;
-/// Bytes of a page's head, at most; statistics within it are a value of the column each.
+/// Maximum number of bytes of a page's head; each statistic in it is a value of the column.
 const PAGE_HEADER_BYTES: u64 = 1 << 26;
-/// Gzip makes at most so many bytes of one, more than Snappy and LZ4.
+/// Gzip expands a byte to at most this many, more than Snappy and LZ4.
 pub(super) const MOST_UNFOLDED: i64 = 1032;
 
-/// Refuses what the footer of a file, given without its length and magic word, must not be.
+/// Refuses a malformed footer, given without its length and magic word.
 ///
 /// # Errors
-/// When it ends early, a field is not what it should be, or more is said to be in it than it has bytes for.
+/// When it ends early, a field is not what it should be, or it claims to contain more than it has bytes for.
 pub(super) fn expect_footer(footer: &[u8]) -> Result<()> {
     Walk::new(footer).fields(FILE_METADATA, DEPTH, &mut |_, _| ())
 }
 
-/// Refuses a page whose head, the beginning of `source`, is not what it should be; a byte unfolds to `most` at most. Of `source`, no more than the head is
-/// read.
+/// Refuses a page whose head, at the start of `source`, is malformed; a byte can unfold to at most `most`. Only the head is read from `source`.
 ///
 /// # Errors
-/// As [`expect_footer`], and when the page is said to unfold to more bytes than it can, or to be a dictionary of more values than it has bytes.
+/// As [`expect_footer`], and when the page claims to unfold to more bytes than it can, or to be a dictionary of more values than it has bytes.
 pub(super) fn expect_page_header(source: impl Read, most: i64) -> Result<PageClaims> {
     let (mut unfolded, mut folded, mut values, mut is_by_differences) = (0, 0, 0, false);
     let (mut levels, mut is_compressed) = ([0; 2], true);
@@ -267,11 +266,11 @@ pub(super) fn expect_page_header(source: impl Read, most: i64) -> Result<PageCla
         field if ENCODINGS.contains(&field) => is_by_differences |= BY_DIFFERENCES.contains(&number),
         _ => {}
     })?;
-    // What the decoder takes for a number without a sign.
+    // The decoder takes these for unsigned numbers.
     if let Some(negative) = [unfolded, folded, values, levels[0], levels[1]].into_iter().find(|&number| number < 0) {
         return Err(damaged(&format!("the head of a page says {negative} where it counts")));
     }
-    // A few more than none are no lie that costs anything.
+    // A small excess costs nothing.
     if unfolded > folded.saturating_mul(most).saturating_add(1 << 16) {
         return Err(damaged(&format!("a page of {folded} bytes is said to unfold to {unfolded}")));
     }
@@ -286,14 +285,13 @@ pub(super) fn damaged(problem: &str) -> Error {
     Error::Data(format!("it is damaged: {problem}; write it anew"))
 }
 
-/// What is told of the whole numbers and truth values of a structure and of those within it: the numbers of the outer field, if there is one, and of the
-/// field.
+/// Receives every integer and boolean of a structure and of those within it, with the number of the outer field, if any, and of the field.
 type Told<'t> = dyn FnMut((Option<i16>, i16), i64) + 't;
 
 /// A walk over a structure.
 struct Walk<R> {
     source: R,
-    /// Elements without bytes that may still come.
+    /// Elements without bytes that are still allowed.
     without_bytes: u64,
 }
 
@@ -313,7 +311,7 @@ impl<R: Read> Walk<R> {
         if stepped == length { Ok(()) } else { Err(damaged("it ends within its description")) }
     }
 
-    /// A whole number without a sign, seven bits a byte, the lowest first.
+    /// An unsigned integer, seven bits per byte, lowest first.
     fn number(&mut self) -> Result<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
@@ -326,12 +324,12 @@ impl<R: Read> Walk<R> {
         Err(damaged("a number in its description has more than 64 bits"))
     }
 
-    /// One with a sign, which is the lowest bit.
+    /// A signed integer, with the sign in the lowest bit.
     fn signed(&mut self) -> Result<i64> {
         self.number().map(|number| (number >> 1).cast_signed() ^ -(number & 1).cast_signed())
     }
 
-    /// A structure of which `known` fields are what they should be, up to its end; its whole numbers and truth values are `told`.
+    /// Walks a structure to its end, checking that `known` fields have the right kind; passes its integers and booleans to `told`.
     fn fields(&mut self, known: Fields, depth: usize, told: &mut Told) -> Result<()> {
         let depth = depth.checked_sub(1).ok_or_else(|| damaged("its description lies too deep in itself"))?;
         let mut last = 0i16;
@@ -373,7 +371,7 @@ impl<R: Read> Walk<R> {
         }
     }
 
-    /// A value of the kind that the file numbers `kind`, and that is `expected`, where that is known.
+    /// Walks a value of the kind `kind` declared by the file, which must be `expected` if that is known.
     fn value(&mut self, kind: u8, expected: Option<Kind>, depth: usize, told: &mut Told) -> Result<()> {
         let depth = depth.checked_sub(1).ok_or_else(|| damaged("its description lies too deep in itself"))?;
         match kind {
@@ -419,7 +417,7 @@ impl<R: Read> Walk<R> {
         }
     }
 
-    /// `length` times a value of each of `kinds`.
+    /// Walks `length` times a value of each of `kinds`.
     fn elements(&mut self, length: u64, kinds: &[u8], expected: Option<Kind>, depth: usize) -> Result<()> {
         if kinds.iter().all(|&kind| matches!(kind, BOOL_TRUE | BOOL_FALSE)) {
             self.without_bytes = self
