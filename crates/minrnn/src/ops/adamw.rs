@@ -11,7 +11,10 @@ pub use minrnn_kernels::adamw::AdamW;
 use super::flex::{outputs, shape, slice, with_values};
 use super::fused::{FusedOp, Keeps, input, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
-use super::gpu::{GpuOp, len, on_gpu};
+use super::gpu::{
+    op::GpuOp,
+    tensors::{len, on_gpu},
+};
 use super::shapes::expect_shape;
 
 /// First and second moment of a parameter, flat.
@@ -85,8 +88,8 @@ pub(super) fn composed(settings: AdamW, parameter: Tensor<1>, gradient: Tensor<1
 /// Σ x² of every tensor, in f64 on the CPU; not finite if an element is not. All must be on one device.
 pub fn sums_of_squares(tensors: &[&Tensor<1>]) -> Vec<f64> {
     #[cfg(feature = "gpu")]
-    if let Some(on_gpu) = super::gpu::all_on_gpu(tensors) {
-        return super::gpu::sums_of_squares(&on_gpu);
+    if let Some(on_gpu) = super::gpu::sums_of_squares::all_on_gpu(tensors) {
+        return super::gpu::sums_of_squares::sums_of_squares(&on_gpu);
     }
     tensors.iter().map(|x| with_values(x, kernel::sum_of_squares)).collect()
 }

@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 use super::flex::{dims, scalar};
 use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 #[cfg(feature = "gpu")]
-use super::gpu::GpuOp;
+use super::gpu::op::GpuOp;
 
 /// A scalar whose gradient with respect to `y` is `d_y`: calling its `backward` continues from a known gradient. The scalar's own value is
 /// meaningless.

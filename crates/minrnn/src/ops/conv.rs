@@ -9,7 +9,7 @@ use minrnn_kernels::{Shape, conv as kernel};
 use super::flex::{InputList, dims, optional, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, output, run};
 #[cfg(feature = "gpu")]
-use super::gpu::GpuOp;
+use super::gpu::op::GpuOp;
 use super::shapes::{expect_shape, expect_shape_if_any};
 use super::steps::StepCodes;
 

@@ -9,7 +9,7 @@ use minrnn_kernels::cross_entropy as kernel;
 use super::flex::{dims, outputs, scalar, shape, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 #[cfg(feature = "gpu")]
-use super::gpu::GpuOp;
+use super::gpu::op::GpuOp;
 use super::shapes::expect_count;
 use super::weighted_mean::weighted_mean;
 
@@ -54,7 +54,7 @@ pub(super) struct Op {
     pub(super) mask: Option<Arc<[f32]>>,
     /// The targets on a GPU.
     #[cfg(feature = "gpu")]
-    pub(super) uploaded: super::gpu::Uploaded,
+    pub(super) uploaded: super::gpu::tensors::Uploaded,
 }
 
 impl Op {
@@ -63,7 +63,7 @@ impl Op {
             targets,
             mask,
             #[cfg(feature = "gpu")]
-            uploaded: super::gpu::Uploaded::default(),
+            uploaded: super::gpu::tensors::Uploaded::default(),
         }
     }
 

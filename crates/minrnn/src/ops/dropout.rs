@@ -7,7 +7,7 @@ use minrnn_kernels::dropout as kernel;
 use super::flex::{InputList, dims, outputs, outputs_with, shape, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, output, run};
 #[cfg(feature = "gpu")]
-use super::gpu::GpuOp;
+use super::gpu::op::GpuOp;
 use super::shapes::expect_shape_if_any;
 
 /// Probability and key of a dropout mask; the same key gives the same mask.

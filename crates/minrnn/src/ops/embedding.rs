@@ -7,7 +7,7 @@ use minrnn_kernels::embedding as kernel;
 use super::flex::{dims, outputs, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, input, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
-use super::gpu::GpuOp;
+use super::gpu::op::GpuOp;
 
 /// The rows of `table` for the given `tokens`.
 ///
@@ -47,7 +47,7 @@ pub(super) enum Tokens {
 impl Tokens {
     fn new(tokens: Tensor<2, Int>) -> Self {
         #[cfg(feature = "gpu")]
-        if let Some(on_gpu) = super::gpu::ints_on_gpu(tokens.clone()) {
+        if let Some(on_gpu) = super::gpu::tensors::ints_on_gpu(tokens.clone()) {
             return Self::Gpu(Box::new(on_gpu));
         }
         // A negative number becomes one beyond every table.

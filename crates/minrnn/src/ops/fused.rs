@@ -23,7 +23,7 @@ use burn::tensor::{Device, Tensor};
 use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
 
 #[cfg(feature = "gpu")]
-use super::gpu::{GpuOp, Like};
+use super::gpu::{op::GpuOp, tensors::Like};
 
 /// An operation on the CPU backend, forward and backward. Inputs are in the order fixed by the operation's own file; all are contiguous f32
 /// tensors.

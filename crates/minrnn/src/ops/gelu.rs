@@ -8,7 +8,7 @@ use minrnn_kernels::gelu as kernel;
 use super::flex::{dims, optional, outputs, outputs_with, shape, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, input, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
-use super::gpu::GpuOp;
+use super::gpu::op::GpuOp;
 use super::shapes::{expect_parts, expect_shape, expect_shape_if_any};
 
 /// u Φ(u) with u = x + bias and Φ the normal distribution function (Hendrycks and Gimpel 2016, arXiv:1606.08415).

@@ -7,7 +7,7 @@ use minrnn_kernels::{Shape, Start as HiddenStart, lstm as kernel};
 use super::flex::{InputList, dims, optional, outputs, outputs_with, shape, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
-use super::gpu::GpuOp;
+use super::gpu::op::GpuOp;
 use super::min_gru::with_bias;
 use super::recurrence::{Start, expect_cell};
 use super::shapes::{expect_shape, expect_shape_if_any};

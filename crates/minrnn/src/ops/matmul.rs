@@ -9,7 +9,7 @@ use minrnn_kernels::matmul::{self as kernel, Matrix};
 use super::flex::{dims, outputs, shape, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, input, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
-use super::gpu::GpuOp;
+use super::gpu::op::GpuOp;
 use super::precision::{self, Precision};
 use super::shapes::expect_shape;
 

@@ -109,7 +109,7 @@ pub(crate) use fused::is_on_cpu;
 pub use gelu::{bias_gated_gelu, bias_gelu, gelu_gate};
 pub use gelu_matmul::{gated_gelu_matmul, gelu_matmul};
 #[cfg(feature = "cuda-source")]
-pub use gpu::{CudaSource, cuda_sources};
+pub use gpu::{cuda_source::CudaSource, cuda_sources};
 pub use gru::{GruForm, gru};
 pub use head_norm::head_norm;
 pub use highway::highway;

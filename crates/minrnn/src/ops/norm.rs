@@ -8,7 +8,7 @@ use minrnn_kernels::{layer_norm as layer_kernel, rms_norm as rms_kernel};
 use super::flex::{optional, outputs, shape, slice, zeros};
 use super::fused::{FusedOp, Keeps, has_kernels, input, output, run};
 #[cfg(feature = "gpu")]
-use super::gpu::GpuOp;
+use super::gpu::op::GpuOp;
 use super::shapes::expect_shape;
 
 /// γ ⊙ (x − mean) / √(variance + `eps`) + β over the last dimension.

@@ -7,7 +7,7 @@ use burn::tensor::{Tensor, activation};
 #[cfg(feature = "gpu")]
 use super::fused::{FusedOp, Keeps, input, is_on_gpu, output, run};
 #[cfg(feature = "gpu")]
-use super::gpu::GpuOp;
+use super::gpu::op::GpuOp;
 
 /// g(v) = v + ½ for v ≥ 0, σ(v) below (Feng et al. 2024, arXiv:2410.01201, appendix B.3).
 ///

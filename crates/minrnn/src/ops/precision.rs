@@ -9,7 +9,7 @@ pub use minrnn_kernels::matmul::Precision;
 
 use super::fused::is_on_gpu;
 #[cfg(feature = "gpu")]
-use super::gpu::works_in_bf16;
+use super::gpu::formats::works_in_bf16;
 
 thread_local!(static CURRENT: Cell<Precision> = const { Cell::new(Precision::F32) });
 thread_local!(static ACTIVATIONS: Cell<Option<FloatDType>> = const { Cell::new(None) });

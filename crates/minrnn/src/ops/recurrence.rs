@@ -7,6 +7,8 @@ use minrnn_kernels::{Shape, Start as KernelStart};
 
 use super::flex::{InputList, Output, dims, optional, slice};
 use super::fused::{FusedOp, Keeps, output, run};
+#[cfg(feature = "gpu")]
+use super::gpu::{op::GpuOp, recurrence::cells::Cell as GpuCell};
 use super::shapes::{expect_parts, expect_shape_if_any};
 use super::steps::StepCodes;
 
@@ -116,8 +118,8 @@ impl FusedOp for Op {
     }
 
     #[cfg(feature = "gpu")]
-    fn gpu(&self) -> Option<&dyn super::gpu::GpuOp> {
-        super::gpu::Cell::of(self.cell).map(|_| self as &dyn super::gpu::GpuOp)
+    fn gpu(&self) -> Option<&dyn GpuOp> {
+        GpuCell::of(self.cell).map(|_| self as &dyn GpuOp)
     }
 
     fn forward(&self, inputs: &[FlexTensor]) -> Vec<FlexTensor> {

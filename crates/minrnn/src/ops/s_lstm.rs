@@ -7,7 +7,7 @@ use minrnn_kernels::{Shape, s_lstm as kernel};
 use super::flex::{InputList, dims, optional, outputs, outputs_with, shape, slice, zeros};
 use super::fused::{FusedOp, Keeps, has_kernels, output, run};
 #[cfg(feature = "gpu")]
-use super::gpu::GpuOp;
+use super::gpu::op::GpuOp;
 use super::lstm::fits;
 use super::min_gru::with_bias;
 use super::shapes::{expect_shape, expect_shape_if_any};

@@ -7,7 +7,7 @@ use minrnn_kernels::{Shape, selective_scan as kernel};
 use super::flex::{InputList, dims, optional, outputs, outputs_with, shape, slice};
 use super::fused::{FusedOp, Keeps, has_kernels, is_on_cpu, output, run};
 #[cfg(feature = "gpu")]
-use super::gpu::GpuOp;
+use super::gpu::op::GpuOp;
 use super::shapes::{expect_shape, expect_shape_if_any};
 use super::silu;
 use super::softplus::softplus;

@@ -14,7 +14,7 @@ pub struct StepCodes {
     seq_len: usize,
     /// The codes on a GPU.
     #[cfg(feature = "gpu")]
-    uploaded: super::gpu::Uploaded,
+    uploaded: super::gpu::tensors::Uploaded,
 }
 
 impl StepCodes {
@@ -28,7 +28,7 @@ impl StepCodes {
             codes: Some(codes.into()),
             seq_len,
             #[cfg(feature = "gpu")]
-            uploaded: super::gpu::Uploaded::default(),
+            uploaded: super::gpu::tensors::Uploaded::default(),
         }
     }
 

@@ -79,11 +79,11 @@ impl Args {
         self.batches.unwrap_or(FINAL_BATCHES)
     }
 
-    /// Refuses a number of batches if `scored` is scored as a whole.
-    fn expect_no_batches(&self, scored: &str) -> anyhow::Result<()> {
+    /// Refuses a number of batches for a table.
+    fn expect_no_batches(&self) -> anyhow::Result<()> {
         match self.batches {
             Some(_) => {
-                Err(WrongInput(format!("--batches is about random batches, and {scored} is scored as a whole; leave it out")).into())
+                Err(WrongInput("--batches is about random batches, and a table is scored as a whole; leave it out".to_owned()).into())
             }
             None => Ok(()),
         }

@@ -35,7 +35,6 @@ pub fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     let Some(tokenizer) = &deployed.tokenizer else {
         return Err(WrongInput("--data does not fit this model, which was trained on a task and reads no text".to_owned()).into());
     };
-    args.expect_no_batches("a text given to a packed model")?;
     let Some(tokens) = tokens::read(path, tokenizer, stop)? else { return Ok(stopped()) };
     tokens::expect_two(tokens.len() as u64).with_context(|| format!("'{}'", path.display()))?;
     let against = args.against.as_deref().map(Deployed::load).transpose()?;
@@ -73,7 +72,7 @@ fn score_table(
     if args.against.is_some() {
         return Err(WrongInput("--against compares models of text, and this one reads tables; leave it out".to_owned()).into());
     }
-    args.expect_no_batches("a table")?;
+    args.expect_no_batches()?;
     let (table, reads) = (input::path(path), task.clone());
     let read = move || Data::unseen_table(&table, &reads);
     let Some(Data::Task(data)) = interrupt::unless_stopped(stop, read).transpose()? else { return Ok(stopped()) };

@@ -72,7 +72,7 @@ impl Loaded {
         let LoadedModel { config, model, tokenizer } = load_any_model(&checkpoint, &args.device.open()?)?;
         let experiment = Experiment::of_checkpoint(&config, &checkpoint)?;
         let table_task = load_table_task(&checkpoint, &config.model)?;
-        table_task.as_ref().map_or(Ok(()), |_| args.expect_no_batches("a table"))?;
+        table_task.as_ref().map_or(Ok(()), |_| args.expect_no_batches())?;
         let loaded = Self { checkpoint, experiment, model, tokenizer, table_task };
         loaded.expect_room(args, None)?;
         Ok(loaded)

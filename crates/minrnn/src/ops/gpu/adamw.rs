@@ -7,7 +7,7 @@ use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::super::adamw::{AdamW, AllUpdates};
-use super::GpuOp;
+use super::op::GpuOp;
 use super::tensors::{Like, UNITS, arg, cubes, empty, len, upload, upload_ints, vector_size};
 
 /// Parameters of a launch, at most: the kernel is compiled once for each number of them.

@@ -3,7 +3,7 @@
 use burn_cubecl::tensor::CubeTensor;
 
 use super::super::backward_from::WithGradient;
-use super::GpuOp;
+use super::op::GpuOp;
 use super::tensors::{Like, zeros};
 
 impl GpuOp for WithGradient {

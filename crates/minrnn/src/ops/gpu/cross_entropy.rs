@@ -5,14 +5,35 @@ use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::super::cross_entropy::Op;
-use super::GpuOp;
 use super::column_sums::{column_sums, largest_over_row, over_row};
+use super::op::GpuOp;
+use super::rows::row;
 use super::tensors::{LANES, Like, ROWS, arg, arg_or, cubes, dims, empty, empty_like, square, upload};
+
+/// The loss of `[rows, classes]` logits on a device.
+struct Problem {
+    rows: usize,
+    classes: usize,
+    cubes: usize,
+    targets: CubeTensor,
+    weights: Option<CubeTensor>,
+}
 
 impl Op {
     /// 1 over the sum of the weights, 0 where that is 0.
     fn share(&self) -> f32 {
         self.by_weight(1.0)
+    }
+
+    fn problem(&self, logits: &CubeTensor) -> Problem {
+        let [rows, classes] = dims(logits);
+        Problem {
+            rows,
+            classes,
+            cubes: rows.div_ceil(ROWS),
+            targets: self.uploaded.get(logits, &self.targets),
+            weights: self.mask.as_deref().map(|mask| upload(logits, mask)),
+        }
     }
 }
 
@@ -23,11 +44,8 @@ impl GpuOp for Op {
 
     fn forward(&self, inputs: &[CubeTensor]) -> Vec<CubeTensor> {
         let logits = &inputs[0];
-        let [rows, classes] = dims(logits);
-        let targets = self.uploaded.get(logits, &self.targets);
-        let weights = self.mask.as_deref().map(|mask| upload(logits, mask));
+        let Problem { rows, classes, cubes: count, targets, weights } = self.problem(logits);
         let losses = empty(logits, [rows, 1]);
-        let count = rows.div_ceil(ROWS);
         // SAFETY: the kernel stays inside the buffers.
         unsafe {
             forward::launch_unchecked(
@@ -52,11 +70,8 @@ impl GpuOp for Op {
         let logits = inputs[0].as_ref().expect("kept");
         let d_loss = d_outputs[0].as_ref().expect("the only output");
         debug_assert_eq!(d_loss.shape().num_elements(), 1);
-        let [rows, classes] = dims(logits);
-        let targets = self.uploaded.get(logits, &self.targets);
-        let weights = self.mask.as_deref().map(|mask| upload(logits, mask));
+        let Problem { rows, classes, cubes: count, targets, weights } = self.problem(logits);
         let d_logits = empty_like(logits);
-        let count = rows.div_ceil(ROWS);
         // SAFETY: the kernel stays inside the buffers.
         unsafe {
             backward::launch_unchecked(
@@ -122,19 +137,19 @@ pub(super) fn forward(
     if CUBE_POS >= cubes {
         terminate!();
     }
-    let row = CUBE_POS * ROWS + UNIT_POS_Y as usize;
-    let from = min(row, rows - 1) * classes;
+    let row = row(rows, classes);
+    let from = row.from;
     let softmax = softmax_of(logits, from, classes);
-    if row < rows && UNIT_POS_X == 0 {
+    if row.live && UNIT_POS_X == 0 {
         let mut weight = share;
         if comptime!(masked) {
-            weight *= weights[row];
+            weight *= weights[row.number];
         }
         let mut loss = 0.0f32;
         if weight != 0.0 {
-            loss = weight * (softmax.sum.ln() - (logits[from + targets[row] as usize] - softmax.largest));
+            loss = weight * (softmax.sum.ln() - (logits[from + targets[row.number] as usize] - softmax.largest));
         }
-        losses[row] = loss;
+        losses[row.number] = loss;
     }
 }
 
@@ -155,18 +170,17 @@ pub(super) fn backward(
     if CUBE_POS >= cubes {
         terminate!();
     }
-    let row = CUBE_POS * ROWS + UNIT_POS_Y as usize;
-    let inside = min(row, rows - 1);
-    let from = inside * classes;
+    let row = row(rows, classes);
+    let from = row.from;
     let softmax = softmax_of(logits, from, classes);
-    if row < rows {
+    if row.live {
         let mut weight = share * d_loss[0];
         let mut scored = true.runtime();
         if comptime!(masked) {
-            weight *= weights[row];
-            scored = weights[row] != 0.0;
+            weight *= weights[row.number];
+            scored = weights[row.number] != 0.0;
         }
-        let target = targets[inside] as usize;
+        let target = targets[row.number] as usize;
         let scale = weight / softmax.sum;
         let mut class = UNIT_POS_X as usize;
         while class < classes {

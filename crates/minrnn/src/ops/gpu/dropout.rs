@@ -7,9 +7,10 @@ use cubecl::ir::ElemType;
 use cubecl::prelude::*;
 
 use super::super::dropout::{Dropout, Op};
-use super::GpuOp;
 use super::column_sums::{column_sums, vectors_over_cube};
-use super::tensors::{Columns, LANES, Like, ROWS, arg, arg_or, cubes, dims, elements, empty, empty_like_in, format, square, vector_size};
+use super::columns::{Columns, Sizes, first_row, place};
+use super::op::GpuOp;
+use super::tensors::{Like, ROWS, arg, arg_or, cubes, dims, elements, empty, empty_like_in, format, square, vector_size};
 
 /// What a kernel is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -97,10 +98,7 @@ impl GpuOp for Op {
                     arg(d_y),
                     arg(&d_x),
                     arg(&sums),
-                    rows,
-                    cut.width,
-                    cut.groups,
-                    cut.block_rows,
+                    cut.sizes(),
                     cut.cubes(),
                     mask(self.dropout),
                     plan,
@@ -208,10 +206,7 @@ pub(super) fn backward<A: Float, Y: Float, N: Size>(
     d_y: &[Vector<Y, N>],
     d_x: &mut [Vector<A, N>],
     sums: &mut [Vector<f32, N>],
-    rows: usize,
-    width: usize,
-    groups: usize,
-    block_rows: usize,
+    sizes: Sizes,
     cubes: usize,
     mask: Mask,
     #[comptime] plan: Plan,
@@ -221,13 +216,13 @@ pub(super) fn backward<A: Float, Y: Float, N: Size>(
     if CUBE_POS >= cubes {
         terminate!();
     }
-    let column = CUBE_POS % groups * LANES + UNIT_POS_X as usize;
-    let block = CUBE_POS / groups;
-    let end = min((block + 1) * block_rows, rows);
+    let place = place(&sizes);
+    let width = sizes.width;
+    let column = place.column;
     let mut sum = Vector::<f32, N>::new(0.0f32);
     if column < width {
-        let mut row = block * block_rows + UNIT_POS_Y as usize;
-        while row < end {
+        let mut row = first_row(&place, &sizes);
+        while row < place.end {
             let at = row * width + column;
             let mut d = Vector::<f32, N>::cast_from(d_y[at]);
             if comptime!(plan.drops) {
@@ -240,6 +235,6 @@ pub(super) fn backward<A: Float, Y: Float, N: Size>(
     }
     let total = vectors_over_cube(sum);
     if UNIT_POS_Y == 0 && column < width {
-        sums[block * width + column] = total;
+        sums[place.block * width + column] = total;
     }
 }

@@ -7,8 +7,8 @@ use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::super::embedding::{Embedding, Tokens};
-use super::GpuOp;
 use super::column_sums::over_cube;
+use super::op::GpuOp;
 use super::tensors::{LANES, Like, ROWS, arg, cubes, dims, elements, empty, square, vector_size};
 
 impl Embedding {

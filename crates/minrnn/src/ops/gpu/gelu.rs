@@ -5,10 +5,11 @@ use cubecl::ir::ElemType;
 use cubecl::prelude::*;
 
 use super::super::gelu::{BiasGatedGelu, BiasGelu};
-use super::GpuOp;
 use super::column_sums::{column_sums, vectors_over_cube};
+use super::columns::{Columns, Sizes, first_row, place};
 use super::elementary::normal;
-use super::tensors::{Columns, LANES, Like, ROWS, arg, cubes, dims, elements, empty, empty_in, empty_like, format, square, vector_size};
+use super::op::GpuOp;
+use super::tensors::{Like, ROWS, arg, cubes, dims, elements, empty, empty_in, empty_like, format, square, vector_size};
 
 impl GpuOp for BiasGelu {
     fn outputs_like(&self, inputs: &[Like]) -> Vec<Like> {
@@ -45,10 +46,7 @@ impl GpuOp for BiasGelu {
                 arg(d_y),
                 arg(&d_x),
                 arg(&sums),
-                rows,
-                cut.width,
-                cut.groups,
-                cut.block_rows,
+                cut.sizes(),
                 cut.cubes(),
                 format(x.dtype),
             );
@@ -101,10 +99,7 @@ impl GpuOp for BiasGatedGelu {
                 arg(&d_x),
                 arg(&bias_sums),
                 arg(&scale_sums),
-                rows,
-                cut.width,
-                cut.groups,
-                cut.block_rows,
+                cut.sizes(),
                 cut.cubes(),
                 format(x.dtype),
             );
@@ -145,24 +140,21 @@ pub(super) fn backward<A: Float, N: Size>(
     d_y: &[Vector<A, N>],
     d_x: &mut [Vector<A, N>],
     sums: &mut [Vector<f32, N>],
-    rows: usize,
-    width: usize,
-    groups: usize,
-    block_rows: usize,
+    sizes: Sizes,
     cubes: usize,
     #[define(A)] _format: ElemType,
 ) {
     if CUBE_POS >= cubes {
         terminate!();
     }
-    let column = CUBE_POS % groups * LANES + UNIT_POS_X as usize;
-    let block = CUBE_POS / groups;
-    let end = min((block + 1) * block_rows, rows);
+    let place = place(&sizes);
+    let width = sizes.width;
+    let column = place.column;
     let mut sum = Vector::<f32, N>::new(0.0f32);
     if column < width {
         let shift = bias[column];
-        let mut row = block * block_rows + UNIT_POS_Y as usize;
-        while row < end {
+        let mut row = first_row(&place, &sizes);
+        while row < place.end {
             let at = row * width + column;
             let shifted = Vector::<f32, N>::cast_from(x[at]) + shift;
             let mut slopes = Vector::<f32, N>::empty();
@@ -180,7 +172,7 @@ pub(super) fn backward<A: Float, N: Size>(
     }
     let total = vectors_over_cube(sum);
     if UNIT_POS_Y == 0 && column < width {
-        sums[block * width + column] = total;
+        sums[place.block * width + column] = total;
     }
 }
 
@@ -222,26 +214,23 @@ pub(super) fn backward_gated<A: Float, N: Size>(
     d_x: &mut [Vector<A, N>],
     bias_sums: &mut [Vector<f32, N>],
     scale_sums: &mut [Vector<f32, N>],
-    rows: usize,
-    width: usize,
-    groups: usize,
-    block_rows: usize,
+    sizes: Sizes,
     cubes: usize,
     #[define(A)] _format: ElemType,
 ) {
     if CUBE_POS >= cubes {
         terminate!();
     }
-    let column = CUBE_POS % groups * LANES + UNIT_POS_X as usize;
-    let block = CUBE_POS / groups;
-    let end = min((block + 1) * block_rows, rows);
+    let place = place(&sizes);
+    let width = sizes.width;
+    let column = place.column;
     let mut value_sum = Vector::<f32, N>::new(0.0f32);
     let mut gate_sum = Vector::<f32, N>::new(0.0f32);
     let mut scale_sum = Vector::<f32, N>::new(0.0f32);
     if column < width {
         let factor = scale[column];
-        let mut row = block * block_rows + UNIT_POS_Y as usize;
-        while row < end {
+        let mut row = first_row(&place, &sizes);
+        while row < place.end {
             let at = row * 2 * width + column;
             let value = Vector::<f32, N>::cast_from(x[at]) + bias[column];
             let gates = Vector::<f32, N>::cast_from(x[at + width]) + bias[width + column];
@@ -270,8 +259,8 @@ pub(super) fn backward_gated<A: Float, N: Size>(
     let gate_total = vectors_over_cube(gate_sum);
     let scale_total = vectors_over_cube(scale_sum);
     if UNIT_POS_Y == 0 && column < width {
-        bias_sums[block * 2 * width + column] = value_total;
-        bias_sums[block * 2 * width + width + column] = gate_total;
-        scale_sums[block * width + column] = scale_total;
+        bias_sums[place.block * 2 * width + column] = value_total;
+        bias_sums[place.block * 2 * width + width + column] = gate_total;
+        scale_sums[place.block * width + column] = scale_total;
     }
 }

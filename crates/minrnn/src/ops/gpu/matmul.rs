@@ -9,7 +9,7 @@ use cubecl::ir::{ElemType, FloatKind};
 
 use super::super::matmul::{Product, Side};
 use super::super::precision::Precision;
-use super::GpuOp;
+use super::op::GpuOp;
 use super::tensors::Like;
 
 /// Whether matrix units of the device of `like` multiply bf16 and sum in f32.

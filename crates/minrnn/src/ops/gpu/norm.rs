@@ -7,10 +7,12 @@ use cubecl::ir::ElemType;
 use cubecl::prelude::*;
 
 use super::super::norm::{Kind, Normalize};
-use super::GpuOp;
 use super::column_sums::{column_sums, over_row, vectors_over_cube};
+use super::columns::{Columns, Sizes, first_row, place};
+use super::op::GpuOp;
+use super::rows::row;
 use super::tensors::{
-    Columns, LANES, Like, ROWS, arg, arg_or, cubes, empty, empty_like, empty_like_in, format, len, square, vector_size, zeros, zeros_like,
+    LANES, Like, ROWS, arg, arg_or, cubes, empty, empty_like, empty_like_in, format, len, square, vector_size, zeros, zeros_like,
 };
 
 /// Which norm a kernel is compiled for.
@@ -139,10 +141,7 @@ fn gradients(
             arg(&statistics),
             arg(&d_gamma),
             arg(&d_beta),
-            rows,
-            columns.width,
-            columns.groups,
-            columns.block_rows,
+            columns.sizes(),
             columns.cubes(),
             format(d_y.dtype),
         );
@@ -227,10 +226,10 @@ pub(super) fn forward<A: Float, N: Size>(
     if CUBE_POS >= cubes {
         terminate!();
     }
-    let row = CUBE_POS * ROWS + UNIT_POS_Y as usize;
-    let from = min(row, rows - 1) * width;
+    let row = row(rows, width);
+    let from = row.from;
     let statistics = statistics_of(x, from, width, numbers(x, width), eps, norm);
-    if row < rows {
+    if row.live {
         let mut column = UNIT_POS_X as usize;
         while column < width {
             let values = x[from + column];
@@ -271,8 +270,8 @@ pub(super) fn backward<A: Float, N: Size>(
     if CUBE_POS >= cubes {
         terminate!();
     }
-    let row = CUBE_POS * ROWS + UNIT_POS_Y as usize;
-    let from = min(row, rows - 1) * width;
+    let row = row(rows, width);
+    let from = row.from;
     let n = numbers(x, width);
     let statistics = statistics_of(x, from, width, n, eps, norm);
     let mut sum = 0.0f32;
@@ -295,7 +294,7 @@ pub(super) fn backward<A: Float, N: Size>(
         mean = over_row(sum) / n;
     }
     let slope = over_row(along) / n * statistics.varies;
-    if row < rows {
+    if row.live {
         let mut column = UNIT_POS_X as usize;
         while column < width {
             let at = from + column;
@@ -316,8 +315,8 @@ pub(super) fn backward<A: Float, N: Size>(
             column += LANES;
         }
         if UNIT_POS_X == 0 {
-            rows_statistics[2 * row] = statistics.mean;
-            rows_statistics[2 * row + 1] = statistics.inverse;
+            rows_statistics[2 * row.number] = statistics.mean;
+            rows_statistics[2 * row.number + 1] = statistics.inverse;
         }
     }
 }
@@ -331,24 +330,21 @@ pub(super) fn parameters<A: Float, N: Size>(
     rows_statistics: &[f32],
     d_gamma: &mut [Vector<f32, N>],
     d_beta: &mut [Vector<f32, N>],
-    rows: usize,
-    width: usize,
-    groups: usize,
-    block_rows: usize,
+    sizes: Sizes,
     cubes: usize,
     #[define(A)] _format: ElemType,
 ) {
     if CUBE_POS >= cubes {
         terminate!();
     }
-    let column = CUBE_POS % groups * LANES + UNIT_POS_X as usize;
-    let block = CUBE_POS / groups;
-    let end = min((block + 1) * block_rows, rows);
+    let place = place(&sizes);
+    let width = sizes.width;
+    let column = place.column;
     let mut gamma_sum = Vector::<f32, N>::new(0.0f32);
     let mut beta_sum = Vector::<f32, N>::new(0.0f32);
     if column < width {
-        let mut row = block * block_rows + UNIT_POS_Y as usize;
-        while row < end {
+        let mut row = first_row(&place, &sizes);
+        while row < place.end {
             let at = row * width + column;
             let d = Vector::<f32, N>::cast_from(d_y[at]);
             let mean = Vector::<f32, N>::new(rows_statistics[2 * row]);
@@ -361,7 +357,7 @@ pub(super) fn parameters<A: Float, N: Size>(
     let gamma_total = vectors_over_cube(gamma_sum);
     let beta_total = vectors_over_cube(beta_sum);
     if UNIT_POS_Y == 0 && column < width {
-        d_gamma[block * width + column] = gamma_total;
-        d_beta[block * width + column] = beta_total;
+        d_gamma[place.block * width + column] = gamma_total;
+        d_beta[place.block * width + column] = beta_total;
     }
 }

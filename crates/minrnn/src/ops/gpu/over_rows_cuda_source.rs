@@ -6,7 +6,7 @@ use cubecl::prelude::CubeDim;
 use super::cuda_source::{CudaSource, Offline};
 use super::norm::Norm;
 use super::tensors::{UNITS, format, square};
-use super::{adamw, column_sums, cross_entropy, dropout, embedding, gelu, norm, positive, sums_of_squares};
+use super::{adamw, column_sums, columns, cross_entropy, dropout, embedding, gelu, norm, positive, sums_of_squares};
 
 /// Numbers of a vector: what a width of a multiple of four gets.
 const VECTOR: usize = 4;
@@ -86,6 +86,7 @@ pub fn cuda_sources() -> Vec<CudaSource> {
                 [VECTOR, true, norm, format(dtype)]
             ));
         }
+        let sizes = || columns::SizesCompilationArg { rows: (), width: (), groups: (), block_rows: () };
         let mask = || dropout::MaskCompilationArg { key_low: (), key_high: (), threshold: (), scale: () };
         let plan = dropout::Plan { drops: true, bias: true, residual: true };
         sources.extend([
@@ -102,7 +103,7 @@ pub fn cuda_sources() -> Vec<CudaSource> {
                 dropout::backward::Backward,
                 square(),
                 [d_y d_x sums],
-                [(), (), (), (), (), mask()],
+                [sizes(), (), mask()],
                 [VECTOR, plan, format(dtype), format(DType::F32)]
             ),
             source!(
@@ -110,7 +111,7 @@ pub fn cuda_sources() -> Vec<CudaSource> {
                 norm::parameters::Parameters,
                 square(),
                 [x d_y rows_statistics d_gamma d_beta],
-                [(), (), (), (), ()],
+                [sizes(), ()],
                 [VECTOR, format(dtype)]
             ),
             source!(of("gelu forward"), gelu::forward::Forward, elements, [x bias y], [(), ()], [VECTOR, format(dtype)]),
@@ -119,7 +120,7 @@ pub fn cuda_sources() -> Vec<CudaSource> {
                 gelu::backward::Backward,
                 square(),
                 [x bias d_y d_x sums],
-                [(), (), (), (), ()],
+                [sizes(), ()],
                 [VECTOR, format(dtype)]
             ),
             source!(of("gated gelu forward"), gelu::forward_gated::ForwardGated, elements, [x bias scale y], [(), ()], [VECTOR, format(dtype)]),
@@ -128,7 +129,7 @@ pub fn cuda_sources() -> Vec<CudaSource> {
                 gelu::backward_gated::BackwardGated,
                 square(),
                 [x bias scale d_y d_x bias_sums scale_sums],
-                [(), (), (), (), ()],
+                [sizes(), ()],
                 [VECTOR, format(dtype)]
             ),
         ]);

@@ -4,8 +4,8 @@ use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::super::positive::Positive;
-use super::GpuOp;
 use super::elementary::positive_sigmoid;
+use super::op::GpuOp;
 use super::tensors::{Like, arg, elements, empty_like, len};
 
 impl GpuOp for Positive {

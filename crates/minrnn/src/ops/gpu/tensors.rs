@@ -20,8 +20,6 @@ pub(super) const ROWS: usize = 8;
 pub(super) const UNITS: usize = 256;
 /// Largest number of cubes in one dimension that every device takes.
 const MOST_CUBES: usize = 65_535;
-/// Cubes that keep a large device busy while there is work for them.
-const BUSY: usize = 1024;
 
 /// Shape and format of a tensor that need not be there yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,37 +139,6 @@ pub(super) fn column_vector_size(width: usize) -> usize {
 /// A cube of [`ROWS`] × [`LANES`].
 pub(super) fn square() -> CubeDim {
     CubeDim::new_2d(LANES as u32, ROWS as u32)
-}
-
-/// How a `[rows, width]` matrix is cut for kernels that walk down columns.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Columns {
-    /// Numbers in a vector.
-    pub size: usize,
-    /// Vectors in a row.
-    pub width: usize,
-    /// Groups of [`LANES`] vectors.
-    pub groups: usize,
-    /// Blocks of rows.
-    pub blocks: usize,
-    /// Rows in a block.
-    pub block_rows: usize,
-}
-
-impl Columns {
-    pub(super) fn new(rows: usize, width: usize) -> Self {
-        let size = column_vector_size(width);
-        let width = width / size;
-        let groups = width.div_ceil(LANES);
-        let wanted = (BUSY / groups.max(1)).clamp(1, rows.div_ceil(4 * ROWS).max(1));
-        let block_rows = rows.div_ceil(wanted).next_multiple_of(ROWS).max(ROWS);
-        Self { size, width, groups, blocks: rows.div_ceil(block_rows).max(1), block_rows }
-    }
-
-    /// Cubes of the kernel.
-    pub(super) fn cubes(&self) -> usize {
-        self.groups * self.blocks
-    }
 }
 
 /// The f32 tensor of a GPU behind a tensor of Burn's, computed if it still waits to be; none where it lies elsewhere.

@@ -13,8 +13,8 @@ use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::super::conv::Op;
-use super::GpuOp;
 use super::column_sums::column_sums;
+use super::op::GpuOp;
 use super::tensors::{LANES, Like, ROWS, arg, arg_or, cubes, dims, elements, empty, empty_like, empty_like_in, format, square};
 
 /// Steps that a unit computes.

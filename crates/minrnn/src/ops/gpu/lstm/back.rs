@@ -7,6 +7,7 @@ use minrnn_kernels::segments::{PADDING, RESET};
 use super::Plan;
 use super::cells::{Gates, State, gradients};
 use super::forward::empty_m;
+use super::place::{place, row_of};
 
 /// The hidden state before every step, `[NH, B T, H]`; 0 at padding.
 #[cube(launch_unchecked)]
@@ -86,14 +87,13 @@ pub(super) fn walk_back<A: Float>(
     #[comptime] plan: Plan,
     #[define(A)] _format: ElemType,
 ) {
-    let head = CUBE_POS % heads;
-    let first = CUBE_POS / heads * comptime!(plan.rows);
-    if first >= batch {
+    let place = place(batch, heads, plan);
+    if place.first >= batch {
         terminate!();
     }
     let width = comptime!(plan.width);
     let rows = comptime!(plan.rows);
-    let e = heads * width;
+    let e = place.e;
     let unit = UNIT_POS as usize;
     let mut d_gates = Shared::<[f32]>::new_slice(comptime!(4 * plan.rows * plan.width));
     let mut on_h = Array::<f32>::new(comptime!(plan.held()));
@@ -104,11 +104,11 @@ pub(super) fn walk_back<A: Float>(
     let mut sums = Array::<f32>::new(rows);
     #[unroll]
     for k in 0..comptime!(plan.channels()) {
-        let channel = head * width + min(unit + comptime!(k * plan.units), width - 1);
+        let channel = place.head * width + min(unit + comptime!(k * plan.units), width - 1);
         #[unroll]
         for r in 0..rows {
             let slot = comptime!(k * plan.rows + r);
-            let at = min(first + r, batch - 1) * e + channel;
+            let at = row_of(&place, r) * e + channel;
             on_h[slot] = 0.0f32;
             on_c[slot] = 0.0f32;
             on_n[slot] = 0.0f32;
@@ -133,11 +133,11 @@ pub(super) fn walk_back<A: Float>(
             let j = unit + comptime!(k * plan.units);
             let inside = j < width;
             let j = min(j, width - 1);
-            let channel = head * width + j;
+            let channel = place.head * width + j;
             #[unroll]
             for r in 0..rows {
                 let slot = comptime!(k * plan.rows + r);
-                let b = min(first + r, batch - 1);
+                let b = row_of(&place, r);
                 let row = b * seq_len + left;
                 let mut real = true.runtime();
                 let mut reset = false.runtime();
@@ -179,7 +179,7 @@ pub(super) fn walk_back<A: Float>(
                     arriving += f32::cast_from(d_h[row * e + channel]);
                 }
                 let own = row * 4 * e + channel;
-                let other = (head * batch * seq_len + row) * comptime!(4 * plan.width) + j;
+                let other = (place.head * batch * seq_len + row) * comptime!(4 * plan.width) + j;
                 let gates = Gates {
                     i: gate(preact, product, bias, recurrent_bias, own, other, 0usize, channel, e, plan),
                     f: gate(preact, product, bias, recurrent_bias, own, other, 1usize, channel, e, plan),
@@ -205,7 +205,7 @@ pub(super) fn walk_back<A: Float>(
                     d_gates[met + width] = d_f;
                     d_gates[met + 2 * width] = d_z;
                     d_gates[met + 3 * width] = d_o;
-                    if first + r < batch {
+                    if place.first + r < batch {
                         d_preact[own] = d_i;
                         d_preact[own + e] = d_f;
                         d_preact[own + 2 * e] = d_z;
@@ -223,7 +223,7 @@ pub(super) fn walk_back<A: Float>(
                 sums[r] = 0.0f32;
             }
             for i in 0..comptime!(4 * plan.width) {
-                let w = weight[(head * comptime!(4 * plan.width) + i) * width + j];
+                let w = weight[(place.head * comptime!(4 * plan.width) + i) * width + j];
                 #[unroll]
                 for r in 0..rows {
                     sums[r] = fma(w, d_gates[r * comptime!(4 * plan.width) + i], sums[r]);
@@ -233,7 +233,7 @@ pub(super) fn walk_back<A: Float>(
             for r in 0..rows {
                 let slot = comptime!(k * plan.rows + r);
                 if comptime!(plan.codes) {
-                    let code = codes[min(first + r, batch - 1) * seq_len + left];
+                    let code = codes[row_of(&place, r) * seq_len + left];
                     on_h[slot] = select(code == PADDING, on_h[slot], sums[r]);
                     if code == RESET {
                         restored_h[slot] += on_h[slot];
@@ -255,8 +255,8 @@ pub(super) fn walk_back<A: Float>(
         #[unroll]
         for r in 0..rows {
             let slot = comptime!(k * plan.rows + r);
-            if j < width && first + r < batch {
-                let out = (first + r) * e + head * width + j;
+            if j < width && place.first + r < batch {
+                let out = (place.first + r) * e + place.head * width + j;
                 d_h0[out] = on_h[slot];
                 d_c0[out] = on_c[slot];
                 d_n0[out] = on_n[slot];

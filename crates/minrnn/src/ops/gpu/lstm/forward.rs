@@ -7,6 +7,7 @@ use minrnn_kernels::segments::{PADDING, RESET};
 
 use super::Plan;
 use super::cells::{Gates, State, step};
+use super::place::{place, row_of};
 
 /// m of a state that has seen nothing, or 0 for a cell without one.
 #[cube]
@@ -43,14 +44,13 @@ pub(super) fn walk<A: Float>(
     #[comptime] plan: Plan,
     #[define(A)] _format: ElemType,
 ) {
-    let head = CUBE_POS % heads;
-    let first = CUBE_POS / heads * comptime!(plan.rows);
-    if first >= batch {
+    let place = place(batch, heads, plan);
+    if place.first >= batch {
         terminate!();
     }
     let width = comptime!(plan.width);
     let rows = comptime!(plan.rows);
-    let e = heads * width;
+    let e = place.e;
     let unit = UNIT_POS as usize;
     let mut hidden = Shared::<[f32]>::new_slice(comptime!(2 * plan.rows * plan.width));
     let mut hs = Array::<f32>::new(comptime!(plan.held()));
@@ -60,11 +60,11 @@ pub(super) fn walk<A: Float>(
     let mut sums = Array::<f32>::new(comptime!(4 * plan.rows));
     #[unroll]
     for k in 0..comptime!(plan.channels()) {
-        let channel = head * width + min(unit + comptime!(k * plan.units), width - 1);
+        let channel = place.head * width + min(unit + comptime!(k * plan.units), width - 1);
         #[unroll]
         for r in 0..rows {
             let slot = comptime!(k * plan.rows + r);
-            let at = min(first + r, batch - 1) * e + channel;
+            let at = row_of(&place, r) * e + channel;
             hs[slot] = 0.0f32;
             cs[slot] = 0.0f32;
             ns[slot] = 0.0f32;
@@ -87,12 +87,12 @@ pub(super) fn walk<A: Float>(
         #[unroll]
         for k in 0..comptime!(plan.channels()) {
             let j = unit + comptime!(k * plan.units);
-            let channel = head * width + min(j, width - 1);
+            let channel = place.head * width + min(j, width - 1);
             #[unroll]
             for r in 0..rows {
                 let slot = comptime!(k * plan.rows + r);
                 if comptime!(plan.codes) {
-                    if codes[min(first + r, batch - 1) * seq_len + t] == RESET {
+                    if codes[row_of(&place, r) * seq_len + t] == RESET {
                         hs[slot] = 0.0f32;
                         cs[slot] = 0.0f32;
                         ns[slot] = 0.0f32;
@@ -116,10 +116,10 @@ pub(super) fn walk<A: Float>(
             let j = unit + comptime!(k * plan.units);
             let inside = j < width;
             let j = min(j, width - 1);
-            let channel = head * width + j;
+            let channel = place.head * width + j;
             #[unroll]
             for r in 0..rows {
-                let at = (min(first + r, batch - 1) * seq_len + t) * 4 * e + channel;
+                let at = (row_of(&place, r) * seq_len + t) * 4 * e + channel;
                 #[unroll]
                 for gate in 0..4usize {
                     let mut x = f32::cast_from(preact[at + gate * e]);
@@ -133,7 +133,7 @@ pub(super) fn walk<A: Float>(
                 }
             }
             for i in 0..width {
-                let from = (head * width + i) * comptime!(4 * plan.width) + j;
+                let from = (place.head * width + i) * comptime!(4 * plan.width) + j;
                 #[unroll]
                 for gate in 0..4usize {
                     let w = weight[from + gate * width];
@@ -147,7 +147,7 @@ pub(super) fn walk<A: Float>(
             #[unroll]
             for r in 0..rows {
                 let slot = comptime!(k * plan.rows + r);
-                let b = min(first + r, batch - 1);
+                let b = row_of(&place, r);
                 let mut real = true.runtime();
                 if comptime!(plan.codes) {
                     real = codes[b * seq_len + t] != PADDING;
@@ -163,7 +163,7 @@ pub(super) fn walk<A: Float>(
                 cs[slot] = select(real, after.c, cs[slot]);
                 ns[slot] = select(real, after.n, ns[slot]);
                 ms[slot] = select(real, after.m, ms[slot]);
-                if inside && first + r < batch {
+                if inside && place.first + r < batch {
                     let out = (b * seq_len + t) * e + channel;
                     h[out] = A::cast_from(select(real, after.h, 0.0f32));
                     c[out] = select(real, after.c, 0.0f32);
@@ -182,8 +182,8 @@ pub(super) fn walk<A: Float>(
         #[unroll]
         for r in 0..rows {
             let slot = comptime!(k * plan.rows + r);
-            if j < width && first + r < batch {
-                let out = (first + r) * e + head * width + j;
+            if j < width && place.first + r < batch {
+                let out = (place.first + r) * e + place.head * width + j;
                 h_last[out] = hs[slot];
                 c_last[out] = cs[slot];
                 if comptime!(plan.cell.is_slstm()) {

@@ -10,6 +10,7 @@ mod cells;
 mod cuda_source;
 mod forward;
 mod ops;
+mod place;
 
 #[cfg(feature = "cuda-source")]
 pub use cuda_source::cuda_sources;

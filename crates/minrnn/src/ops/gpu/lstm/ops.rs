@@ -4,7 +4,7 @@ use burn_cubecl::ops::reshape;
 use burn_cubecl::tensor::CubeTensor;
 
 use super::super::super::{lstm, s_lstm};
-use super::super::GpuOp;
+use super::super::op::GpuOp;
 use super::super::tensors::{Like, dims, zeros_like};
 use super::{Cell, Problem};
 use crate::ops::ForgetGate;

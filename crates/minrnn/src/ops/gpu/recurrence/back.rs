@@ -10,8 +10,9 @@ use minrnn_kernels::segments::{PADDING, RESET};
 use super::super::chunks::{Place, Sizes, place};
 use super::super::tensors::LANES;
 use super::Plan;
-use super::cells::{Effect, coefficient, gradients};
-use super::walk::{STEPS, Slice, biases, inputs_of, read_step, restored_by, slice, vector};
+use super::cells::{Effect, apply, coefficient, gradients};
+use super::meeting::{meeting, over_slices, passage, put, write_whole};
+use super::slice::{STEPS, Slice, biases, inputs_of, read_step, restored_by, slice, vector};
 
 /// The step that stands `offset` steps before `at`; the chunk's first where there is none.
 #[cube]
@@ -38,15 +39,10 @@ fn read_slice<A: Float, N: Size>(
     #[unroll]
     for i in 0..STEPS {
         let row = place.b * sizes.seq_len + step_before(at, offset + i, place);
-        read_step(x0, x1, slice, i, row, place.c, sizes.width, plan);
+        read_step(x0, x1, codes, slice, i, row, offset + i < at - place.start, place.c, sizes.width, plan);
         if comptime!(plan.d_h) {
             arriving[i] = d_h[row * sizes.width + place.c];
         }
-        let mut code = 0i32.runtime();
-        if comptime!(plan.codes) {
-            code = codes[row];
-        }
-        slice.codes[i] = select(offset + i < at - place.start, code, PADDING);
     }
 }
 
@@ -106,12 +102,6 @@ fn read_states<A: Float, N: Size>(
     }
 }
 
-/// As `passage` of the forward walk, with factors that are p itself.
-#[cube]
-fn carried(effect: Effect, c: f32) -> f32 {
-    select(effect.factor == 0.0, effect.gained, fma(effect.factor, c, effect.gained))
-}
-
 /// `vector` with `number` in place `k`.
 #[cube]
 fn with<A: Float, N: Size>(vector: Vector<A, N>, number: f32, #[comptime] k: usize) -> Vector<A, N> {
@@ -158,10 +148,8 @@ pub(super) fn walk_back<A: Float, N: Size>(
         terminate!();
     }
     let parts = comptime!(plan.cell.parts());
-    let units = comptime!(plan.slices * LANES);
     let half = comptime!(plan.slices * LANES * plan.channels);
-    let mut factors = Shared::<[f32]>::new_slice(comptime!(2 * plan.slices * LANES * plan.channels));
-    let mut gains = Shared::<[f32]>::new_slice(comptime!(2 * plan.slices * LANES * plan.channels));
+    let mut meeting = meeting(2usize, plan);
     let mut held = slice::<A, N>();
     let mut arriving = Array::<Vector<A, N>>::new(STEPS);
     let mut before = Array::<Vector<A, N>>::new(STEPS);
@@ -175,7 +163,6 @@ pub(super) fn walk_back<A: Float, N: Size>(
     let shift = biases(bias, c, width, plan);
     let restored = restored_by(init, c, plan);
     let slice = UNIT_POS_Y as usize;
-    let lane = UNIT_POS_X as usize;
 
     let mut start = Vector::<f32, N>::new(0.0f32);
     if comptime!(plan.h0) {
@@ -207,20 +194,14 @@ pub(super) fn walk_back<A: Float, N: Size>(
         #[unroll]
         for k in 0..plan.channels {
             let effect = effect_of(&held, &shift, &arriving, k, plan);
-            factors[offset + k * units + UNIT_POS as usize] = effect.factor;
-            gains[offset + k * units + UNIT_POS as usize] = effect.gained;
+            put(&mut meeting, offset, effect, k, plan);
         }
         sync_cube();
         #[unroll]
         for k in 0..plan.channels {
-            let mut now = from_right[k];
-            let mut running = from_right[k];
-            for s in 0..comptime!(plan.slices) {
-                let meeting = offset + k * units + s * LANES + lane;
-                now = select(s == slice, running, now);
-                running = carried(Effect { factor: factors[meeting], gained: gains[meeting] }, running);
-            }
-            from_right[k] = running;
+            let passage = passage(&meeting, offset, from_right[k], k, false, plan);
+            from_right[k] = passage.leaving;
+            let mut now = passage.entering;
             #[unroll]
             for i in 0..STEPS {
                 let real = held.codes[i] != PADDING;
@@ -279,7 +260,7 @@ pub(super) fn walk_back<A: Float, N: Size>(
     if comptime!(plan.init) {
         #[unroll]
         for k in 0..plan.channels {
-            init_sum[k] = over_slices(&mut factors, init_sum[k], plan);
+            init_sum[k] = over_slices(&mut meeting, init_sum[k], plan);
         }
         if slice == 0 && place.live {
             d_init[chunk * width + c] = vector(&init_sum, plan);
@@ -291,26 +272,13 @@ pub(super) fn walk_back<A: Float, N: Size>(
             let mut sum = Vector::<f32, N>::empty();
             #[unroll]
             for k in 0..plan.channels {
-                sum.insert(k, over_slices(&mut factors, sums[part * plan.channels + k], plan));
+                sum.insert(k, over_slices(&mut meeting, sums[part * plan.channels + k], plan));
             }
             if slice == 0 && place.live {
                 d_bias[(chunk * parts + part) * width + c] = sum;
             }
         }
     }
-}
-
-/// The sum of `value` over the slices.
-#[cube]
-fn over_slices(values: &mut [f32], value: f32, #[comptime] plan: Plan) -> f32 {
-    sync_cube();
-    values[UNIT_POS as usize] = value;
-    sync_cube();
-    let mut sum = 0.0f32;
-    for s in 0..comptime!(plan.slices) {
-        sum += values[s * LANES + UNIT_POS_X as usize];
-    }
-    sum
 }
 
 /// What every chunk does to the gradient from the right, c ↦ `keeps` c + `gained`: both `[B, chunks, E]`, the last chunk first.
@@ -332,9 +300,7 @@ pub(super) fn summarise_back<A: Float, N: Size>(
     if CUBE_POS >= cubes {
         terminate!();
     }
-    let units = comptime!(plan.slices * LANES);
-    let mut factors = Shared::<[f32]>::new_slice(comptime!(plan.slices * LANES * plan.channels));
-    let mut gains = Shared::<[f32]>::new_slice(comptime!(plan.slices * LANES * plan.channels));
+    let mut meeting = meeting(1usize, plan);
     let mut held = slice::<A, N>();
     let mut arriving = Array::<Vector<A, N>>::new(STEPS);
     let mut factor = Array::<f32>::new(plan.channels);
@@ -356,33 +322,17 @@ pub(super) fn summarise_back<A: Float, N: Size>(
         for k in 0..plan.channels {
             let effect = effect_of(&held, &shift, &arriving, k, plan);
             factor[k] *= effect.factor;
-            state[k] = carried(effect, state[k]);
+            state[k] = apply(effect, state[k], false);
         }
         done += STEPS;
     }
     #[unroll]
     for k in 0..plan.channels {
-        factors[k * units + UNIT_POS as usize] = factor[k];
-        gains[k * units + UNIT_POS as usize] = state[k];
+        put(&mut meeting, 0usize, Effect { factor: factor[k], gained: state[k] }, k, plan);
     }
     sync_cube();
     if slice == 0 && place.live {
-        let lane = UNIT_POS_X as usize;
-        #[unroll]
-        for k in 0..plan.channels {
-            let mut whole = 1.0f32;
-            let mut left = 0.0f32;
-            for s in 0..comptime!(plan.slices) {
-                let meeting = k * units + s * LANES + lane;
-                let effect = Effect { factor: factors[meeting], gained: gains[meeting] };
-                whole *= effect.factor;
-                left = carried(effect, left);
-            }
-            factor[k] = whole;
-            state[k] = left;
-        }
         let out = (place.b * sizes.chunks + sizes.chunks - 1 - place.chunk) * sizes.width + place.c;
-        keeps[out] = vector(&factor, plan);
-        gained[out] = vector(&state, plan);
+        write_whole(&meeting, keeps, gained, out, false, plan);
     }
 }

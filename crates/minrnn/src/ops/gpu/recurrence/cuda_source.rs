@@ -7,7 +7,7 @@ use minrnn_kernels::{Candidate, Gates};
 use super::super::chunks::SizesCompilationArg;
 use super::super::cuda_source::{CudaSource, Offline};
 use super::super::tensors::{LANES, format};
-use super::walk::STEPS;
+use super::slice::STEPS;
 use super::{Cell, Plan, SLICES, back, walk};
 
 /// Forward, backward and the passes over chunks of the recurrences, for each cell and format, with everything that a block of a model

@@ -6,32 +6,27 @@
 //! runs in all chunks at once.
 
 mod back;
-mod cells;
+pub(in crate::ops) mod cells;
 #[cfg(feature = "cuda-source")]
 mod cuda_source;
+mod cut;
+mod meeting;
+mod slice;
 mod walk;
 
-pub(in crate::ops) use cells::Cell;
 #[cfg(feature = "cuda-source")]
 pub use cuda_source::cuda_sources;
 
 use burn_cubecl::tensor::CubeTensor;
-use cubecl::prelude::CubeDim;
+use cubecl::prelude::BufferArg;
 
 use super::super::recurrence::Op;
-use super::GpuOp;
-use super::chunks::SizesLaunch;
 use super::column_sums::column_sums;
+use super::op::GpuOp;
 use super::tensors::{LANES, Like, arg, arg_or, cubes, dims, empty, empty_in, empty_like, format};
-use walk::STEPS;
+use cells::Cell;
+use cut::Cut;
 
-/// Cubes from which on time is not cut into chunks: the pass over chunks that a device of 132 multiprocessors then goes without costs about as
-/// much as its idle ones do.
-const ENOUGH: usize = 160;
-/// Cubes that chunks make.
-const WANTED: usize = 512;
-/// Fewest tiles of a chunk: what the extra pass costs must be small beside what it starts.
-const CHUNK_TILES: usize = 4;
 /// Most slices of a cube, forward and backward: a unit that computes gradients holds so much that a multiprocessor has room for 1024 of them.
 const SLICES: [usize; 2] = [16, 8];
 
@@ -62,6 +57,16 @@ struct Problem<'a> {
     codes: Option<CubeTensor>,
 }
 
+/// The inputs as arguments of a kernel; the first one stands in for those that are absent, which are not read.
+struct Args {
+    x0: BufferArg,
+    x1: BufferArg,
+    bias: BufferArg,
+    h0: BufferArg,
+    init: BufferArg,
+    codes: BufferArg,
+}
+
 /// Gradients of a recurrence, in the order of its inputs.
 struct Gradients {
     inputs: Vec<CubeTensor>,
@@ -70,51 +75,21 @@ struct Gradients {
     init: Option<CubeTensor>,
 }
 
-/// How a problem is cut.
-#[derive(Debug, Clone, Copy)]
-struct Cut {
-    batch: usize,
-    seq_len: usize,
-    width: usize,
-    /// Channels of a unit.
-    channels: usize,
-    groups: usize,
-    slices: usize,
-    chunks: usize,
-    chunk_len: usize,
-}
-
-impl Cut {
-    fn new([batch, seq_len, width]: [usize; 3], channels: usize, slices: usize) -> Self {
-        let groups = (width / channels).div_ceil(LANES);
-        let slices = seq_len.div_ceil(STEPS).next_power_of_two().min(slices);
-        let tile = slices * STEPS;
-        let whole = batch * groups;
-        let wanted = if whole >= ENOUGH { 1 } else { (WANTED / whole).min(seq_len / (CHUNK_TILES * tile)).max(1) };
-        let chunk_len = seq_len.div_ceil(wanted).next_multiple_of(tile);
-        Self { batch, seq_len, width, channels, groups, slices, chunks: seq_len.div_ceil(chunk_len), chunk_len }
-    }
-
-    fn cubes(&self) -> usize {
-        self.batch * self.groups * self.chunks
-    }
-
-    fn cube(&self) -> CubeDim {
-        CubeDim::new_2d(LANES as u32, self.slices as u32)
-    }
-
-    fn sizes(&self) -> SizesLaunch {
-        SizesLaunch::new(self.seq_len, self.width / self.channels, self.groups, self.chunk_len, self.chunks)
-    }
-}
-
 impl Problem<'_> {
     fn first(&self) -> &CubeTensor {
         self.inputs[0]
     }
 
-    fn second(&self) -> &CubeTensor {
-        self.inputs.last().expect("a recurrence has inputs")
+    fn args(&self) -> Args {
+        let first = self.first();
+        Args {
+            x0: arg(first),
+            x1: arg(self.inputs.last().expect("a recurrence has inputs")),
+            bias: arg_or(self.bias, first),
+            h0: arg_or(self.h0, first),
+            init: arg_or(self.init, first),
+            codes: arg_or(self.codes.as_ref(), first),
+        }
     }
 
     /// How it is cut where a cube has at most so many `slices`.
@@ -150,6 +125,7 @@ impl Problem<'_> {
         let last = empty(first, [cut.batch, cut.width]);
         let plan = self.plan(&cut);
         let entering = plan.chunked.then(|| self.between_chunks(&cut));
+        let Args { x0, x1, bias, h0, init, codes } = self.args();
         // SAFETY: the kernel stays inside the buffers; those it has no use for stand in for absent ones.
         unsafe {
             walk::walk::launch_unchecked(
@@ -157,13 +133,13 @@ impl Problem<'_> {
                 cubes(cut.cubes()),
                 cut.cube(),
                 cut.channels,
-                arg(first),
-                arg(self.second()),
-                arg_or(self.bias, first),
-                arg_or(self.h0, first),
+                x0,
+                x1,
+                bias,
+                h0,
                 arg_or(entering.as_ref(), first),
-                arg_or(self.init, first),
-                arg_or(self.codes.as_ref(), first),
+                init,
+                codes,
                 arg(&h),
                 arg(&last),
                 cut.sizes(),
@@ -178,28 +154,29 @@ impl Problem<'_> {
     /// The states that leave the chunks, `[B, chunks, E]`.
     fn between_chunks(&self, cut: &Cut) -> CubeTensor {
         let first = self.first();
-        let [keeps, gained] = [(); 2].map(|()| empty(first, [cut.batch, cut.chunks, cut.width]));
-        // SAFETY: one unit writes one chunk of one channel, which `keeps` and `gained` have room for; inputs that are absent are not read.
+        let effects = ChunkEffects::empty(first, [cut.batch, cut.chunks, cut.width]);
+        let Args { x0, x1, bias, init, codes, .. } = self.args();
+        // SAFETY: one unit writes one chunk of one channel, which the effects have room for; inputs that are absent are not read.
         unsafe {
             walk::summarise::launch_unchecked(
                 &first.client,
                 cubes(cut.cubes()),
                 cut.cube(),
                 cut.channels,
-                arg(first),
-                arg(self.second()),
-                arg_or(self.bias, first),
-                arg_or(self.init, first),
-                arg_or(self.codes.as_ref(), first),
-                arg(&keeps),
-                arg(&gained),
+                x0,
+                x1,
+                bias,
+                init,
+                codes,
+                arg(&effects.keeps),
+                arg(&effects.gained),
                 cut.sizes(),
                 cut.cubes(),
                 self.plan(cut),
                 format(first.dtype),
             );
         }
-        states(&keeps, &gained, self.h0)
+        effects.states(self.h0)
     }
 
     /// The gradients of everything, from the states and the gradients of the outputs.
@@ -213,6 +190,7 @@ impl Problem<'_> {
         let pieces = cut.batch * cut.chunks;
         let d_init = self.init.map(|_| empty(first, [pieces, cut.width]));
         let d_bias = self.bias.map(|_| empty(first, [pieces, self.cell.parts() * cut.width]));
+        let Args { x0, x1, bias, h0, init, codes } = self.args();
         // A buffer to write must not be one that is read, and needs no room where nothing is written.
         let [spare_input, spare_init, spare_bias] = [(); 3].map(|()| empty(first, [cut.channels]));
         // SAFETY: gradients have the sizes of their inputs, sums a row for each piece; spares stand where nothing is written.
@@ -222,16 +200,16 @@ impl Problem<'_> {
                 cubes(cut.cubes()),
                 cut.cube(),
                 cut.channels,
-                arg(first),
-                arg(self.second()),
-                arg_or(self.bias, first),
+                x0,
+                x1,
+                bias,
                 arg(h),
-                arg_or(self.h0, first),
+                h0,
                 arg_or(d_h, first),
                 arg_or(d_last, first),
                 arg_or(entering.as_ref(), first),
-                arg_or(self.init, first),
-                arg_or(self.codes.as_ref(), first),
+                init,
+                codes,
                 arg(&d_inputs[0]),
                 arg_or(d_inputs.get(1), &spare_input),
                 arg(&d_h0),
@@ -249,28 +227,29 @@ impl Problem<'_> {
     /// The gradients that leave the chunks to the left, `[B, chunks, E]`, the last chunk first.
     fn between_chunks_back(&self, cut: &Cut, d_h: Option<&CubeTensor>, d_last: Option<&CubeTensor>) -> CubeTensor {
         let first = self.first();
-        let [keeps, gained] = [(); 2].map(|()| empty(first, [cut.batch, cut.chunks, cut.width]));
-        // SAFETY: one unit writes one chunk of one channel, which `keeps` and `gained` have room for; inputs that are absent are not read.
+        let effects = ChunkEffects::empty(first, [cut.batch, cut.chunks, cut.width]);
+        let Args { x0, x1, bias, codes, .. } = self.args();
+        // SAFETY: one unit writes one chunk of one channel, which the effects have room for; inputs that are absent are not read.
         unsafe {
             back::summarise_back::launch_unchecked(
                 &first.client,
                 cubes(cut.cubes()),
                 cut.cube(),
                 cut.channels,
-                arg(first),
-                arg(self.second()),
-                arg_or(self.bias, first),
+                x0,
+                x1,
+                bias,
                 arg_or(d_h, first),
-                arg_or(self.codes.as_ref(), first),
-                arg(&keeps),
-                arg(&gained),
+                codes,
+                arg(&effects.keeps),
+                arg(&effects.gained),
                 cut.sizes(),
                 cut.cubes(),
                 Plan { d_h: d_h.is_some(), ..self.plan(cut) },
                 format(first.dtype),
             );
         }
-        states(&keeps, &gained, d_last)
+        effects.states(d_last)
     }
 }
 
@@ -307,7 +286,22 @@ impl GpuOp for Op {
     }
 }
 
-/// The states of h = keeps h + gained, `[B, chunks, E]`, from `h0` `[B, E]`: the recurrence over chunks.
-pub(super) fn states(keeps: &CubeTensor, gained: &CubeTensor, h0: Option<&CubeTensor>) -> CubeTensor {
-    Problem { cell: Cell::Linear, inputs: vec![keeps, gained], bias: None, h0, init: None, codes: None }.forward().0
+/// What every chunk does to a state, h ↦ `keeps` h + `gained`: both `[B, chunks, E]`.
+pub(super) struct ChunkEffects {
+    pub keeps: CubeTensor,
+    pub gained: CubeTensor,
+}
+
+impl ChunkEffects {
+    /// Room for them on the device of `like`.
+    pub(super) fn empty(like: &CubeTensor, shape: [usize; 3]) -> Self {
+        let [keeps, gained] = [(); 2].map(|()| empty(like, shape));
+        Self { keeps, gained }
+    }
+
+    /// The states that leave the chunks, `[B, chunks, E]`, from `h0` `[B, E]`: the recurrence over chunks.
+    pub(super) fn states(&self, h0: Option<&CubeTensor>) -> CubeTensor {
+        let inputs = vec![&self.keeps, &self.gained];
+        Problem { cell: Cell::Linear, inputs, bias: None, h0, init: None, codes: None }.forward().0
+    }
 }

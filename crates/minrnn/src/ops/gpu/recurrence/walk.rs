@@ -11,122 +11,9 @@ use minrnn_kernels::segments::{PADDING, RESET};
 use super::super::chunks::{Place, Sizes, place};
 use super::super::tensors::LANES;
 use super::Plan;
-use super::cells::{Effect, Gate, Inputs, apply, both, cut, gate, kept, step};
-
-/// Steps that a unit holds in registers.
-pub(super) const STEPS: usize = 8;
-
-/// What a unit has read of its slice: the inputs of every step, and whether it is a reset or [`PADDING`], as what is not in the chunk is.
-#[derive(CubeType)]
-pub(super) struct Slice<A: Float, N: Size> {
-    pub u0: Array<Vector<A, N>>,
-    pub u1: Array<Vector<A, N>>,
-    pub u2: Array<Vector<A, N>>,
-    pub codes: Array<i32>,
-}
-
-#[cube]
-pub(super) fn slice<A: Float, N: Size>() -> Slice<A, N> {
-    Slice::<A, N> {
-        u0: Array::<Vector<A, N>>::new(STEPS),
-        u1: Array::<Vector<A, N>>::new(STEPS),
-        u2: Array::<Vector<A, N>>::new(STEPS),
-        codes: Array::<i32>::new(STEPS),
-    }
-}
-
-/// The biases of a unit's channels, one after the other for each input; nothing is in it where there are none.
-#[cube]
-pub(super) fn biases<N: Size>(bias: &[Vector<f32, N>], c: usize, width: usize, #[comptime] plan: Plan) -> Array<f32> {
-    let parts = comptime!(plan.cell.parts());
-    let mut held = Array::<f32>::new(comptime!(plan.cell.parts() * plan.channels));
-    #[unroll]
-    for part in 0..parts {
-        #[unroll]
-        for k in 0..plan.channels {
-            held[part * plan.channels + k] = 0.0f32;
-        }
-        if comptime!(plan.bias) {
-            let vector = bias[part * width + c];
-            #[unroll]
-            for k in 0..plan.channels {
-                held[part * plan.channels + k] = vector.extract(k);
-            }
-        }
-    }
-    held
-}
-
-/// Reads the inputs of step `i` of a slice; `row` counts steps over the whole batch.
-#[cube]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-pub(super) fn read_step<A: Float, N: Size>(
-    x0: &[Vector<A, N>],
-    x1: &[Vector<A, N>],
-    slice: &mut Slice<A, N>,
-    i: usize,
-    row: usize,
-    c: usize,
-    width: usize,
-    #[comptime] plan: Plan,
-) {
-    let parts = comptime!(plan.cell.parts());
-    let at = row * parts * width + c;
-    slice.u0[i] = x0[at];
-    if comptime!(parts == 1) {
-        slice.u1[i] = x1[at];
-    } else {
-        slice.u1[i] = x0[at + width];
-    }
-    if comptime!(parts > 2) {
-        slice.u2[i] = x0[at + 2 * width];
-    }
-}
-
-/// The inputs of step `i` and channel `k` of a slice.
-#[cube]
-pub(super) fn inputs_of<A: Float, N: Size>(
-    slice: &Slice<A, N>,
-    biases: &Array<f32>,
-    i: usize,
-    #[comptime] k: usize,
-    #[comptime] plan: Plan,
-) -> Inputs {
-    let parts = comptime!(plan.cell.parts());
-    let mut u =
-        Inputs { u0: f32::cast_from(slice.u0[i].extract(k)) + biases[k], u1: f32::cast_from(slice.u1[i].extract(k)), u2: 0.0f32.runtime() };
-    if comptime!(parts > 1) {
-        u.u1 += biases[comptime!(plan.channels + k)];
-    }
-    if comptime!(parts > 2) {
-        u.u2 = f32::cast_from(slice.u2[i].extract(k)) + biases[comptime!(2 * plan.channels + k)];
-    }
-    u
-}
-
-/// Puts the effects of all slices one after the other: the state that enters this unit's slice and the one that leaves the last.
-#[derive(CubeType, Clone, Copy)]
-#[expand(derive(Clone, Copy))]
-pub(super) struct Passage {
-    pub entering: f32,
-    pub leaving: f32,
-}
-
-/// `factors` and `gains` hold the effects of the tile from `offset` on.
-#[cube]
-pub(super) fn passage(factors: &[f32], gains: &[f32], offset: usize, state: f32, #[comptime] plan: Plan) -> Passage {
-    let mixes = comptime!(plan.cell.mixes());
-    let lane = UNIT_POS_X as usize;
-    let slice = UNIT_POS_Y as usize;
-    let mut entering = state;
-    let mut running = state;
-    for s in 0..comptime!(plan.slices) {
-        entering = select(s == slice, running, entering);
-        let at = offset + s * LANES + lane;
-        running = apply(Effect { factor: factors[at], gained: gains[at] }, running, mixes);
-    }
-    Passage { entering, leaving: running }
-}
+use super::cells::{Effect, Gate, apply, both, cut, gate, kept, step};
+use super::meeting::{meeting, passage, put, write_whole};
+use super::slice::{STEPS, Slice, biases, inputs_of, read_step, restored_by, slice, vector};
 
 /// Reads the steps from `first` on.
 #[cube]
@@ -145,12 +32,7 @@ fn read_slice<A: Float, N: Size>(
     for i in 0..STEPS {
         let t = first + i;
         let row = place.b * sizes.seq_len + min(t, place.end - 1);
-        read_step(x0, x1, slice, i, row, place.c, sizes.width, plan);
-        let mut code = 0i32.runtime();
-        if comptime!(plan.codes) {
-            code = codes[row];
-        }
-        slice.codes[i] = select(t < place.end, code, PADDING);
+        read_step(x0, x1, codes, slice, i, row, t < place.end, place.c, sizes.width, plan);
     }
 }
 
@@ -187,24 +69,6 @@ fn gates<A: Float, N: Size>(
     Effect { factor, gained }
 }
 
-/// The states that a reset of a unit's channels restores.
-#[cube]
-pub(super) fn restored_by<N: Size>(init: &[Vector<f32, N>], c: usize, #[comptime] plan: Plan) -> Array<f32> {
-    let mut restored = Array::<f32>::new(plan.channels);
-    #[unroll]
-    for k in 0..plan.channels {
-        restored[k] = 0.0f32;
-    }
-    if comptime!(plan.init) {
-        let vector = init[c];
-        #[unroll]
-        for k in 0..plan.channels {
-            restored[k] = vector.extract(k);
-        }
-    }
-    restored
-}
-
 /// The states `h` and the last one. `entering` are the states between chunks, of the chunk before at its place. Widths are of vectors.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
@@ -227,10 +91,8 @@ pub(super) fn walk<A: Float, N: Size>(
         terminate!();
     }
     let mixes = comptime!(plan.cell.mixes());
-    let units = comptime!(plan.slices * LANES);
     let half = comptime!(plan.slices * LANES * plan.channels);
-    let mut factors = Shared::<[f32]>::new_slice(comptime!(2 * plan.slices * LANES * plan.channels));
-    let mut gains = Shared::<[f32]>::new_slice(comptime!(2 * plan.slices * LANES * plan.channels));
+    let mut meeting = meeting(2usize, plan);
     let mut held = slice::<A, N>();
     let mut xs = Array::<f32>::new(comptime!(STEPS * plan.channels));
     let mut ys = Array::<f32>::new(comptime!(STEPS * plan.channels));
@@ -262,13 +124,12 @@ pub(super) fn walk<A: Float, N: Size>(
         #[unroll]
         for k in 0..plan.channels {
             let effect = gates(&held, &biases, restored[k], &mut xs, &mut ys, k, plan);
-            factors[offset + k * units + UNIT_POS as usize] = effect.factor;
-            gains[offset + k * units + UNIT_POS as usize] = effect.gained;
+            put(&mut meeting, offset, effect, k, plan);
         }
         sync_cube();
         #[unroll]
         for k in 0..plan.channels {
-            let passage = passage(&factors, &gains, offset + k * units, state[k], plan);
+            let passage = passage(&meeting, offset, state[k], k, mixes, plan);
             state[k] = passage.leaving;
             let mut now = passage.entering;
             #[unroll]
@@ -304,17 +165,6 @@ pub(super) fn walk<A: Float, N: Size>(
     }
 }
 
-/// A number of each channel as a vector.
-#[cube]
-pub(super) fn vector<N: Size>(numbers: &Array<f32>, #[comptime] plan: Plan) -> Vector<f32, N> {
-    let mut vector = Vector::<f32, N>::empty();
-    #[unroll]
-    for k in 0..plan.channels {
-        vector.insert(k, numbers[k]);
-    }
-    vector
-}
-
 /// What every chunk does to a state, h ↦ `kept` h + `gained`: both `[B, chunks, E]`.
 #[cube(launch_unchecked)]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
@@ -335,9 +185,7 @@ pub(super) fn summarise<A: Float, N: Size>(
         terminate!();
     }
     let mixes = comptime!(plan.cell.mixes());
-    let units = comptime!(plan.slices * LANES);
-    let mut factors = Shared::<[f32]>::new_slice(comptime!(plan.slices * LANES * plan.channels));
-    let mut gains = Shared::<[f32]>::new_slice(comptime!(plan.slices * LANES * plan.channels));
+    let mut meeting = meeting(1usize, plan);
     let mut held = slice::<A, N>();
     let mut xs = Array::<f32>::new(comptime!(STEPS * plan.channels));
     let mut ys = Array::<f32>::new(comptime!(STEPS * plan.channels));
@@ -369,26 +217,11 @@ pub(super) fn summarise<A: Float, N: Size>(
     }
     #[unroll]
     for k in 0..plan.channels {
-        factors[k * units + UNIT_POS as usize] = factor[k];
-        gains[k * units + UNIT_POS as usize] = state[k];
+        put(&mut meeting, 0usize, Effect { factor: factor[k], gained: state[k] }, k, plan);
     }
     sync_cube();
     if slice == 0 && place.live {
-        let lane = UNIT_POS_X as usize;
-        #[unroll]
-        for k in 0..plan.channels {
-            let mut whole = kept(mixes);
-            let mut left = 0.0f32;
-            for s in 0..comptime!(plan.slices) {
-                let effect = Effect { factor: factors[k * units + s * LANES + lane], gained: gains[k * units + s * LANES + lane] };
-                whole = both(whole, effect.factor, mixes);
-                left = apply(effect, left, mixes);
-            }
-            factor[k] = if comptime!(mixes) { 1.0 - whole } else { whole };
-            state[k] = left;
-        }
         let out = (place.b * sizes.chunks + place.chunk) * sizes.width + place.c;
-        keeps[out] = vector(&factor, plan);
-        gained[out] = vector(&state, plan);
+        write_whole(&meeting, keeps, gained, out, mixes, plan);
     }
 }

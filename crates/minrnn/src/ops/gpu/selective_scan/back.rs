@@ -5,7 +5,7 @@ use cubecl::prelude::*;
 use super::super::chunks::{Place, Sizes, place};
 use super::super::elementary::sigmoid;
 use super::super::tensors::LANES;
-use super::tile::{Steps, arriving, read_bc, read_steps, row_of, silu, steps};
+use super::tile::{Tile, arriving, nothing_passed, pass, read_tile, row_of, silu, tile, write_effect};
 use super::{Plan, STEPS};
 
 /// States whose sums over channels are taken together: their columns are as many as a cube has units.
@@ -17,7 +17,7 @@ const PAIR: usize = LANES / (2 * STEPS);
 fn read_arriving(
     d_y: &[f32],
     z: &[f32],
-    steps: &Steps,
+    tile: &Tile,
     d_values: &mut Array<f32>,
     at: usize,
     place: &Place,
@@ -27,7 +27,7 @@ fn read_arriving(
     #[unroll]
     for i in 0..STEPS {
         let element = row_of(at + i, place, sizes) * sizes.width + place.c;
-        d_values[i] = arriving(d_y, z, element, steps.real[i], plan);
+        d_values[i] = arriving(d_y, z, element, tile.real[i], plan);
     }
 }
 
@@ -69,7 +69,7 @@ pub(super) fn walk_back(
     let columns = comptime!(2 * plan.d_state);
     // One column more than units, so that reading down a column meets all banks.
     let stride = comptime!(LANES + 1);
-    let mut shared = Shared::<[f32]>::new_slice(comptime!(STEPS * 2 * plan.d_state));
+    let mut tile = tile(plan);
     let mut meeting = Shared::<[f32]>::new_slice(comptime!(LANES * (LANES + 1)));
     let mut carried = Array::<f32>::new(d_state);
     let mut d_rates = Array::<f32>::new(d_state);
@@ -80,7 +80,6 @@ pub(super) fn walk_back(
     let mut decays = Array::<f32>::new(STEPS);
     let mut decayed = Array::<f32>::new(STEPS);
     let mut states = Array::<f32>::new(STEPS);
-    let mut steps = steps();
     let place = place(&sizes);
     let c = place.c;
     let width = sizes.width;
@@ -106,12 +105,11 @@ pub(super) fn walk_back(
     while left > 0 {
         left -= 1;
         let at = place.start + left * STEPS;
-        read_bc(bc, codes, &mut shared, at, &place, &sizes, plan);
-        read_steps(u, delta, bias, codes, &mut steps, at, &place, &sizes, plan);
-        read_arriving(d_y, z, &steps, &mut d_values, at, &place, &sizes, plan);
+        read_tile(u, delta, bias, bc, codes, &mut tile, at, &place, &sizes, plan);
+        read_arriving(d_y, z, &tile, &mut d_values, at, &place, &sizes, plan);
         #[unroll]
         for i in 0..STEPS {
-            values[i] = passed * steps.u[i];
+            values[i] = passed * tile.u[i];
             taken_sums[i] = 0.0f32;
             rate_sums[i] = 0.0f32;
         }
@@ -127,13 +125,13 @@ pub(super) fn walk_back(
                     for i in 0..STEPS {
                         let column = comptime!(2 * i * plan.d_state) + n;
                         if comptime!(plan.codes) {
-                            h = select(steps.resets[i], 0.0f32, h);
+                            h = select(tile.resets[i], 0.0f32, h);
                         }
-                        decays[i] = (steps.delta[i] * rate).exp();
+                        decays[i] = (tile.delta[i] * rate).exp();
                         decayed[i] = decays[i] * h;
-                        h = fma(steps.delta[i] * steps.u[i], shared[column], decayed[i]);
+                        h = fma(tile.delta[i] * tile.u[i], tile.bc[column], decayed[i]);
                         states[i] = h;
-                        values[i] = fma(h, shared[column + d_state], values[i]);
+                        values[i] = fma(h, tile.bc[column + d_state], values[i]);
                     }
                     let mut from_right = carried[n];
                     let mut d_rate = d_rates[n];
@@ -141,17 +139,17 @@ pub(super) fn walk_back(
                     for j in 0..STEPS {
                         let i = comptime!(STEPS - 1 - j);
                         let column = comptime!(2 * i * plan.d_state) + n;
-                        let d_h = fma(d_values[i], shared[column + d_state], from_right);
+                        let d_h = fma(d_values[i], tile.bc[column + d_state], from_right);
                         let w = decayed[i] * d_h;
-                        taken_sums[i] = fma(d_h, shared[column], taken_sums[i]);
+                        taken_sums[i] = fma(d_h, tile.bc[column], taken_sums[i]);
                         rate_sums[i] = fma(rate, w, rate_sums[i]);
-                        d_rate = fma(steps.delta[i], w, d_rate);
+                        d_rate = fma(tile.delta[i], w, d_rate);
                         let out = lane * stride + comptime!(k * 2 * STEPS + i);
-                        meeting[out] = select(place.live, d_h * steps.delta[i] * steps.u[i], 0.0f32);
+                        meeting[out] = select(place.live, d_h * tile.delta[i] * tile.u[i], 0.0f32);
                         meeting[out + STEPS] = select(place.live, d_values[i] * states[i], 0.0f32);
                         from_right = decays[i] * d_h;
                         if comptime!(plan.codes) {
-                            from_right = select(steps.resets[i], 0.0f32, from_right);
+                            from_right = select(tile.resets[i], 0.0f32, from_right);
                         }
                     }
                     carried[n] = from_right;
@@ -178,17 +176,17 @@ pub(super) fn walk_back(
         for i in 0..STEPS {
             if at + i < place.end {
                 let element = row_of(at + i, &place, &sizes) * width + c;
-                let d_step = fma(steps.u[i], taken_sums[i], rate_sums[i]) * sigmoid(delta[element] + bias).value;
-                let d_preact = select(steps.real[i], d_step, 0.0f32);
+                let d_step = fma(tile.u[i], taken_sums[i], rate_sums[i]) * sigmoid(delta[element] + bias).value;
+                let d_preact = select(tile.real[i], d_step, 0.0f32);
                 bias_sum += d_preact;
-                skip_sum = fma(d_values[i], steps.u[i], skip_sum);
+                skip_sum = fma(d_values[i], tile.u[i], skip_sum);
                 if place.live {
                     d_delta[element] = d_preact;
-                    d_u[element] = select(steps.real[i], fma(steps.delta[i], taken_sums[i], passed * d_values[i]), 0.0f32);
+                    d_u[element] = select(tile.real[i], fma(tile.delta[i], taken_sums[i], passed * d_values[i]), 0.0f32);
                     if comptime!(plan.z) {
                         let mut d = 0.0f32;
                         if comptime!(plan.d_y) {
-                            d = select(steps.real[i], d_y[element] * values[i] * silu(z[element]).slope, 0.0f32);
+                            d = select(tile.real[i], d_y[element] * values[i] * silu(z[element]).slope, 0.0f32);
                         }
                         d_z[element] = d;
                     }
@@ -231,50 +229,40 @@ pub(super) fn summarise_back(
         terminate!();
     }
     let d_state = comptime!(plan.d_state);
-    let mut shared = Shared::<[f32]>::new_slice(comptime!(STEPS * 2 * plan.d_state));
+    let mut tile = tile(plan);
     let mut carried = Array::<f32>::new(d_state);
     let mut d_values = Array::<f32>::new(STEPS);
-    let mut steps = steps();
     let place = place(&sizes);
     let c = place.c;
     let bias = delta_bias[c];
     for n in 0..d_state {
         carried[n] = 0.0f32;
     }
-    let mut passed = 0.0f32;
-    let mut cut = false.runtime();
+    let mut passed = nothing_passed();
     let mut left = (place.end - place.start).div_ceil(STEPS);
     while left > 0 {
         left -= 1;
         let at = place.start + left * STEPS;
-        read_bc(bc, codes, &mut shared, at, &place, &sizes, plan);
-        read_steps(u, delta, bias, codes, &mut steps, at, &place, &sizes, plan);
-        read_arriving(d_y, z, &steps, &mut d_values, at, &place, &sizes, plan);
-        #[unroll]
-        for i in 0..STEPS {
-            passed += steps.delta[i];
-            cut = cut || steps.resets[i];
-        }
+        read_tile(u, delta, bias, bc, codes, &mut tile, at, &place, &sizes, plan);
+        read_arriving(d_y, z, &tile, &mut d_values, at, &place, &sizes, plan);
+        pass(&mut passed, &tile);
         for n in 0..d_state {
             let rate = a[c * d_state + n];
             let mut from_right = carried[n];
             #[unroll]
             for j in 0..STEPS {
                 let i = comptime!(STEPS - 1 - j);
-                let d_h = fma(d_values[i], shared[comptime!((2 * i + 1) * plan.d_state) + n], from_right);
-                from_right = (steps.delta[i] * rate).exp() * d_h;
+                let d_h = fma(d_values[i], tile.bc[comptime!((2 * i + 1) * plan.d_state) + n], from_right);
+                from_right = (tile.delta[i] * rate).exp() * d_h;
                 if comptime!(plan.codes) {
-                    from_right = select(steps.resets[i], 0.0f32, from_right);
+                    from_right = select(tile.resets[i], 0.0f32, from_right);
                 }
             }
             carried[n] = from_right;
         }
     }
     if place.live {
-        for n in 0..d_state {
-            let out = ((place.b * sizes.chunks + sizes.chunks - 1 - place.chunk) * d_state + n) * sizes.width + c;
-            keeps[out] = select(cut, 0.0f32, (passed * a[c * d_state + n]).exp());
-            gained[out] = carried[n];
-        }
+        let chunk = place.b * sizes.chunks + sizes.chunks - 1 - place.chunk;
+        write_effect(passed, &carried, a, keeps, gained, chunk, c, sizes.width, plan);
     }
 }

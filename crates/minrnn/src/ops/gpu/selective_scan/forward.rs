@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use super::super::chunks::{Sizes, place};
-use super::tile::{read_bc, read_steps, row_of, silu, steps};
+use super::tile::{nothing_passed, pass, read_tile, row_of, silu, tile, write_effect};
 use super::{Plan, STEPS};
 
 /// y, the last state `[B, N, E]` and the states before every tile `[B, tiles, N, E]`. `entering` are the states after the chunks.
@@ -32,10 +32,9 @@ pub(super) fn walk(
         terminate!();
     }
     let d_state = comptime!(plan.d_state);
-    let mut shared = Shared::<[f32]>::new_slice(comptime!(STEPS * 2 * plan.d_state));
+    let mut tile = tile(plan);
     let mut states = Array::<f32>::new(d_state);
     let mut sums = Array::<f32>::new(STEPS);
-    let mut steps = steps();
     let place = place(&sizes);
     let c = place.c;
     let width = sizes.width;
@@ -54,11 +53,10 @@ pub(super) fn walk(
     }
     let mut at = place.start;
     while at < place.end {
-        read_bc(bc, codes, &mut shared, at, &place, &sizes, plan);
-        read_steps(u, delta, bias, codes, &mut steps, at, &place, &sizes, plan);
+        read_tile(u, delta, bias, bc, codes, &mut tile, at, &place, &sizes, plan);
         #[unroll]
         for i in 0..STEPS {
-            sums[i] = passed * steps.u[i];
+            sums[i] = passed * tile.u[i];
         }
         let boundary = (place.b * tiles + at / STEPS) * d_state * width + c;
         for n in 0..d_state {
@@ -71,10 +69,10 @@ pub(super) fn walk(
             for i in 0..STEPS {
                 let column = comptime!(2 * i * plan.d_state) + n;
                 if comptime!(plan.codes) {
-                    h = select(steps.resets[i], 0.0f32, h);
+                    h = select(tile.resets[i], 0.0f32, h);
                 }
-                h = fma((steps.delta[i] * rate).exp(), h, steps.delta[i] * steps.u[i] * shared[column]);
-                sums[i] = fma(h, shared[column + d_state], sums[i]);
+                h = fma((tile.delta[i] * rate).exp(), h, tile.delta[i] * tile.u[i] * tile.bc[column]);
+                sums[i] = fma(h, tile.bc[column + d_state], sums[i]);
             }
             states[n] = h;
         }
@@ -86,7 +84,7 @@ pub(super) fn walk(
                 if comptime!(plan.z) {
                     value *= silu(z[element]).value;
                 }
-                y[element] = select(steps.real[i], value, 0.0f32);
+                y[element] = select(tile.real[i], value, 0.0f32);
             }
         }
         at += STEPS;
@@ -118,46 +116,36 @@ pub(super) fn summarise(
         terminate!();
     }
     let d_state = comptime!(plan.d_state);
-    let mut shared = Shared::<[f32]>::new_slice(comptime!(STEPS * 2 * plan.d_state));
+    let mut tile = tile(plan);
     let mut states = Array::<f32>::new(d_state);
-    let mut steps = steps();
     let place = place(&sizes);
     let c = place.c;
     let bias = delta_bias[c];
     for n in 0..d_state {
         states[n] = 0.0f32;
     }
-    let mut passed = 0.0f32;
-    let mut cut = false.runtime();
+    let mut passed = nothing_passed();
     let mut at = place.start;
     while at < place.end {
-        read_bc(bc, codes, &mut shared, at, &place, &sizes, plan);
-        read_steps(u, delta, bias, codes, &mut steps, at, &place, &sizes, plan);
-        #[unroll]
-        for i in 0..STEPS {
-            passed += steps.delta[i];
-            cut = cut || steps.resets[i];
-        }
+        read_tile(u, delta, bias, bc, codes, &mut tile, at, &place, &sizes, plan);
+        pass(&mut passed, &tile);
         for n in 0..d_state {
             let rate = a[c * d_state + n];
             let mut h = states[n];
             #[unroll]
             for i in 0..STEPS {
                 if comptime!(plan.codes) {
-                    h = select(steps.resets[i], 0.0f32, h);
+                    h = select(tile.resets[i], 0.0f32, h);
                 }
-                let taken = steps.delta[i] * steps.u[i] * shared[comptime!(2 * i * plan.d_state) + n];
-                h = fma((steps.delta[i] * rate).exp(), h, taken);
+                let taken = tile.delta[i] * tile.u[i] * tile.bc[comptime!(2 * i * plan.d_state) + n];
+                h = fma((tile.delta[i] * rate).exp(), h, taken);
             }
             states[n] = h;
         }
         at += STEPS;
     }
     if place.live {
-        for n in 0..d_state {
-            let out = ((place.b * sizes.chunks + place.chunk) * d_state + n) * sizes.width + c;
-            keeps[out] = select(cut, 0.0f32, (passed * a[c * d_state + n]).exp());
-            gained[out] = states[n];
-        }
+        let chunk = place.b * sizes.chunks + place.chunk;
+        write_effect(passed, &states, a, keeps, gained, chunk, c, sizes.width, plan);
     }
 }

@@ -7,6 +7,7 @@
 mod back;
 #[cfg(feature = "cuda-source")]
 mod cuda_source;
+mod cut;
 mod forward;
 mod tile;
 
@@ -19,20 +20,14 @@ use burn_cubecl::tensor::CubeTensor;
 use cubecl::prelude::*;
 
 use super::super::selective_scan::Op;
-use super::GpuOp;
-use super::chunks::SizesLaunch;
 use super::column_sums::column_sums;
-use super::recurrence::states;
+use super::op::GpuOp;
+use super::recurrence::ChunkEffects;
 use super::tensors::{LANES, Like, arg, arg_or, cubes, dims, empty, empty_like};
+use cut::Cut;
 
 /// Steps of a tile.
 const STEPS: usize = 8;
-/// Cubes from which on time is not cut into chunks.
-const ENOUGH: usize = 1024;
-/// Cubes that chunks make.
-const WANTED: usize = 2048;
-/// Fewest tiles of a chunk.
-const CHUNK_TILES: usize = 8;
 
 /// What a kernel is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,42 +42,6 @@ struct Plan {
     d_last: bool,
 }
 
-/// How a problem is cut.
-#[derive(Debug, Clone, Copy)]
-struct Cut {
-    batch: usize,
-    seq_len: usize,
-    width: usize,
-    d_state: usize,
-    groups: usize,
-    tiles: usize,
-    chunks: usize,
-    chunk_len: usize,
-}
-
-impl Cut {
-    fn new([batch, seq_len, width]: [usize; 3], d_state: usize) -> Self {
-        let groups = width.div_ceil(LANES);
-        let whole = batch * groups;
-        let wanted = if whole >= ENOUGH { 1 } else { (WANTED / whole).min(seq_len / (CHUNK_TILES * STEPS)).max(1) };
-        let chunk_len = seq_len.div_ceil(wanted).next_multiple_of(STEPS);
-        Self { batch, seq_len, width, d_state, groups, tiles: seq_len.div_ceil(STEPS), chunks: seq_len.div_ceil(chunk_len), chunk_len }
-    }
-
-    fn cubes(&self) -> usize {
-        self.batch * self.groups * self.chunks
-    }
-
-    fn sizes(&self) -> SizesLaunch {
-        SizesLaunch::new(self.seq_len, self.width, self.groups, self.chunk_len, self.chunks)
-    }
-
-    /// Numbers of the states before every tile, `[B, tiles, N, E]`.
-    fn boundaries(&self) -> [usize; 4] {
-        [self.batch, self.tiles, self.d_state, self.width]
-    }
-}
-
 /// Of a cube: one unit for each of [`LANES`] channels.
 fn line() -> CubeDim {
     CubeDim::new_1d(LANES as u32)
@@ -91,6 +50,12 @@ fn line() -> CubeDim {
 /// `[B, E, N]` as `[B, N, E]` or back.
 fn turned(states: CubeTensor) -> CubeTensor {
     into_contiguous(permute(states, &[0, 2, 1]))
+}
+
+/// The states that leave the chunks, `[B, chunks, N E]`, from `start` `[B, N, E]`.
+fn between(cut: &Cut, effects: &ChunkEffects, start: Option<&CubeTensor>) -> CubeTensor {
+    let start = start.map(|start| reshape(start.clone(), [cut.batch, cut.d_state * cut.width].into()));
+    effects.states(start.as_ref())
 }
 
 /// The tensors of a scan on a device.
@@ -107,7 +72,34 @@ struct Problem<'a> {
     codes: Option<CubeTensor>,
 }
 
+/// The inputs as arguments of a kernel; u stands in for those that are absent, which are not read.
+struct Args {
+    u: BufferArg,
+    delta: BufferArg,
+    delta_bias: BufferArg,
+    a: BufferArg,
+    bc: BufferArg,
+    skip: BufferArg,
+    z: BufferArg,
+    h0: BufferArg,
+    codes: BufferArg,
+}
+
 impl Problem<'_> {
+    fn args(&self) -> Args {
+        Args {
+            u: arg(self.u),
+            delta: arg(self.delta),
+            delta_bias: arg(self.delta_bias),
+            a: arg(self.a),
+            bc: arg(self.bc),
+            skip: arg(self.skip),
+            z: arg_or(self.z, self.u),
+            h0: arg_or(self.h0.as_ref(), self.u),
+            codes: arg_or(self.codes.as_ref(), self.u),
+        }
+    }
+
     fn cut(&self) -> Cut {
         let [_, d_state] = dims(self.a);
         Cut::new(dims(self.u), d_state)
@@ -133,22 +125,23 @@ impl Problem<'_> {
         let y = empty_like(u);
         let last = empty(u, [cut.batch, cut.d_state, cut.width]);
         let boundaries = empty(u, cut.boundaries());
+        let args = self.args();
         // SAFETY: the kernel stays inside the buffers; those it has no use for stand in for absent ones.
         unsafe {
             forward::walk::launch_unchecked(
                 &u.client,
                 cubes(cut.cubes()),
                 line(),
-                arg(u),
-                arg(self.delta),
-                arg(self.delta_bias),
-                arg(self.a),
-                arg(self.bc),
-                arg(self.skip),
-                arg_or(self.z, u),
-                arg_or(self.h0.as_ref(), u),
+                args.u,
+                args.delta,
+                args.delta_bias,
+                args.a,
+                args.bc,
+                args.skip,
+                args.z,
+                args.h0,
                 arg_or(entering.as_ref(), u),
-                arg_or(self.codes.as_ref(), u),
+                args.codes,
                 arg(&y),
                 arg(&last),
                 arg(&boundaries),
@@ -163,28 +156,32 @@ impl Problem<'_> {
 
     /// The states after the chunks, `[B, chunks, N E]`.
     fn between_chunks(&self, cut: &Cut) -> CubeTensor {
-        let [keeps, gained] = [(); 2].map(|()| empty(self.u, [cut.batch, cut.chunks, cut.d_state * cut.width]));
-        // SAFETY: one unit writes the states of one chunk and channel, which `keeps` and `gained` have room for.
+        let (effects, args) = (self.effects(cut), self.args());
+        // SAFETY: one unit writes the states of one chunk and channel, which the effects have room for.
         unsafe {
             forward::summarise::launch_unchecked(
                 &self.u.client,
                 cubes(cut.cubes()),
                 line(),
-                arg(self.u),
-                arg(self.delta),
-                arg(self.delta_bias),
-                arg(self.a),
-                arg(self.bc),
-                arg_or(self.codes.as_ref(), self.u),
-                arg(&keeps),
-                arg(&gained),
+                args.u,
+                args.delta,
+                args.delta_bias,
+                args.a,
+                args.bc,
+                args.codes,
+                arg(&effects.keeps),
+                arg(&effects.gained),
                 cut.sizes(),
                 cut.cubes(),
                 self.plan(cut),
             );
         }
-        let h0 = self.h0.clone().map(|h0| reshape(h0, [cut.batch, cut.d_state * cut.width].into()));
-        states(&keeps, &gained, h0.as_ref())
+        between(cut, &effects, self.h0.as_ref())
+    }
+
+    /// Room for what every chunk does to the states.
+    fn effects(&self, cut: &Cut) -> ChunkEffects {
+        ChunkEffects::empty(self.u, [cut.batch, cut.chunks, cut.d_state * cut.width])
     }
 
     /// The gradients of everything, in the order of the operation's inputs and with that of an h0; `d_last` `[B, N, E]`.
@@ -199,6 +196,7 @@ impl Problem<'_> {
         let [d_delta_bias, d_skip] = [(); 2].map(|()| empty(u, [pieces, cut.width]));
         let d_bc = empty(u, [cut.groups, cut.batch * cut.seq_len * 2 * cut.d_state]);
         let d_h0 = empty(u, [cut.batch, cut.d_state, cut.width]);
+        let args = self.args();
         // A buffer to write must not be one that is read.
         let spare = empty(u, [1]);
         // SAFETY: gradients have the sizes of their inputs, those of B and C one copy for each group; the spare stands where nothing is written.
@@ -207,18 +205,18 @@ impl Problem<'_> {
                 &u.client,
                 cubes(cut.cubes()),
                 line(),
-                arg(u),
-                arg(self.delta),
-                arg(self.delta_bias),
-                arg(self.a),
-                arg(self.bc),
-                arg(self.skip),
-                arg_or(self.z, u),
+                args.u,
+                args.delta,
+                args.delta_bias,
+                args.a,
+                args.bc,
+                args.skip,
+                args.z,
                 arg(boundaries),
                 arg_or(d_y, u),
                 arg_or(d_last, u),
                 arg_or(entering.as_ref(), u),
-                arg_or(self.codes.as_ref(), u),
+                args.codes,
                 arg(&d_u),
                 arg(&d_delta),
                 arg_or(d_z.as_ref(), &spare),
@@ -242,30 +240,29 @@ impl Problem<'_> {
 
     /// The gradients that leave the chunks to the left, `[B, chunks, N E]`, the last chunk first.
     fn between_chunks_back(&self, cut: &Cut, d_y: Option<&CubeTensor>, d_last: Option<&CubeTensor>) -> CubeTensor {
-        let [keeps, gained] = [(); 2].map(|()| empty(self.u, [cut.batch, cut.chunks, cut.d_state * cut.width]));
-        // SAFETY: one unit writes the gradients of one chunk and channel, which `keeps` and `gained` have room for.
+        let (effects, args) = (self.effects(cut), self.args());
+        // SAFETY: one unit writes the gradients of one chunk and channel, which the effects have room for.
         unsafe {
             back::summarise_back::launch_unchecked(
                 &self.u.client,
                 cubes(cut.cubes()),
                 line(),
-                arg(self.u),
-                arg(self.delta),
-                arg(self.delta_bias),
-                arg(self.a),
-                arg(self.bc),
-                arg_or(self.z, self.u),
+                args.u,
+                args.delta,
+                args.delta_bias,
+                args.a,
+                args.bc,
+                args.z,
                 arg_or(d_y, self.u),
-                arg_or(self.codes.as_ref(), self.u),
-                arg(&keeps),
-                arg(&gained),
+                args.codes,
+                arg(&effects.keeps),
+                arg(&effects.gained),
                 cut.sizes(),
                 cut.cubes(),
                 Plan { d_y: d_y.is_some(), ..self.plan(cut) },
             );
         }
-        let d_last = d_last.map(|d_last| reshape(d_last.clone(), [cut.batch, cut.d_state * cut.width].into()));
-        states(&keeps, &gained, d_last.as_ref())
+        between(cut, &effects, d_last)
     }
 }
 

@@ -8,9 +8,12 @@ use super::super::elementary::{sigmoid, softplus};
 use super::super::tensors::LANES;
 use super::{Plan, STEPS};
 
-/// The steps of a tile in one channel. Steps that are padding, or past the end, have Δ = 0 and u = 0 and leave every state as it is.
+/// The steps of a tile in one channel, and B and C of all. Steps that are padding, or past the end, have Δ = 0 and u = 0 and leave every state
+/// as it is.
 #[derive(CubeType)]
-pub(super) struct Steps {
+pub(super) struct Tile {
+    /// `[STEPS, 2N]`, 0 where there is no real step; the cube's.
+    pub bc: Shared<[f32]>,
     /// Δ.
     pub delta: Array<f32>,
     pub u: Array<f32>,
@@ -21,8 +24,9 @@ pub(super) struct Steps {
 }
 
 #[cube]
-pub(super) fn steps() -> Steps {
-    Steps {
+pub(super) fn tile(#[comptime] plan: Plan) -> Tile {
+    Tile {
+        bc: Shared::<[f32]>::new_slice(comptime!(STEPS * 2 * plan.d_state)),
         delta: Array::<f32>::new(STEPS),
         u: Array::<f32>::new(STEPS),
         resets: Array::<bool>::new(STEPS),
@@ -36,15 +40,33 @@ pub(super) fn row_of(t: usize, place: &Place, sizes: &Sizes) -> usize {
     place.b * sizes.seq_len + min(t, sizes.seq_len - 1)
 }
 
-/// Reads the tile that begins at step `at`.
+/// Reads the tile that begins at step `at`. All units of the cube take part.
 #[cube]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-pub(super) fn read_steps(
+pub(super) fn read_tile(
+    u: &[f32],
+    delta: &[f32],
+    bias: f32,
+    bc: &[f32],
+    codes: &[i32],
+    tile: &mut Tile,
+    at: usize,
+    place: &Place,
+    sizes: &Sizes,
+    #[comptime] plan: Plan,
+) {
+    read_bc(bc, codes, tile, at, place, sizes, plan);
+    read_steps(u, delta, bias, codes, tile, at, place, sizes, plan);
+}
+
+#[cube]
+#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
+fn read_steps(
     u: &[f32],
     delta: &[f32],
     bias: f32,
     codes: &[i32],
-    steps: &mut Steps,
+    tile: &mut Tile,
     at: usize,
     place: &Place,
     sizes: &Sizes,
@@ -61,16 +83,15 @@ pub(super) fn read_steps(
             real = real && code != PADDING;
         }
         let element = row * sizes.width + place.c;
-        steps.delta[i] = select(real, softplus(delta[element] + bias), 0.0f32);
-        steps.u[i] = select(real, u[element], 0.0f32);
-        steps.resets[i] = reset;
-        steps.real[i] = real;
+        tile.delta[i] = select(real, softplus(delta[element] + bias), 0.0f32);
+        tile.u[i] = select(real, u[element], 0.0f32);
+        tile.resets[i] = reset;
+        tile.real[i] = real;
     }
 }
 
-/// Reads B and C of the tile into `shared` `[STEPS, 2N]`, 0 where there is no real step. All units of the cube take part.
 #[cube]
-pub(super) fn read_bc(bc: &[f32], codes: &[i32], shared: &mut [f32], at: usize, place: &Place, sizes: &Sizes, #[comptime] plan: Plan) {
+fn read_bc(bc: &[f32], codes: &[i32], tile: &mut Tile, at: usize, place: &Place, sizes: &Sizes, #[comptime] plan: Plan) {
     let columns = comptime!(2 * plan.d_state);
     sync_cube();
     let mut i = UNIT_POS as usize;
@@ -81,7 +102,7 @@ pub(super) fn read_bc(bc: &[f32], codes: &[i32], shared: &mut [f32], at: usize, 
         if comptime!(plan.codes) {
             real = real && codes[row] != PADDING;
         }
-        shared[i] = select(real, bc[row * columns + i % columns], 0.0f32);
+        tile.bc[i] = select(real, bc[row * columns + i % columns], 0.0f32);
         i += LANES;
     }
     sync_cube();
@@ -113,4 +134,51 @@ pub(super) fn arriving(d_y: &[f32], z: &[f32], element: usize, real: bool, #[com
         d = select(real, d_y[element] * gate, 0.0f32);
     }
     d
+}
+
+/// What the steps of a chunk do to the states of a channel in the end: each keeps exp(`delta` A) of itself, or nothing.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(super) struct Passed {
+    /// Δ of all steps.
+    delta: f32,
+    /// Whether one of them is a reset.
+    cut: bool,
+}
+
+#[cube]
+pub(super) fn nothing_passed() -> Passed {
+    Passed { delta: 0.0f32.runtime(), cut: false.runtime() }
+}
+
+/// Counts the steps of a tile in.
+#[cube]
+pub(super) fn pass(passed: &mut Passed, tile: &Tile) {
+    #[unroll]
+    for i in 0..STEPS {
+        passed.delta += tile.delta[i];
+        passed.cut = passed.cut || tile.resets[i];
+    }
+}
+
+/// Writes what a chunk does to a channel's states; they are `states` if they were 0 before. `chunk` counts over the batch.
+#[cube]
+#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
+pub(super) fn write_effect(
+    passed: Passed,
+    states: &Array<f32>,
+    a: &[f32],
+    keeps: &mut [f32],
+    gained: &mut [f32],
+    chunk: usize,
+    c: usize,
+    width: usize,
+    #[comptime] plan: Plan,
+) {
+    let d_state = comptime!(plan.d_state);
+    for n in 0..d_state {
+        let out = (chunk * d_state + n) * width + c;
+        keeps[out] = select(passed.cut, 0.0f32, (passed.delta * a[c * d_state + n]).exp());
+        gained[out] = states[n];
+    }
 }
