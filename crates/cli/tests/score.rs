@@ -307,7 +307,7 @@ fn standard_input_is_not_read_twice() {
     training.run().ok();
     let run = shown(&training.out);
     score(&run, "-", &["--calibrate", "-"])
-        .refused(&["'-': --data and --calibrate are both to be read from it", "save one of them to a file"]);
+        .refused(&["'-': --data and --calibrate would both be read from it", "save one of them to a file"]);
     let text = shown(&scratch.path("text.txt"));
     let from_file = minrnn(&["score", &run, "--data", &text, "--calibrate", "-"]).stdin(fs::File::open(&text).unwrap()).output().unwrap();
     Finished::from(from_file).ok();
