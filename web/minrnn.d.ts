@@ -55,6 +55,11 @@ export interface Model {
   /** Whether the file has a vocabulary, so that `encode`, `decode` and `generate` work. */
   readonly hasText: boolean;
   readonly table: Table | null;
+  /**
+   * The surprise in nats that a share `share` (default 0.999) of the rows held out in training did not exceed; see `Session.surprise`. An error for a
+   * model that does not know it.
+   */
+  threshold(share?: number): number;
   /** Starts `rows` new sequences (default 1). */
   session(rows?: number): Session;
   /** Restores what `Session.save`, C's `minrnn_session_save` or `minrnn stream --save-state` saved for this model. */
@@ -87,6 +92,11 @@ export interface Session {
    * class probabilities, the number of the sequence, or the values of the next steps `[horizon, targets, quantiles]`.
    */
   row(values: ArrayLike<number | null | undefined>, rows?: ArrayLike<number>): Float64Array;
+  /**
+   * How surprising the next row of a table, given as to `row` before it is read, is to a forecaster with quantiles, in nats, for every row or the given
+   * ones; NaN at the beginning of a sequence and where all targets are missing. A row above `Model.threshold` is unusual.
+   */
+  surprise(values: ArrayLike<number | null | undefined>, rows?: ArrayLike<number>): Float64Array;
   /** Reads the prompt (if it is empty, the token that starts a text), then generates token by token; each token has already been read when it is yielded. */
   generate(prompt?: string, options?: Sampling & { limit?: number }): Generator<{ token: number; text: string }, void, void>;
   /** An independent copy. */

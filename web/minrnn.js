@@ -169,6 +169,13 @@ class Model {
     }
   }
 
+  threshold(share = 0.999) {
+    if (!(number(share) > 0 && share < 1)) throw new MinrnnError(`expected a share of rows above 0 and below 1, found ${shown(share)}`, 5);
+    const threshold = this.runtime.call("minrnn_model_threshold", this.handle, share);
+    if (Number.isNaN(threshold)) throw this.runtime.refusal(6);
+    return threshold;
+  }
+
   session(rows = 1) {
     return new Session(this, this.runtime.make("minrnn_session_new", this.handle, whole(rows, "a number of rows")));
   }
@@ -251,12 +258,21 @@ class Session extends Handle {
   }
 
   row(values, rows) {
+    return this.table("minrnn_table_step", values, rows, this.model.outputs);
+  }
+
+  surprise(values, rows) {
+    return this.table("minrnn_table_surprise", values, rows, 1);
+  }
+
+  /** What `name` says of the next row of a table, `each` numbers for every row or the given ones. */
+  table(name, values, rows, each) {
     const cells = numbers(Float64Array, values, (cell) => (cell == null ? NaN : number(cell)));
     const chosen = wholes(rows ?? [], "a row");
-    const outputs = (rows ? chosen.length : this.rows) * this.model.outputs;
-    return this.runtime.lend([cells, chosen, 8 * outputs], (at, rowsAt, out) => {
-      this.runtime.check("minrnn_table_step", this.handle, rows ? rowsAt : 0, chosen.length, at, cells.length, out, outputs);
-      return this.runtime.numbers(Float64Array, out, outputs);
+    const n = (rows ? chosen.length : this.rows) * each;
+    return this.runtime.lend([cells, chosen, 8 * n], (at, rowsAt, out) => {
+      this.runtime.check(name, this.handle, rows ? rowsAt : 0, chosen.length, at, cells.length, out, n);
+      return this.runtime.numbers(Float64Array, out, n);
     });
   }
 

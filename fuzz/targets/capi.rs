@@ -209,6 +209,8 @@ impl<'a> Host<'a> {
                 let wanted = self.wanted(model, session, n, b);
                 let count = if n > 0 { n } else { minrnn_session_size(session, 0) };
                 let values = (count * minrnn_model_size(model, 4)).min(MOST);
+                let mut surprises = vec![0.0; count];
+                heard(unsafe { minrnn_table_surprise(session, rows, n, self.doubles.as_ptr(), values, surprises.as_mut_ptr(), count) });
                 let mut predictions = vec![0.0; wanted];
                 heard(unsafe { minrnn_table_step(session, rows, n, self.doubles.as_ptr(), values, predictions.as_mut_ptr(), wanted) });
             }

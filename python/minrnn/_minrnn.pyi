@@ -41,6 +41,9 @@ class Session:
     def step(self, inputs: _Inputs, rows: _Rows | None = None) -> npt.NDArray[Any]:
         """Reads one step of every row, or of ``rows``: ``[batch]`` tokens or ``[batch, inputs]`` numbers. Returns the prediction after
         it."""
+    def surprise(self, inputs: _Inputs, rows: _Rows | None = None) -> npt.NDArray[np.float64]:
+        """How surprising the next row of the table is for every row, or for ``rows``, in nats, by what was forecast for it; NaN where
+        that is not known. Given as to ``step``, before it; nothing is read."""
     def prefill(self, inputs: _Inputs, rows: _Rows | None = None) -> npt.NDArray[Any]:
         """Reads a whole sequence for every row: ``[batch, T]`` or ``[batch, T, inputs]``, or a list of sequences of any lengths. Returns
         the prediction after the last step of each."""
@@ -96,6 +99,9 @@ class Model:
         """The tokens of a text."""
     def decode(self, tokens: npt.ArrayLike) -> str:
         """The text of tokens; bytes that do not form a character become U+FFFD."""
+    def threshold(self, share: float = 0.999) -> float | None:
+        """The surprise, in nats, that a share ``share`` of the rows held out in training did not exceed: a row above it is unusual. None if
+        the model does not know."""
     def _predict(
         self, table: Any, future: Any, threads: int | None
     ) -> tuple[list[str], list[list[str] | None], npt.NDArray[np.float64], list[str]]: ...

@@ -231,7 +231,7 @@ def test_texts_that_cannot_be_scored_are_refused(model, text, sensors, tmp_path)
         text.score("a", by=1)
     with pytest.raises(minrnn.InputError, match="threshold: expected a share"):
         text.score("a", threshold=1)
-    with pytest.raises(minrnn.InputError, match="no row whose surprise could be compared with"):
+    with pytest.raises(minrnn.InputError, match="none of the rows to compare with has a surprise"):
         text.score("a", calibrate="")
     with pytest.raises(minrnn.InputError, match="^the text: .* half of one"):
         text.score("a\ud800")
@@ -261,5 +261,46 @@ def test_what_cannot_be_scored_is_refused(model, sensors, temperature, tmp_path)
         model.score(meters(), calibrate=tmp_path / "nothing.csv")
     settings = {**TINY, "target": "load", "horizon": 2, "season": 12, "quantiles": []}
     of_mean = minrnn.train("forecast", {"load": meters()["load"][:STEPS]}, settings=settings, threads=1).model
-    with pytest.raises(minrnn.KindError, match=r"quantiles=\[0.1, 0.5, 0.9\]"):
+    with pytest.raises(minrnn.KindError, match="train it with several quantiles"):
         of_mean.score({"load": [1.0, 2.0]})
+
+
+def test_rows_are_as_surprising_as_they_arrive_as_the_whole_table_says(model):
+    table = meters(fault=60)
+    scores = model.score(table)
+    session = model.session(batch=3)
+    loads, halfway = table["load"].reshape(3, STEPS), None
+    for step in range(STEPS):
+        if step == 45:
+            halfway = model.load_session(session.save())
+        row = loads[:, step : step + 1]
+        surprise = session.surprise(row)
+        assert surprise.shape == (3,) and surprise.dtype == np.float64
+        np.testing.assert_allclose(surprise, scores.surprise.reshape(3, STEPS)[:, step], rtol=1e-5)
+        alone = session.surprise({"load": loads[1, step]}, rows=1)
+        assert alone.shape == ()
+        np.testing.assert_array_equal(alone, surprise[1])
+        session.step(row)
+        if halfway is not None:
+            np.testing.assert_array_equal(halfway.surprise(row), surprise)
+            halfway.step(row)
+    assert model.threshold() == scores.threshold and model.threshold(0.5) < scores.threshold
+    # Sequences at once leave the forecast of the next row, too; what reads nothing of a forecast leaves none.
+    ahead, last = model.session(batch=3), loads[:, -1:]
+    ahead.prefill(loads[:, :-1, None])
+    np.testing.assert_allclose(ahead.surprise(last), scores.surprise.reshape(3, STEPS)[:, -1], rtol=1e-5)
+    ahead.embed(loads[:, -2:-1, None])
+    assert np.isnan(ahead.surprise(last)).all()
+
+
+def test_what_expects_no_row_is_refused():
+    text, sensors = minrnn.load(MODELS / "shakespeare.minrnn"), minrnn.load(MODELS / "sensors.minrnn")
+    for call in (lambda: sensors.session().surprise({"acceleration": 0.5}), sensors.threshold, text.threshold, lambda: text.session().surprise([1])):
+        with pytest.raises(minrnn.KindError):
+            call()
+    forecaster = minrnn.load(MODELS / "temperature.minrnn")
+    for share in (0, 1, float("nan")):
+        with pytest.raises(minrnn.InputError, match="^share: expected a share of rows"):
+            forecaster.threshold(share)
+    with pytest.raises(minrnn.KindError):
+        forecaster.session(table=False).surprise([1.0])

@@ -26,6 +26,7 @@ class Library:
         self.c = ctypes.CDLL(path)
         self.c.minrnn_last_error.restype = ctypes.c_char_p
         self.c.minrnn_model_size.restype = ctypes.c_size_t
+        self.c.minrnn_model_threshold.restype = ctypes.c_double
 
     def check(self, status):
         if status:
@@ -76,6 +77,14 @@ class Library:
         self.check(self.c.minrnn_table_step(session, None, length(0), array, length(len(row)), found, length(outputs)))
         return list(found)
 
+    def surprise(self, session, row):
+        """None where it is not known, as JSON has no NaN."""
+        found = ctypes.c_double()
+        array = (ctypes.c_double * len(row))(*row)
+        length = ctypes.c_size_t
+        self.check(self.c.minrnn_table_surprise(session, None, length(0), array, length(len(row)), ctypes.byref(found), length(1)))
+        return None if math.isnan(found.value) else found.value
+
     def generated(self, session, logits, length):
         sampler = self.made(self.c.minrnn_sampler_new, ctypes.c_uint64(SEED))
         for setting, value in ((TEMPERATURE_SETTING, TEMPERATURE), (TOP_K_SETTING, TOP_K), (TOP_P_SETTING, TOP_P)):
@@ -109,10 +118,12 @@ def write(library, models, path):
     outputs, rows = library.outputs(forecaster), series(models)
     session = library.session(forecaster)
     half = len(rows) // 2
-    found["forecasts"] = []
+    found["forecasts"], found["surprises"] = [], []
+    found["threshold"] = library.c.minrnn_model_threshold(forecaster, ctypes.c_double(0.9))
     for at, row in enumerate(rows[: half + 50]):
         if at == half:
             found["forecastState"] = library.saved(session)
+        found["surprises"].append(library.surprise(session, row))
         found["forecasts"].append(library.read_row(session, row, outputs))
     found["half"] = half
 

@@ -53,7 +53,14 @@ test("a forecaster reads a table as the C library does, and goes on from its ses
   const rows = (await readFile(`${models}/temperature.csv`, "utf8")).trim().split("\n").slice(1).map((line) => [Number(line.split(",")[1])]);
   const session = model.session();
   const handedOver = model.restore(fromBase64(reference.forecastState));
+  assert.equal(model.threshold(0.9), reference.threshold);
+  assert.ok(model.threshold() >= reference.threshold);
+  assert.throws(() => model.threshold(0), /expected a share of rows above 0/);
   reference.forecasts.forEach((expected, at) => {
+    const [surprise] = session.surprise(rows[at]);
+    if (reference.surprises[at] === null) assert.ok(Number.isNaN(surprise), `surprise ${at} is not known`);
+    else near([surprise], [reference.surprises[at]], `surprise ${at}`);
+    if (at >= reference.half) near(handedOver.surprise(rows[at]), [surprise], `surprise ${at} from a restored state`);
     near(session.row(rows[at]), expected, `forecast ${at}`);
     if (at >= reference.half) near(handedOver.row(rows[at]), expected, `forecast ${at} from a restored state`);
   });
@@ -65,6 +72,8 @@ test("a forecaster reads a table as the C library does, and goes on from its ses
 test("forks go their own way, resets begin anew, rows are independent", async () => {
   const model = await load(await file("sensors.minrnn"));
   assert.deepEqual(model.table.classes.length, model.outputs);
+  assert.throws(() => model.session().surprise([0.3]), /labels whole sequences/);
+  assert.throws(() => model.threshold(), /does not say how surprising/);
   const session = model.session();
   const first = session.row([0.3]);
   const fork = session.fork();

@@ -183,6 +183,11 @@ MINRNN_API minrnn_status minrnn_column_code(const minrnn_model *model, size_t co
 /* The level of a quantile, between 0 and 1, in ascending order; NaN on error. */
 MINRNN_API double minrnn_model_quantile(const minrnn_model *model, size_t index);
 
+/* The surprise that a share `share`, such as 0.999, of the rows held out in
+ * training did not exceed, for minrnn_table_surprise(): a row above it is
+ * unusual. NaN on error, and for a model that does not know. */
+MINRNN_API double minrnn_model_threshold(const minrnn_model *model, double share);
+
 /* --- Sessions ---------------------------------------------------------- */
 
 /* Starts `rows` independent sequences. */
@@ -277,6 +282,15 @@ MINRNN_API minrnn_status minrnn_forward_values(minrnn_session *session, const fl
  * valid. The message names the first such row; reset it. */
 MINRNN_API minrnn_status minrnn_table_step(minrnn_session *session, const size_t *rows, size_t n_rows, const double *values,
                                            size_t n_values, double *predictions, size_t n_predictions);
+
+/* How surprising the next row of the table, given as to minrnn_table_step(),
+ * would be for each row of the session: the negative log-likelihood of what came
+ * under the forecast after the row before, in nats, as by `minrnn score`. NaN
+ * at the beginning of a sequence, where all targets are missing, and after
+ * steps of the model's own numbers. Reads nothing: call it before
+ * minrnn_table_step(). MINRNN_KIND unless the model forecasts quantiles. */
+MINRNN_API minrnn_status minrnn_table_surprise(const minrnn_session *session, const size_t *rows, size_t n_rows,
+                                               const double *values, size_t n_values, double *surprises, size_t n_surprises);
 
 /* --- Choosing a token -------------------------------------------------- */
 

@@ -22,7 +22,7 @@ pub use failure::minrnn_last_error;
 pub use model::minrnn_model_open;
 pub use model::{
     ModelHandle, minrnn_model_free, minrnn_model_from_memory, minrnn_model_kind, minrnn_model_name, minrnn_model_quantile,
-    minrnn_model_session_bytes, minrnn_model_size, minrnn_version,
+    minrnn_model_session_bytes, minrnn_model_size, minrnn_model_threshold, minrnn_version,
 };
 pub use sampler::{SamplerHandle, minrnn_sampler_free, minrnn_sampler_new, minrnn_sampler_sample, minrnn_sampler_set};
 pub use session::{
@@ -33,7 +33,7 @@ pub use status::Status;
 pub use steps::{
     minrnn_forward_tokens, minrnn_forward_values, minrnn_prefill_tokens, minrnn_prefill_values, minrnn_step_tokens, minrnn_step_values,
 };
-pub use table::minrnn_table_step;
+pub use table::{minrnn_table_step, minrnn_table_surprise};
 pub use text::{
     TextHandle, minrnn_decode, minrnn_encode, minrnn_start_token, minrnn_text_decode, minrnn_text_encode, minrnn_text_free,
     minrnn_text_new, minrnn_text_reset,

@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_char};
 use std::sync::{Arc, OnceLock};
 
-use minrnn_model::{TableTask, Tokenizer, hex};
+use minrnn_model::{Calibration, TableTask, Threshold, Tokenizer, hex};
 use minrnn_stream::{AlignedBytes, Model, ModelKind, PackedModel, Reads, expect_table};
 use sha2::{Digest, Sha256};
 
@@ -18,6 +18,8 @@ pub(crate) struct Loaded {
     pub model: Model,
     pub table: Option<TableTask>,
     pub tokenizer: Option<Tokenizer>,
+    /// How surprising held-out rows were, if known.
+    surprise: Option<Calibration>,
     /// Why the file's tokenizer could not be read, if so.
     refused_tokenizer: Option<String>,
     /// The file, whose memory the matrices share.
@@ -40,7 +42,7 @@ pub type ModelHandle = Opaque<Model>;
 
 impl Loaded {
     fn new(bytes: AlignedBytes) -> Result<Self> {
-        let PackedModel { model, tokenizer, table, .. } = PackedModel::from_aligned(&bytes)?;
+        let PackedModel { model, tokenizer, table, surprise, .. } = PackedModel::from_aligned(&bytes)?;
         let (tokenizer, refused_tokenizer) = match tokenizer.map(|json| Tokenizer::from_json(&json)) {
             None => (None, None),
             Some(Ok(tokenizer)) => (Some(tokenizer), None),
@@ -58,7 +60,7 @@ impl Loaded {
         for category in table.iter().flat_map(TableTask::categories) {
             categories[category.column] = category.values.iter().map(|name| in_c(name)).collect();
         }
-        Ok(Self { model, table, tokenizer, refused_tokenizer, bytes, identity: OnceLock::new(), names, categories })
+        Ok(Self { model, table, tokenizer, surprise, refused_tokenizer, bytes, identity: OnceLock::new(), names, categories })
     }
 
     /// The identity that a saved session must match.
@@ -85,6 +87,13 @@ impl Loaded {
         let names = self.categories.get(column).map(Vec::as_slice);
         let among = self.categories.len();
         names.ok_or_else(|| Failure::new(Status::Input, format!("there is no column {column} among {among} (counted from 0)")))
+    }
+
+    /// The surprise that a share `share` of held-out rows did not exceed.
+    fn threshold(&self, share: f64) -> Result<f64> {
+        let known = self.surprise.as_ref().ok_or_else(|| Failure::new(Status::Kind, Threshold::NONE))?;
+        let threshold = known.threshold(share).map_err(|error| Failure::new(Status::Input, format!("share: {error}")))?;
+        Ok(threshold.surprise)
     }
 
     fn kind(&self) -> i32 {
@@ -235,6 +244,12 @@ pub extern "C" fn minrnn_model_name(model: *const ModelHandle, what: i32, index:
         let name = names.get(index).map(|name| name.as_ptr());
         name.ok_or_else(|| Failure::new(Status::Input, format!("there is no name {index} among {} (counted from 0)", names.len())))
     })
+}
+
+/// The surprise that a share `share` of the rows held out in training did not exceed, in nats; NaN on error.
+#[unsafe(no_mangle)]
+pub extern "C" fn minrnn_model_threshold(model: *const ModelHandle, share: f64) -> f64 {
+    valued(f64::NAN, || MODELS.shared(model.addr())?.threshold(share))
 }
 
 /// The level of a forecast quantile; NaN on error.

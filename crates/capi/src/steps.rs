@@ -67,8 +67,7 @@ fn stepped<T>(
     if let Some(width) = width(model.reads()) {
         expect_len(name, read.len(), rows.len().saturating_mul(width), "what a step reads, for each row")?;
     }
-    let (state, workspace) = memory.parts_mut();
-    Ok(step(model, rows, read, state, outputs, workspace)?)
+    Ok(memory.read_inputs(rows, |state, workspace| step(model, rows, read, state, outputs, workspace))?)
 }
 
 /// Reads one token for each of `rows`, which must be ascending, and writes the outputs after it; for all rows if none are given.
@@ -136,12 +135,11 @@ unsafe fn prefilled<'a, T: 'a>(
     let mut session = SESSIONS.exclusive(session.addr())?;
     let (loaded, _, memory) = session.parts(None);
     let model = &loaded.model;
-    let (state, workspace) = memory.parts_mut();
     if outputs.is_empty() {
-        return Ok(advance(model, &[row], &[read], state, workspace)?);
+        return Ok(memory.read_inputs(&[row], |state, workspace| advance(model, &[row], &[read], state, workspace))?);
     }
     expect_len("outputs", outputs.len(), model.outputs(), "the outputs of the model after the last step, or none")?;
-    Ok(prefill(model, &[row], &[read], state, outputs, workspace)?)
+    Ok(memory.read_inputs(&[row], |state, workspace| prefill(model, &[row], &[read], state, outputs, workspace))?)
 }
 
 /// Reads a prompt into one row, all tokens at once, and writes the outputs after the last; none if `n_outputs` is 0.
@@ -199,8 +197,8 @@ fn forwarded<T>(
             format!("the session has {} rows, expected 1 to give outputs after every step", rows.len()),
         ));
     }
-    let (state, workspace) = memory.parts_mut();
-    forward(&loaded.model, read, state, outputs, workspace).map_err(|error| match error {
+    let forwarded = memory.read_inputs(rows, |state, workspace| forward(&loaded.model, read, state, outputs, workspace));
+    forwarded.map_err(|error| match error {
         error @ minrnn_stream::Error::Input(_) => Failure::of(Status::Length, error),
         error => error.into(),
     })

@@ -1,11 +1,87 @@
 //! Rows of a table in, predictions out, both in its units.
 
-use minrnn_stream::{Sessions, expect_numbers};
+use minrnn_model::TableTask;
+use minrnn_stream::{Sessions, TableSessions, expect_numbers};
 
-use crate::failure::guarded;
+use crate::failure::{Result, guarded};
 use crate::pointers::{self, expect_apart, expect_len};
 use crate::session::{SESSIONS, SessionHandle};
 use crate::status::Status;
+
+/// What a caller lends.
+struct Lent<'a> {
+    /// The chosen rows; none stand for all.
+    rows: Option<&'a [usize]>,
+    values: &'a [f64],
+    results: &'a mut [f64],
+}
+
+impl Lent<'_> {
+    /// The buffers of a call, which lie apart; `name` is that of the results in messages.
+    ///
+    /// # Safety
+    /// The pointers are null or have the stated number of elements.
+    unsafe fn new(
+        rows: (*const usize, usize),
+        values: (*const f64, usize),
+        name: &'static str,
+        results: (*mut f64, usize),
+    ) -> Result<Self> {
+        expect_apart(["values", name], values, results)?;
+        expect_apart(["rows", name], rows, results)?;
+        let rows = match rows {
+            (rows, 0) if rows.is_null() => None,
+            // SAFETY: the caller's promise.
+            (rows, n) => Some(unsafe { pointers::read("rows", rows, n) }?),
+        };
+        // SAFETY: the caller's promise.
+        let values = unsafe { pointers::read("values", values.0, values.1) }?;
+        // SAFETY: the caller's promise, and they lie apart.
+        let results = unsafe { pointers::write(name, results.0, results.1) }?;
+        Ok(Self { rows, values, results })
+    }
+}
+
+fn of_table(sessions: &mut Sessions) -> &mut TableSessions {
+    let Sessions::Table(sessions) = sessions else { unreachable!("sessions of a model with a table are those of a table") };
+    sessions
+}
+
+fn expect_values(values: &[f64], rows: &[usize], task: &TableTask) -> Result<()> {
+    let needed = rows.len().saturating_mul(task.columns().len());
+    expect_len("values", values.len(), needed, "a number for each column that is read, for each row")
+}
+
+/// Says how surprising the next row of the table would be for each of `rows`, or for all rows if none are given, by the forecast after the row before: NaN where it is not known. Nothing is read.
+///
+/// # Safety
+/// The pointers are null or have the stated number of elements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn minrnn_table_surprise(
+    session: *const SessionHandle,
+    rows: *const usize,
+    n_rows: usize,
+    values: *const f64,
+    n_values: usize,
+    surprises: *mut f64,
+    n_surprises: usize,
+) -> Status {
+    guarded(|| {
+        // SAFETY: the caller's promise.
+        let lent = unsafe { Lent::new((rows, n_rows), (values, n_values), "surprises", (surprises, n_surprises)) }?;
+        let Lent { rows, values, results: surprises } = lent;
+        let mut session = SESSIONS.exclusive(session.addr())?;
+        let (loaded, rows, memory) = session.parts(rows);
+        let (task, sessions) = (loaded.table()?, of_table(memory));
+        expect_values(values, rows, task)?;
+        expect_len("surprises", surprises.len(), rows.len(), "one for each row")?;
+        let width = task.columns().len();
+        let each = rows.iter().zip(values.chunks_exact(width)).map(|(&row, values)| sessions.surprise(task, row, values));
+        let found: Vec<f64> = each.map(|surprise| surprise.map(|known| known.unwrap_or(f64::NAN))).collect::<minrnn_stream::Result<_>>()?;
+        surprises.copy_from_slice(&found);
+        Ok(())
+    })
+}
 
 /// Reads the next row of the table for each of `rows`, which must be ascending, or for all rows if none are given, and writes the
 /// predictions after it: the class probabilities, the number of the sequence, or the values of the next steps. If a prediction is not
@@ -25,23 +101,14 @@ pub unsafe extern "C" fn minrnn_table_step(
     n_predictions: usize,
 ) -> Status {
     guarded(|| {
-        expect_apart(["values", "predictions"], (values, n_values), (predictions, n_predictions))?;
-        expect_apart(["rows", "predictions"], (rows, n_rows), (predictions, n_predictions))?;
-        let rows = match rows.is_null() && n_rows == 0 {
-            true => None,
-            // SAFETY: the caller's promise.
-            false => Some(unsafe { pointers::read("rows", rows, n_rows) }?),
-        };
         // SAFETY: the caller's promise.
-        let values = unsafe { pointers::read("values", values, n_values) }?;
-        // SAFETY: the caller's promise, and they lie apart.
-        let predictions = unsafe { pointers::write("predictions", predictions, n_predictions) }?;
+        let lent = unsafe { Lent::new((rows, n_rows), (values, n_values), "predictions", (predictions, n_predictions)) }?;
+        let Lent { rows, values, results: predictions } = lent;
         let mut session = SESSIONS.exclusive(session.addr())?;
         let (loaded, rows, memory) = session.parts(rows);
         let (model, task) = (&loaded.model, loaded.table()?);
-        let Sessions::Table(sessions) = memory else { unreachable!("sessions of a model with a table are those of a table") };
-        let width = task.columns().len();
-        expect_len("values", values.len(), rows.len().saturating_mul(width), "a number for each column that is read, for each row")?;
+        let sessions = of_table(memory);
+        expect_values(values, rows, task)?;
         let needed = rows.len().saturating_mul(model.outputs());
         expect_len("predictions", predictions.len(), needed, "the predictions of the model for each row")?;
         predictions.copy_from_slice(sessions.step(model, task, rows, values)?);

@@ -4,7 +4,7 @@ mod common;
 
 use common::{
     ALPHABET, classifier, column_code, column_name, forecaster, forked, ok, pieces_model, prefill, regressor, restore, saved, session,
-    site_classifier, step_tokens, step_values, table_step, text_model, value_model,
+    site_classifier, step_tokens, step_values, table_step, table_surprise, text_model, value_model,
 };
 use minrnn_capi::*;
 use minrnn_model::MixerKind;
@@ -289,6 +289,37 @@ fn the_only_row_of_a_table_without_sequences_is_saved_without_a_name() {
         }
         ok(minrnn_model_free(model));
     }
+}
+
+#[test]
+fn rows_are_as_surprising_as_the_runtime_says() {
+    let packed = forecaster(5);
+    let (rust, model) = (packed.in_rust(), packed.in_c());
+    let task = rust.table.unwrap();
+    let mut sessions = TableSessions::new(&rust.model, &task, 2).unwrap();
+    let (mut here, mut known) = (session(model, 2), 0);
+    for (at, rows) in [[40.0, 9.0], [44.0, 12.0], [41.0, 9.5], [43.0, 8.0], [39.0, 30.0], [f64::NAN, 9.0], [42.0, 8.5]].iter().enumerate() {
+        let mut found = [0.0; 2];
+        ok(table_surprise(here, &[], rows, &mut found));
+        let expected = [0, 1].map(|row| sessions.surprise(&task, row, &rows[row..=row]).unwrap().unwrap_or(f64::NAN));
+        assert_eq!(bits_of(&found), bits_of(&expected));
+        ok(table_surprise(here, &[1], &rows[1..], &mut found[..1]));
+        assert_eq!(found[0].to_bits(), expected[1].to_bits());
+        known += expected.iter().filter(|surprise| surprise.is_finite()).count();
+        ok(table_step(here, &[], rows, &mut [0.0; 24]));
+        sessions.step(&rust.model, &task, &[0, 1], rows).unwrap();
+        if at == 4 {
+            // What is expected of the next row is saved.
+            let (status, again) = restore(model, &saved(here));
+            ok(status);
+            ok(minrnn_session_free(here));
+            here = again;
+        }
+    }
+    assert_eq!(known, 3, "as many rows as come before the level is known have no surprise, nor has a missing value");
+    assert_eq!([0.5, 0.9, 0.999].map(|share| minrnn_model_threshold(model, share)), [11.0, 19.0, 20.0]);
+    ok(minrnn_session_free(here));
+    ok(minrnn_model_free(model));
 }
 
 #[test]

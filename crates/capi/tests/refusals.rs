@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{
     Packed, byte_model, classifier, column_code, column_name, forecaster, forked, ok, overflowing_forecaster, prefill, refused, restore,
-    saved, sentence, session, site_classifier, step_tokens, step_values, table_step, text_model, value_model,
+    saved, sentence, session, site_classifier, step_tokens, step_values, table_step, table_surprise, text_model, value_model,
 };
 use minrnn_capi::*;
 use minrnn_model::{MixerKind, PackedFile};
@@ -241,6 +241,8 @@ fn buffers_of_other_lengths_are_refused() {
     refused(step_tokens(here, &[], &[1, 99], &mut outputs), Status::Input, "token id 99 is not known");
     refused(step_values(here, &[], &[1.0, 2.0], &mut outputs), Status::Kind, "the model reads tokens below");
     refused(table_step(here, &[], &[1.0], &mut [0.0]), Status::Kind, "not trained on a table");
+    refused(table_surprise(here, &[], &[1.0], &mut [0.0]), Status::Kind, "not trained on a table");
+    assert!(minrnn_model_threshold(model, 0.9).is_nan() && sentence().contains("does not say how surprising held-out rows were"));
     refused(prefill(here, 0, &[1], &mut outputs), Status::Length, "the outputs of the model after the last step, or none");
     refused(prefill(here, 0, &[], &mut outputs[..v]), Status::Input, "the sequence of session 0 is empty");
     refused(prefill(here, 2, &[1], &mut outputs[..v]), Status::Input, "sessions below 2");
@@ -295,6 +297,7 @@ fn rows_that_cannot_be_read_are_refused() {
     refused(table_step(here, &[], &[20.0], &mut predictions), Status::Length, "values: expected 2 elements, found 1");
     refused(table_step(here, &[], &[20.0, 0.5], &mut predictions[..2]), Status::Length, "predictions: expected 3 elements, found 2");
     refused(table_step(here, &[3], &[20.0, 0.5], &mut predictions), Status::Input, "ascending sessions below 1");
+    refused(table_surprise(here, &[], &[20.0, 0.5], &mut [0.0]), Status::Kind, "labels whole sequences and predicts no rows");
     refused(step_values(here, &[], &[f32::NAN, 0.0], &mut [0.0; 3]), Status::Input, "is NaN, expected a finite number");
     assert_eq!(saved(here), before, "what is refused changes nothing");
     ok(table_step(here, &[], &[20.0, 0.5], &mut predictions));
@@ -302,6 +305,12 @@ fn rows_that_cannot_be_read_are_refused() {
     let other = session(far, 1);
     refused(table_step(other, &[], &[f64::NEG_INFINITY], &mut [0.0; 12]), Status::Input, "column 'load'");
     ok(table_step(other, &[], &[f64::NAN], &mut [0.0; 12]));
+    refused(table_surprise(other, &[], &[20.0, 0.5], &mut [0.0]), Status::Length, "values: expected 1 elements, found 2");
+    refused(table_surprise(other, &[], &[20.0], &mut [0.0; 2]), Status::Length, "surprises: expected 1 elements, found 2");
+    refused(table_surprise(other, &[1], &[20.0], &mut [0.0]), Status::Input, "below 1, found 1");
+    for share in [0.0, 1.5, f64::NAN] {
+        assert!(minrnn_model_threshold(far, share).is_nan() && sentence().starts_with("share: expected a share of rows above 0"));
+    }
     for session in [here, other] {
         ok(minrnn_session_free(session));
     }

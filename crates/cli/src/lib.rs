@@ -5,6 +5,7 @@
 
 #![deny(missing_docs)]
 
+mod cells;
 mod commands;
 mod corpus;
 mod csv;
@@ -27,7 +28,9 @@ mod printable;
 mod printer;
 mod ranks;
 mod say;
+mod scored;
 mod session_size;
+mod share;
 mod shell;
 mod sink;
 mod starter;
@@ -73,7 +76,7 @@ enum Command {
     Rollout(commands::rollout::Args),
     /// Continue a prompt with a trained model
     Generate(commands::generate::Args),
-    /// Continue texts over HTTP, through OpenAI's interface, and predict for tables
+    /// Continue texts over HTTP, through OpenAI's interface, and predict for tables or score their rows
     Serve(commands::serve::Args),
     /// Pack a trained model into one file, with weights as f32, bf16, int8 or int4
     Pack(commands::pack::Args),

@@ -1,47 +1,17 @@
 //! Predictions as a table: one row for each sequence with its likeliest class and all probabilities or with its number, or one row for each step ahead
 //! of each sequence.
 
-use std::fmt::Write;
-
-use minrnn::csv::quoted;
 use minrnn::data::table::{Prediction, Series, TableTask, output_names};
-use minrnn::numbers::Shortest;
 use minrnn_model::likeliest;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use crate::cells::{self, Cell, object, write_line};
 use crate::free_name::free_name;
 
 /// Names of columns, and rows of as many cells.
 pub struct Predicted {
     header: Vec<String>,
     rows: Vec<Vec<Cell>>,
-}
-
-enum Cell {
-    Text(String),
-    Step(usize),
-    Number(f64),
-    /// A probability, written with six digits.
-    Share(f64),
-}
-
-impl Cell {
-    fn text(&self) -> String {
-        match self {
-            Self::Text(text) => text.clone(),
-            Self::Step(step) => step.to_string(),
-            Self::Number(number) => Shortest(*number).to_string(),
-            Self::Share(share) => format!("{share:.6}"),
-        }
-    }
-
-    fn value(self) -> Value {
-        match self {
-            Self::Text(text) => text.into(),
-            Self::Step(step) => step.into(),
-            Self::Number(number) | Self::Share(number) => number.into(),
-        }
-    }
 }
 
 impl Predicted {
@@ -53,7 +23,7 @@ impl Predicted {
             match (task, prediction) {
                 (TableTask::Classify(classifier), Prediction::Classes(shares)) => {
                     let cells = [series.name.clone(), classifier.classes[likeliest(shares)].clone()].map(Cell::Text);
-                    rows.push(cells.into_iter().chain(shares.iter().copied().map(Cell::Share)).collect());
+                    rows.push(cells.into_iter().chain(shares.iter().copied().map(Cell::Rounded)).collect());
                 }
                 (TableTask::Regress(_), Prediction::Values(values)) => {
                     rows.push(vec![Cell::Text(series.name.clone()), Cell::Number(values[0])]);
@@ -77,21 +47,15 @@ impl Predicted {
 
     /// With the header as the first line.
     pub fn to_csv(&self) -> String {
-        let mut table = String::new();
-        let mut line = |cells: &[String]| {
-            let cells: Vec<_> = cells.iter().map(|cell| quoted(cell)).collect();
-            let _ = writeln!(table, "{}", cells.join(","));
-        };
-        line(&self.header);
-        self.rows.iter().for_each(|row| line(&row.iter().map(Cell::text).collect::<Vec<_>>()));
+        let mut table = cells::header(&self.header);
+        self.rows.iter().for_each(|row| write_line(row, &mut table));
         table
     }
 
     /// An object for each row.
     pub fn into_json(self) -> Value {
         let Self { header, rows } = self;
-        let object = |row: Vec<Cell>| header.iter().cloned().zip(row.into_iter().map(Cell::value)).collect::<Map<_, _>>();
-        rows.into_iter().map(|row| Value::Object(object(row))).collect()
+        rows.into_iter().map(|row| object(&header, row)).collect()
     }
 }
 

@@ -45,6 +45,16 @@ impl Sink {
         }
     }
 
+    /// Shows what was written to a reader of standard output. Returns whether there is one, or a file.
+    pub fn flush(&mut self) -> minrnn::Result<bool> {
+        let Self::Stdout { out, is_closed } = self else { return Ok(true) };
+        match out.flush() {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => return Err(minrnn::Error::io("write", "stdout", error)),
+            flushed => *is_closed |= flushed.is_err(),
+        }
+        Ok(!*is_closed)
+    }
+
     /// Ends the rows: the file takes its name.
     pub fn finish(self) -> anyhow::Result<()> {
         match self {

@@ -5,8 +5,11 @@ mod common;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
+use std::io::{BufRead, BufReader, Write as _};
+use std::process::Stdio;
+use std::time::Duration;
 
-use common::{Finished, Random, Scratch, Training, minrnn, shown, words};
+use common::{Finished, Random, Scratch, Training, minrnn, shown, wait_until, words};
 use serde_json::Value;
 
 /// Sequences of a wave of 12 steps with noise; a row of `planted` is 15 higher.
@@ -24,12 +27,17 @@ fn waves(n: usize, length: usize, seed: u64, planted: &[(usize, usize)]) -> Stri
 }
 
 fn trained(scratch: &Scratch, table: &str, args: &[&str], settings: &[&str]) -> String {
+    shown(&training(scratch, table, args, settings).out)
+}
+
+/// A training that has ended.
+fn training(scratch: &Scratch, table: &str, args: &[&str], settings: &[&str]) -> Training {
     let data = shown(&scratch.write("table.csv", table));
     let args = [&["--task", "forecast", "--data", &data, "--group", "id", "--target", "x", "--season", "12"], args].concat();
     let settings = [&["max_iterations=150", "lr=0.01", "seq_len=32", "batch_size=8"][..], settings].concat();
     let training = Training { args: args.iter().map(ToString::to_string).collect(), ..scratch.task("run", &settings) };
     training.run().ok();
-    shown(&training.out)
+    training
 }
 
 fn score(model: &str, data: &str, more: &[&str]) -> Finished {
@@ -118,14 +126,8 @@ fn columns_of_the_table_and_those_of_scoring_have_names_of_their_own() {
 #[test]
 fn a_checkpoint_without_a_threshold_scores_and_marks_nothing() {
     let scratch = Scratch::new();
-    let run = trained(&scratch, &waves(2, 60, 1, &[]), &["--missing", "mask"], &["max_iterations=10"]);
-    let best = format!("{run}/checkpoints/{}", fs::read_to_string(format!("{run}/checkpoints/best")).unwrap().trim());
-    // As from before there were thresholds.
-    fs::remove_file(format!("{best}/surprise.json")).unwrap();
-    let sums = fs::read_to_string(format!("{best}/SHA256SUMS")).unwrap();
-    let without: String = sums.lines().filter(|line| !line.ends_with("surprise.json")).map(|line| format!("{line}\n")).collect();
-    assert_ne!(sums, without);
-    fs::write(format!("{best}/SHA256SUMS"), without).unwrap();
+    let trained = training(&scratch, &waves(2, 60, 1, &[]), &["--missing", "mask"], &["max_iterations=10"]);
+    let best = shown(&trained.without_threshold());
     let gaps = waves(1, 20, 2, &[])
         .lines()
         .map(|line| if line.contains(",17,") { ",17,s0\n".to_owned() } else { format!("{line}\n") })
@@ -177,6 +179,39 @@ fn unusual_lines_of_a_text_are_found() {
     assert!(score(&packed, &calm, &[]).ok().stderr.contains("0 of 1 line is marked"));
     let odd = shown(&scratch.write("odd.txt", "§\n"));
     assert!(score(&packed, &odd, &["--calibrate", &usual]).ok().stderr.contains("1 of 1 line is marked"));
+}
+
+#[test]
+fn a_line_that_arrives_is_scored_at_once_and_nobody_has_to_end_the_input() {
+    let scratch = Scratch::new();
+    let training = scratch.training("text", &["max_iterations=2"]);
+    training.run().ok();
+    let run = shown(&training.out);
+    let expected = score(&run, &shown(&scratch.write("two.txt", "the fox\nthe dog\n")), &[]).ok().stdout;
+    let mut child =
+        minrnn(&["score", &run, "--data", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+    let mut found = String::new();
+    let (sender, rows) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        for _ in 0..3 {
+            let mut row = String::new();
+            stdout.read_line(&mut row).unwrap();
+            sender.send(row).unwrap();
+        }
+    });
+    for (line, n) in [("the fox\n", 2), ("the dog\n", 1)] {
+        stdin.write_all(line.as_bytes()).unwrap();
+        for _ in 0..n {
+            found += &rows.recv_timeout(Duration::from_secs(60)).inspect_err(|_| child.kill().unwrap()).unwrap();
+        }
+    }
+    assert_eq!(found, expected);
+    // Whoever has read enough goes away.
+    reader.join().unwrap();
+    stdin.write_all(b"the end\n").unwrap();
+    wait_until(&mut child, || false);
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]
@@ -321,7 +356,7 @@ fn a_share_of_many_digits_is_told_in_few() {
     let (run, data) = (shown(&training.out), shown(&scratch.path("text.txt")));
     let told = score(&run, &data, &["--threshold=1e-300"]).ok().stderr;
     assert!(told.contains("which a share of 1e-300 of the ") && told.contains(" reference rows does not exceed\n"), "{told}");
-    score(&run, &data, &["--threshold=1e300"]).refused(&["--threshold must be a share", "found 1e300"]);
+    score(&run, &data, &["--threshold=1e300"]).refused(&["--threshold: expected a share of rows", "found 1e300"]);
 }
 
 #[test]
@@ -330,7 +365,7 @@ fn what_cannot_be_scored_is_a_sentence() {
     let table = waves(2, 60, 1, &[]);
     let run = trained(&scratch, &table, &["--set", "quantiles=[]"], &["max_iterations=2"]);
     let data = shown(&scratch.path("table.csv"));
-    score(&run, &data, &[]).refused(&["it forecasts a single number", "--quantiles 0.1,0.5,0.9"]);
+    score(&run, &data, &[]).refused(&["the model forecasts a single number", "train it with several quantiles"]);
     fs::remove_dir_all(&run).unwrap();
     let run = trained(&scratch, &table, &[], &["max_iterations=2"]);
     for share in ["0", "1", "-1", "nan", "2"] {

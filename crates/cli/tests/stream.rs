@@ -80,14 +80,7 @@ fn stream(args: &[&str], input: &str) -> Finished {
 }
 
 fn stream_bytes(args: &[&str], input: &[u8]) -> Finished {
-    let mut child = minrnn(&["stream"]).args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let input = input.to_owned();
-    // A command that refuses its arguments reads nothing.
-    let writer = std::thread::spawn(move || _ = stdin.write_all(&input));
-    let output = child.wait_with_output().unwrap();
-    writer.join().unwrap();
-    Finished::from(output)
+    Finished::fed(minrnn(&["stream"]).args(args), input)
 }
 
 /// A running `minrnn stream`, given a line at a time.
@@ -315,7 +308,8 @@ fn a_session_of_the_library_goes_on_in_the_command_and_comes_back() {
     // Rows with names, as the library used to name its only one.
     let Sessions::Table(inner) = &sessions else { panic!("it reads a table") };
     let histories = inner.histories().map(<[f64]>::to_vec).collect();
-    let saved = SavedSessions { names: vec!["0".into()], logits: Vec::new(), histories, state: inner.state().clone() };
+    let saved =
+        SavedSessions { names: vec!["0".into()], logits: Vec::new(), histories, forecasts: Vec::new(), state: inner.state().clone() };
     let named = saved.to_bytes(&model, identity.as_str()).unwrap();
     let mut back = Sessions::from_bytes(&named, &model, Some(&task), identity.as_str()).unwrap();
     assert_eq!(step(&mut back, 41), step(&mut sessions, 41));

@@ -91,7 +91,7 @@ fn a_number_of_every_sequence_is_learned_predicted_packed_and_streamed() {
     let json = Finished::of(minrnn(&["stream", &file, "--json"]).stdin(std::fs::File::open(&first).unwrap())).ok().stdout;
     let object: serde_json::Value = serde_json::from_str(json.lines().last().unwrap()).unwrap();
     assert!((object["predicted"]["life"].as_f64().unwrap() - last).abs() < 1e-9, "{json}");
-    Finished::of(&mut minrnn(&["score", &file, "--data", &data])).refused(&["it labels whole sequences"]);
+    Finished::of(&mut minrnn(&["score", &file, "--data", &data])).refused(&["the model labels whole sequences"]);
 }
 
 /// 40 machines whose state shows in their mode, under the names that `of` gives it.

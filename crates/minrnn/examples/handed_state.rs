@@ -85,7 +85,13 @@ fn leave(folder: &Path) -> Result<()> {
         let logits = |&token: &u32| training.step(&[token]).map(|logits| logits.row(0).to_vec());
         let expected: Vec<Vec<f32>> = tokens[READ..].iter().map(logits).collect::<minrnn::Result<_>>()?;
         walk(&mut runtime, &tokens[READ..READ + LEG], &expected, &format!("{mixer} in the runtime"))?;
-        let saved = SavedSessions { names: vec!["0".into()], logits: Vec::new(), histories: Vec::new(), state: runtime.state().clone() };
+        let saved = SavedSessions {
+            names: vec!["0".into()],
+            logits: Vec::new(),
+            histories: Vec::new(),
+            forecasts: Vec::new(),
+            state: runtime.state().clone(),
+        };
         fs::write(folder.join(format!("{mixer}.state")), saved.to_bytes(&model, ModelIdentity::of_files(&[&packed])?.as_str())?)?;
         let leg = |at: usize| serde_json::json!({ "tokens": tokens[READ + at * LEG..][..LEG], "logits": expected[at * LEG..][..LEG] });
         legs.insert(mixer.to_string(), serde_json::json!({ "c": leg(1), "browser": leg(2), "back": leg(3) }));

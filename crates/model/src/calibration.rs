@@ -47,6 +47,21 @@ impl Threshold {
 }
 
 impl Calibration {
+    /// The share of rows that is not marked, unless another is given.
+    pub const SHARE: f64 = 0.999;
+
+    /// Checks that `share` is a share of rows that has a threshold.
+    ///
+    /// # Errors
+    /// When it is not above 0 and below 1.
+    pub fn expect_share(share: f64) -> Result<()> {
+        if share > 0.0 && share < 1.0 {
+            return Ok(());
+        }
+        let such = Self::SHARE;
+        Err(Error::Config(format!("expected a share of rows above 0 and below 1, such as {such}, found {share:?}")))
+    }
+
     /// Collects the surprises of rows, ignoring those that are not finite.
     pub fn of(surprises: impl IntoIterator<Item = f64>) -> Self {
         let mut rows = 0;
@@ -93,13 +108,12 @@ impl Calibration {
     /// too few.
     ///
     /// # Errors
-    /// When `share` is not above 0 and at most 1, when there were no rows, or when the threshold lies below the surprises that are kept.
+    /// When `share` [is none](Self::expect_share) or its threshold lies below the surprises that are kept; when there were no rows
+    /// ([`Error::Row`]).
     pub fn threshold(&self, share: f64) -> Result<Threshold> {
-        if !(share > 0.0 && share <= 1.0) {
-            return Err(Error::Config(format!("expected a share of rows above 0 and at most 1, found {share}")));
-        }
+        Self::expect_share(share)?;
         let Some(&largest) = self.largest.first() else {
-            return Err(Error::Row("there is no row whose surprise could be compared with".into()));
+            return Err(Error::Row("none of the rows to compare with has a surprise; give longer sequences, or a longer text".into()));
         };
         let rank = libm::ceil(share * (self.rows as f64 + 1.0)).max(1.0);
         let above = self.rows as f64 - rank;
@@ -110,7 +124,7 @@ impl Calibration {
             Some(&surprise) => Ok(Threshold { surprise, rows: self.rows, is_largest: false }),
             None => {
                 let least = 1.0 - self.largest.len() as f64 / (self.rows as f64 + 1.0);
-                Err(Error::Row(format!(
+                Err(Error::Config(format!(
                     "of {} rows the {KEPT} largest surprises are kept: expected a share of at least {least:.4}",
                     self.rows
                 )))
@@ -139,12 +153,12 @@ mod tests {
     #[test]
     fn what_is_no_share_of_rows_has_no_threshold() {
         let calibration = Calibration::of([1.0, 2.0, 3.0]);
-        for share in [f64::NAN, -1.0, 0.0, 1.0 + f64::EPSILON, 2.0, f64::INFINITY] {
+        for share in [f64::NAN, -1.0, 0.0, 1.0, 2.0, f64::INFINITY] {
             let refused = format!("{}", calibration.threshold(share).unwrap_err());
-            assert_eq!(refused, format!("expected a share of rows above 0 and at most 1, found {share}"));
+            assert_eq!(refused, format!("expected a share of rows above 0 and below 1, such as 0.999, found {share:?}"));
         }
         assert_eq!(calibration.threshold(f64::MIN_POSITIVE).unwrap(), Threshold { surprise: 1.0, rows: 3, is_largest: false });
-        assert_eq!(calibration.threshold(1.0).unwrap(), Threshold { surprise: 3.0, rows: 3, is_largest: true });
+        assert_eq!(calibration.threshold(Calibration::SHARE).unwrap(), Threshold { surprise: 3.0, rows: 3, is_largest: true });
     }
 
     #[test]

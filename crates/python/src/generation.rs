@@ -101,9 +101,10 @@ impl Going {
         let token = self.continuation.choose(&mut choices)?;
         let pool = session.threads.pool(py, Reading::Step)?;
         sessions.set_threads(session.threads.most(Reading::Step));
-        let (state, workspace) = sessions.parts_mut();
         let model = &session.loaded.model;
-        computed(py, || within(pool.as_deref(), || model.step_rows(&[0], &[token], state, known, workspace)))?;
+        sessions.read_inputs(&[0], |state, workspace| {
+            computed(py, || within(pool.as_deref(), || model.step_rows(&[0], &[token], state, known, workspace)))
+        })?;
         *readings += 1;
         self.readings = *readings;
         self.left -= 1;

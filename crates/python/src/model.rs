@@ -16,7 +16,7 @@ use crate::handed;
 use crate::loaded::Loaded;
 use crate::prediction::{Predicted, labels, predict};
 use crate::remembered::Session;
-use crate::scoring::{Scored, score, share};
+use crate::scoring::{self, Scored, score, share};
 use crate::session::saved_bytes;
 use crate::text_scoring::{ScoredText, Text, score_text, unit};
 use crate::texts;
@@ -92,6 +92,12 @@ impl PyModel {
         let tokenizer = self.loaded.tokenizer()?;
         let tokens = arrays::read::<u32>(tokens, "tokens")?.values;
         Ok(apart(py, || tokenizer.decode(&tokens))??)
+    }
+
+    /// The surprise, in nats, that a share ``share`` of the rows held out in training did not exceed; None if the model does not know.
+    #[pyo3(signature = (share = 0.999))]
+    fn threshold(&self, #[pyo3(from_py_with = scoring::own_share)] share: f64) -> Result<Option<f64>> {
+        scoring::threshold(&self.loaded, share)
     }
 
     /// The names of a table's sequences, the times that are forecast, the predictions at the end of every sequence, and notes on the table.

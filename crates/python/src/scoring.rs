@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use minrnn::data::table::{ForecastRows, Forecaster, Series, TableTask};
-use minrnn::deployed::{Usual, calibrate_rows, score_rows};
+use minrnn::data::table::{ForecastRows, Series};
+use minrnn::deployed::{Usual, score_rows};
+use minrnn_model::Calibration;
+use minrnn_stream::expect_surprise;
 use numpy::PyArrayDyn;
 use pyo3::prelude::*;
 
@@ -34,7 +36,7 @@ pub(crate) fn score<'py>(
     share: f64,
     threads: Threads,
 ) -> Result<Scored<'py>> {
-    let forecaster = forecaster(loaded)?;
+    let forecaster = expect_surprise(task(loaded)?)?;
     let pool = threads.pool(py, Reading::Sequences)?;
     let width = forecaster.target.len();
     let [mut values, mut expected, mut surprises] = [const { Vec::new() }; 3];
@@ -42,12 +44,14 @@ pub(crate) fn score<'py>(
         within(pool.as_deref(), || {
             let read = |name, read| ForecastRows::read(source(name, read, &mut PathBuf::new()), forecaster);
             let mut notes = Vec::new();
-            let calibration = match usual {
-                None => loaded.surprise.clone(),
+            // The answer to one that was stopped is not used.
+            let usual = match usual {
+                None => Usual::from(loaded.surprise.clone()),
                 Some(usual) => {
-                    let rows = read(USUAL, usual)?;
-                    notes.extend(rows.notes().iter().map(|note| format!("{USUAL}: {note}")));
-                    calibrate_rows(&loaded.model, &rows, stop)?
+                    let told = Usual::of_rows(USUAL, &read(USUAL, usual)?, &loaded.model, stop)?;
+                    let (usual, of_usual) = told.unwrap_or((Usual::from(None), Vec::new()));
+                    notes.extend(of_usual);
+                    usual
                 }
             };
             let rows = read(TABLE, table)?;
@@ -58,11 +62,11 @@ pub(crate) fn score<'py>(
                 Ok(())
             })?;
             notes.extend(rows.notes());
-            Ok::<_, minrnn::Error>((calibration, rows, notes))
+            Ok::<_, minrnn::Error>((usual, rows, notes))
         })
     })?;
-    let (calibration, rows, mut notes) = found.map_err(in_memory)?;
-    let (threshold, told) = Usual::from(calibration).threshold(share, BY)?;
+    let (usual, rows, mut notes) = found.map_err(in_memory)?;
+    let (threshold, told) = usual.threshold(share, BY)?;
     notes.push(told);
     let array = |shape: &[usize], numbers: &[f64]| {
         filled(py, shape, |room| {
@@ -78,26 +82,24 @@ pub(crate) fn score<'py>(
     Ok((sequences.collect(), numbers, threshold, notes))
 }
 
-/// The share of usual rows that is not marked.
-pub(crate) fn share(threshold: &Bound<'_, PyAny>) -> Result<f64> {
-    let no_number = |_| Failure::new(Mistake::Kind, format!("threshold: expected a number, found {}", threshold.get_type()));
-    let share: f64 = threshold.extract().map_err(no_number)?;
-    if share > 0.0 && share < 1.0 {
-        return Ok(share);
-    }
-    Err(Failure::input(format!("threshold: expected a share of rows above 0 and below 1, such as 0.999, found {share:?}")))
+/// The surprise that a share of the rows held out in training did not exceed, if known.
+pub(crate) fn threshold(loaded: &Loaded, share: f64) -> Result<Option<f64>> {
+    expect_surprise(task(loaded)?)?;
+    Ok(Usual::from(loaded.surprise.clone()).threshold(share, BY)?.0)
 }
 
-/// The model's task as a forecaster whose forecasts tell how likely a value is.
-fn forecaster(loaded: &Loaded) -> Result<&Forecaster> {
-    let refused = |sentence: &str| Err(Failure::new(Mistake::Kind, sentence));
-    match task(loaded)? {
-        TableTask::Forecast(forecaster) if forecaster.tells_surprise() => Ok(forecaster),
-        TableTask::Forecast(_) => {
-            refused("the model forecasts a single number without a spread to judge surprise by; train it with quantiles=[0.1, 0.5, 0.9]")
-        }
-        TableTask::Classify(_) | TableTask::Regress(_) => {
-            refused("the model labels whole sequences and predicts no rows, which are scored by a forecaster: minrnn.train('forecast', …)")
-        }
-    }
+/// The share of usual rows that is not marked, given as `threshold`.
+pub(crate) fn share(threshold: &Bound<'_, PyAny>) -> Result<f64> {
+    share_as("threshold", threshold)
+}
+
+/// The same, given as `share`.
+pub(crate) fn own_share(share: &Bound<'_, PyAny>) -> PyResult<f64> {
+    Ok(share_as("share", share)?)
+}
+
+fn share_as(name: &str, given: &Bound<'_, PyAny>) -> Result<f64> {
+    let no_number = |_| Failure::new(Mistake::Kind, format!("{name}: expected a number, found {}", given.get_type()));
+    let share: f64 = given.extract().map_err(no_number)?;
+    Calibration::expect_share(share).map(|()| share).map_err(|error| Failure::input(format!("{name}: {error}")))
 }

@@ -45,6 +45,15 @@ impl Session {
         Ok(outputs)
     }
 
+    /// How surprising the next row of the table is for every row, or for ``rows``, in nats, by what was forecast for it; NaN where that is not known.
+    /// Given as to ``step``, before it; nothing is read.
+    #[pyo3(signature = (inputs, rows = None))]
+    fn surprise<'py>(&self, inputs: &Bound<'py, PyAny>, rows: Option<&Bound<'py, PyAny>>) -> Result<Bound<'py, PyAny>> {
+        let mut remembered = self.remembered()?;
+        let (rows, is_one) = arrays::rows(rows, remembered.sessions.rows())?;
+        Ok(table::surprise(self, &mut remembered.sessions, inputs, &rows, is_one)?.into_any())
+    }
+
     /// Reads a whole sequence for every row, or for ``rows``: ``[batch, T]`` or ``[batch, T, inputs]``, or a list of sequences of any lengths.
     /// Returns the prediction after the last step of each.
     #[pyo3(signature = (inputs, rows = None))]

@@ -30,9 +30,8 @@ pub(crate) fn step<'py>(
     let (py, model) = (inputs.py(), &session.loaded.model);
     let pool = session.threads.pool(py, Reading::Step)?;
     sessions.set_threads(session.threads.most(Reading::Step));
-    let (state, workspace) = sessions.parts_mut();
     let shape = [rows.len(), model.outputs()];
-    match session.width() {
+    sessions.read_inputs(rows, |state, workspace| match session.width() {
         Width::Token => {
             let (tokens, is_alone) = inputs::steps::<u32>(inputs, Width::Token, rows.len(), is_one)?;
             filled(py, &shape[usize::from(is_alone)..], |room| {
@@ -45,7 +44,7 @@ pub(crate) fn step<'py>(
                 computed(py, || within(pool.as_deref(), || model.step_rows_values(rows, &values, state, room, workspace)))
             })
         }
-    }
+    })
 }
 
 /// Steps between two checks for signals, in whole passes of the runtime.
@@ -112,9 +111,8 @@ pub(crate) fn prefill<'py>(
     let pool = session.threads.pool(py, Reading::Sequences)?;
     let pool = pool.as_deref();
     sessions.set_threads(session.threads.most(Reading::Sequences));
-    let (state, workspace) = sessions.parts_mut();
     let chunk = chunk(model, rows.len());
-    filled(py, &shape[usize::from(sequences.form == Form::Alone)..], |room| {
+    let read = |state: &mut State, workspace: &mut Workspace, room: &mut [f32]| {
         if longest <= chunk {
             return computed(py, || within(pool, || sequences.predict(model, |len| 0..len, rows, state, room, workspace)));
         }
@@ -129,6 +127,9 @@ pub(crate) fn prefill<'py>(
         let last = |len: usize| len.saturating_sub(1)..len;
         computed(py, || within(pool, || sequences.predict(model, last, &all, &mut picked, room, workspace)))?;
         put_back(state, rows, &picked)
+    };
+    sessions.read_inputs(rows, |state, workspace| {
+        filled(py, &shape[usize::from(sequences.form == Form::Alone)..], |room| read(state, workspace, room))
     })
 }
 
@@ -157,7 +158,7 @@ pub(crate) fn forward<'py>(
     wanted: Wanted,
 ) -> Result<Bound<'py, PyAny>> {
     sessions.set_threads(session.threads.most(Reading::Sequences));
-    forward_by(py, session, sessions.parts_mut(), sequences, rows, wanted)
+    sessions.read_inputs(rows, |state, workspace| forward_by(py, session, (state, workspace), sequences, rows, wanted))
 }
 
 /// The same for rows of a state, with the scratch memory of a step.

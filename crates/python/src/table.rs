@@ -53,6 +53,40 @@ pub(crate) fn prediction(task: &TableTask) -> Vec<usize> {
     }
 }
 
+/// The numbers of a row of the table for each of `rows`, and whether a single one was given alone.
+fn next_rows(session: &Session, table: &Table<'_>, inputs: &Bound<'_, PyAny>, rows: usize, is_one: bool) -> Result<(Vec<f64>, bool)> {
+    match inputs.cast::<PyDict>() {
+        Ok(row) if rows == 1 => Ok((of_row(&table.columns, row)?, true)),
+        _ if is_table(inputs)? => {
+            let values = of_table(&table.columns, inputs)?;
+            let found = values.len() / table.task.columns().len();
+            if found != rows {
+                return Err(Failure::input(format!("inputs: expected a table of {rows} rows, a step for each row, found {found}")));
+            }
+            Ok((values, is_one))
+        }
+        _ => inputs::steps::<f64>(inputs, session.width(), rows, is_one),
+    }
+}
+
+/// How surprising a row of the table is for each of `rows`; a number without dimensions if it was given alone.
+pub(crate) fn surprise<'py>(
+    session: &Session,
+    sessions: &mut Sessions,
+    inputs: &Bound<'py, PyAny>,
+    rows: &[usize],
+    is_one: bool,
+) -> Result<Bound<'py, PyArrayDyn<f64>>> {
+    let table = Table::new(session, sessions)?;
+    let (values, is_alone) = next_rows(session, &table, inputs, rows.len(), is_one)?;
+    filled(inputs.py(), &[rows.len()][usize::from(is_alone)..], |room: &mut [f64]| {
+        for ((&row, values), place) in rows.iter().zip(values.chunks_exact(table.task.columns().len())).zip(room) {
+            *place = table.sessions.surprise(table.task, row, values)?.unwrap_or(f64::NAN);
+        }
+        Ok(())
+    })
+}
+
 /// One row of the table for each of `rows`.
 pub(crate) fn step<'py>(
     session: &Session,
@@ -65,18 +99,7 @@ pub(crate) fn step<'py>(
     let pool = session.threads.pool(py, Reading::Step)?;
     sessions.set_threads(session.threads.most(Reading::Step));
     let mut table = Table::new(session, sessions)?;
-    let (values, is_alone) = match inputs.cast::<PyDict>() {
-        Ok(row) if rows.len() == 1 => (of_row(&table.columns, row)?, true),
-        _ if is_table(inputs)? => {
-            let (values, expected) = (of_table(&table.columns, inputs)?, rows.len());
-            let found = values.len() / table.task.columns().len();
-            if found != expected {
-                return Err(Failure::input(format!("inputs: expected a table of {expected} rows, a step for each row, found {found}")));
-            }
-            (values, is_one)
-        }
-        _ => inputs::steps::<f64>(inputs, session.width(), rows.len(), is_one)?,
-    };
+    let (values, is_alone) = next_rows(session, &table, inputs, rows.len(), is_one)?;
     let shape = [&[rows.len()][usize::from(is_alone)..], &prediction(table.task)].concat();
     filled(py, &shape, |room| computed(py, || within(pool.as_deref(), || table.step(rows, &values, room))))
 }

@@ -30,7 +30,7 @@ pub(crate) struct Counts {
     pub first_tokens: Times,
 }
 
-/// Counters and gauges of one model of tables. Every accepted table ends as predicted, wrong, failed or left.
+/// Counters and gauges of one model of tables. Every accepted table ends as answered, wrong, failed or left.
 #[derive(Debug, Default)]
 pub(crate) struct TableCounts {
     /// Tables accepted, and those refused because too many were waiting.
@@ -44,8 +44,8 @@ pub(crate) struct TableCounts {
     /// At present: tables waiting plus the one whose turn it is, and that one alone.
     pub held: AtomicU64,
     pub running: AtomicU64,
-    /// From a table's arrival to its predictions.
-    pub predicted: Times,
+    /// From a table's arrival to its answer.
+    pub answered: Times,
 }
 
 impl TableCounts {

@@ -15,6 +15,6 @@ mod server;
 mod settings;
 
 pub use error::{Error, Result};
-pub use served::{Accept, Predictions, Predictor, ServedModel, ServedTable, Unpredicted};
+pub use served::{Accept, Predictions, Scores, ServedModel, ServedTable, TableModel, Unanswered};
 pub use server::Server;
 pub use settings::Settings;

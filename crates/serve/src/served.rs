@@ -22,18 +22,26 @@ pub struct ServedTable {
     pub name: String,
     /// Its description in the list of models.
     pub about: String,
-    /// What predicts.
-    pub predictor: Box<dyn Predictor>,
+    /// The model.
+    pub model: Box<dyn TableModel>,
 }
 
-/// Predicts for the sequences of tables.
-pub trait Predictor: Send + Sync {
-    /// The predictions for `table`, the bytes of a file, in the format `accept`. `future` holds the bytes of a file with the future rows, if they were
-    /// sent. `stop` is set once nobody waits any more; the result then does not matter. Called on a thread of its own, for one table at a time.
+/// Answers for tables. Its methods are called on threads of their own, for one table at a time.
+///
+/// `table` is the bytes of a file, `accept` the format of the answer, and `stop` is set once nobody waits any more; the result then does not matter.
+pub trait TableModel: Send + Sync {
+    /// The predictions for the sequences of `table`. `future` holds the bytes of a file with the future rows, if they were sent.
     ///
     /// # Errors
-    /// A sentence, and whether the table is at fault.
-    fn predict(&self, table: &[u8], future: Option<&[u8]>, accept: Accept, stop: &AtomicBool) -> Result<Predictions, Unpredicted>;
+    /// A sentence, and whether the request is at fault.
+    fn predict(&self, table: &[u8], future: Option<&[u8]>, accept: Accept, stop: &AtomicBool) -> Result<Predictions, Unanswered>;
+
+    /// How surprising every row of `table` is, and which are more surprising than a share `share` of rows with nothing unusual. `usual` holds the bytes of
+    /// a file with such rows, if they were sent.
+    ///
+    /// # Errors
+    /// A sentence, and whether the request is at fault, such as one to a model that does not score rows.
+    fn score(&self, table: &[u8], usual: Option<&[u8]>, share: f64, accept: Accept, stop: &AtomicBool) -> Result<Scores, Unanswered>;
 }
 
 /// The format of the answer to a request.
@@ -54,11 +62,22 @@ pub struct Predictions {
     pub notes: Vec<String>,
 }
 
-/// Why nothing was predicted.
+/// How surprising rows are.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Scores {
+    /// The rows, as CSV or JSON.
+    pub text: String,
+    /// The surprise above which a row is marked, if there was anything to compare with.
+    pub threshold: Option<f64>,
+    /// What readers should know about the tables and the threshold, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Why a table has no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unpredicted {
+pub struct Unanswered {
     /// What is wrong.
     pub sentence: String,
-    /// Whether the table is at fault.
+    /// Whether the request is at fault.
     pub is_wrong_input: bool,
 }

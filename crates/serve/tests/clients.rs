@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use minrnn_model::{ModelConfig, Pooling, Tokenizer, WeightFormat, Weights, write_safetensors};
-use minrnn_serve::{Accept, Error, Predictions, Predictor, ServedModel, ServedTable, Server, Settings, Unpredicted};
+use minrnn_serve::{Accept, Error, Predictions, Scores, ServedModel, ServedTable, Server, Settings, TableModel, Unanswered};
 use minrnn_stream::Model;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use serde_json::{Value, json};
@@ -30,8 +30,8 @@ struct Running {
 }
 
 impl Running {
-    fn of(name: &str, predictor: impl Predictor + 'static) -> Self {
-        let table = ServedTable { name: name.into(), about: String::new(), predictor: Box::new(predictor) };
+    fn of(name: &str, model: impl TableModel + 'static) -> Self {
+        let table = ServedTable { name: name.into(), about: String::new(), model: Box::new(model) };
         Self::started(Server::bind(Vec::new(), vec![table], settings(), pool()).unwrap())
     }
 
@@ -74,18 +74,23 @@ impl Running {
         line.rsplit(' ').next().unwrap().parse().unwrap()
     }
 
-    /// A connection on which `table` was sent, with these additional lines of the head.
-    fn sent(&self, table: &str, head: &str) -> TcpStream {
+    /// A connection on which `table` was sent to `path`, with these additional lines of the head.
+    fn sent(&self, path: &str, table: &str, head: &str) -> TcpStream {
         let mut connection = TcpStream::connect(self.address).unwrap();
-        let head = format!("POST /v1/predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n{head}\r\n", table.len());
+        let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n{head}\r\n", table.len());
         connection.write_all(format!("{head}Connection: close\r\n\r\n{table}").as_bytes()).unwrap();
         connection
     }
 
-    /// The whole answer.
+    /// The whole answer of `/v1/predict`.
     fn answer(&self, table: &str, head: &str) -> String {
+        self.answer_of("/v1/predict", table, head)
+    }
+
+    /// The whole answer of `path`.
+    fn answer_of(&self, path: &str, table: &str, head: &str) -> String {
         let mut answer = String::new();
-        self.sent(table, head).read_to_string(&mut answer).unwrap();
+        self.sent(path, table, head).read_to_string(&mut answer).unwrap();
         answer
     }
 
@@ -103,14 +108,14 @@ impl Running {
     }
 }
 
-/// Predicts what it was asked, with a note for each line of the table; fails for the tables "wrong" and "failed".
+/// Answers what it was asked, with a note for each line of the table and the share as the threshold; fails for the tables "wrong" and "failed".
 struct Echo;
 
-impl Predictor for Echo {
-    fn predict(&self, table: &[u8], future: Option<&[u8]>, accept: Accept, _stop: &AtomicBool) -> Result<Predictions, Unpredicted> {
+impl TableModel for Echo {
+    fn predict(&self, table: &[u8], future: Option<&[u8]>, accept: Accept, _stop: &AtomicBool) -> Result<Predictions, Unanswered> {
         let table = String::from_utf8(table.to_vec()).unwrap();
         if table.contains("wrong") || table == "failed" {
-            return Err(Unpredicted { sentence: "there is no column 'x'".to_owned(), is_wrong_input: table != "failed" });
+            return Err(Unanswered { sentence: "there is no column 'x'".to_owned(), is_wrong_input: table != "failed" });
         }
         let future = future.map_or_else(String::new, |future| String::from_utf8(future.to_vec()).unwrap());
         let text = match accept {
@@ -118,6 +123,11 @@ impl Predictor for Echo {
             Accept::Csv => format!("csv {table}{future}"),
         };
         Ok(Predictions { notes: text.split('\n').skip(1).map(|line| format!("note on {line}")).collect(), text })
+    }
+
+    fn score(&self, table: &[u8], usual: Option<&[u8]>, share: f64, accept: Accept, stop: &AtomicBool) -> Result<Scores, Unanswered> {
+        let Predictions { text, notes } = self.predict(table, usual, accept, stop)?;
+        Ok(Scores { text, threshold: Some(share), notes })
     }
 }
 
@@ -143,9 +153,62 @@ fn what_is_to_be_known_of_a_table_comes_with_its_predictions() {
 }
 
 #[test]
+fn scores_come_with_their_threshold_and_what_is_to_be_known() {
+    let server = Running::of("echo", Echo);
+    let asked = |query: &str, accept: &str| {
+        let both = r#"{"data": "a\nb", "calibrate": "c"}"#;
+        server.answer_of(&format!("/v1/score{query}"), both, &format!("Content-Type: application/json\r\nAccept: {accept}"))
+    };
+    for (query, threshold) in [("?threshold=0.25", "0.25"), ("?model=echo&threshold=5e-1", "0.5"), ("", "0.999")] {
+        let answer = asked(query, "application/json");
+        let expected = format!("\r\n\r\n{{\"rows\":[\"a\\nbc\"],\"threshold\":{threshold},\"notes\":[]}}");
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with(&expected), "{query}: {answer}");
+    }
+    let answer = asked("", "*/*");
+    assert!(answer.contains("\r\nminrnn-note: note on bc\r\n") && answer.ends_with("\r\n\r\ncsv a\nbc"), "{answer}");
+    for (query, sentence) in [
+        ("?threshold=often", "expected /v1/score?model=NAME&threshold=SHARE: "),
+        ("?threshold=often", "invalid float literal"),
+        ("?share=0.5", "unknown field `share`"),
+        ("?threshold=1", "threshold: expected a share of rows above 0 and below 1, such as 0.999, found 1.0"),
+        ("?threshold=nan", "found NaN"),
+    ] {
+        let answer = asked(query, "*/*");
+        assert!(answer.starts_with("HTTP/1.1 400") && answer.contains(sentence), "{answer}");
+    }
+    assert!(server.get("/v1/score").starts_with("HTTP/1.1 405"));
+    // Both ask the same of a table, and count the same.
+    assert_eq!(server.metric("tables_total"), 4);
+    server.end();
+}
+
+#[test]
+fn who_wants_a_table_scored_by_a_model_of_text_is_told_how_texts_are() {
+    let server = Running::of_text("abcdefgh");
+    let told = "there is no model of tables; none is served";
+    let how = "; texts are scored by /v1/completions, with echo, logprobs and max_tokens 0";
+    for (path, message) in [
+        ("/v1/predict", told.to_owned()),
+        ("/v1/score", format!("{told}{how}")),
+        ("/v1/score?model=text", format!("there is no model 'text' of tables; none is served{how}")),
+        ("/v1/score?model=nope", "there is no model 'nope' of tables; none is served".to_owned()),
+    ] {
+        let (status, answer) = server.asked(path, &json!({ "data": "a" }));
+        assert_eq!(
+            (status, &answer["error"]["message"], &answer["error"]["code"]),
+            (404, &json!(message), &json!("model_not_found")),
+            "{path}"
+        );
+    }
+    server.end();
+}
+
+#[test]
 fn a_field_that_is_unknown_beside_a_table_is_named() {
     let server = Running::of("echo", Echo);
     let json = "Content-Type: application/json";
+    let answer = server.answer_of("/v1/score", r#"{"data": "wrong", "future": "b"}"#, json);
+    assert!(answer.contains("future: there is no such field; expected one of data, calibrate (read as"), "{answer}");
     let answer = server.answer(r#"{"data": "wrong", "Future": "b"}"#, json);
     let sentence = "Future: there is no such field; expected one of data, future (read as a table of one row, there is no column 'x')";
     assert!(answer.starts_with("HTTP/1.1 400") && answer.contains(sentence), "{answer}");
@@ -190,7 +253,7 @@ fn tables_are_counted_by_what_became_of_them() {
     server.end();
 }
 
-/// Predicts "done" after a while during which it checks whether to stop, and stops only later.
+/// Answers "done" after a while during which it checks whether to stop, and stops only later.
 #[derive(Clone, Default)]
 struct Slow(Arc<Counts>);
 
@@ -201,8 +264,8 @@ struct Counts {
     ended: AtomicUsize,
 }
 
-impl Predictor for Slow {
-    fn predict(&self, table: &[u8], _future: Option<&[u8]>, _accept: Accept, stop: &AtomicBool) -> Result<Predictions, Unpredicted> {
+impl Slow {
+    fn answer(&self, table: &[u8], stop: &AtomicBool) -> String {
         let Counts { at_once, most_at_once, ended } = &*self.0;
         most_at_once.fetch_max(at_once.fetch_add(1, SeqCst) + 1, SeqCst);
         let begun = Instant::now();
@@ -212,17 +275,85 @@ impl Predictor for Slow {
         std::thread::sleep(Duration::from_millis(300));
         at_once.fetch_sub(1, SeqCst);
         ended.fetch_add(1, SeqCst);
-        Ok(Predictions { text: "done".to_owned(), ..Default::default() })
+        "done".to_owned()
     }
 }
+
+impl TableModel for Slow {
+    fn predict(&self, table: &[u8], _future: Option<&[u8]>, _accept: Accept, stop: &AtomicBool) -> Result<Predictions, Unanswered> {
+        Ok(Predictions { text: self.answer(table, stop), ..Default::default() })
+    }
+
+    fn score(&self, table: &[u8], _usual: Option<&[u8]>, _share: f64, _accept: Accept, stop: &AtomicBool) -> Result<Scores, Unanswered> {
+        Ok(Scores { text: self.answer(table, stop), ..Default::default() })
+    }
+}
+
+/// Answers with a text that no socket holds, and counts how often.
+#[derive(Clone, Default)]
+struct Long(Arc<AtomicUsize>);
+
+impl Long {
+    const BYTES: usize = 64 << 20;
+
+    fn answer(&self) -> String {
+        self.0.fetch_add(1, SeqCst);
+        "x".repeat(Self::BYTES)
+    }
+}
+
+impl TableModel for Long {
+    fn predict(&self, _: &[u8], _: Option<&[u8]>, _: Accept, _: &AtomicBool) -> Result<Predictions, Unanswered> {
+        Ok(Predictions { text: self.answer(), ..Default::default() })
+    }
+
+    fn score(&self, _: &[u8], _: Option<&[u8]>, _: f64, _: Accept, _: &AtomicBool) -> Result<Scores, Unanswered> {
+        Ok(Scores { text: self.answer(), ..Default::default() })
+    }
+}
+
+#[test]
+fn a_long_answer_keeps_its_turn_until_its_client_has_taken_it_or_left() {
+    let long = Long::default();
+    let server = Running::of("long", long.clone());
+    let sent = |path: &str| server.sent(path, "a", "Content-Type: text/csv");
+    let begun = |n: usize| {
+        let since = Instant::now();
+        while long.0.load(SeqCst) < n {
+            assert!(since.elapsed() < Duration::from_secs(60), "{n} answers");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // Time in which another one could begin.
+        std::thread::sleep(Duration::from_millis(200));
+        assert_eq!(long.0.load(SeqCst), n);
+    };
+    let mut first = sent("/v1/score");
+    begun(1);
+    let second = sent("/v1/predict");
+    begun(1);
+    let mut answer = Vec::new();
+    first.read_to_end(&mut answer).unwrap();
+    let head = String::from_utf8_lossy(&answer[..400]).to_lowercase();
+    assert!(head.contains(&format!("content-length: {}", Long::BYTES)) && answer.len() > Long::BYTES, "{head}");
+    begun(2);
+    let mut third = sent("/v1/score");
+    begun(2);
+    drop(second);
+    begun(3);
+    third.read_to_end(&mut answer).unwrap();
+    server.end();
+}
+
+/// Where tables are sent.
+const PATHS: [&str; 2] = ["/v1/predict", "/v1/score"];
 
 #[test]
 fn a_table_keeps_its_turn_until_its_work_ends_though_its_client_left() {
     let slow = Slow::default();
     let server = Running::of("slow", slow.clone());
     let csv = "Content-Type: text/csv";
-    for _ in 0..4 {
-        let connection = server.sent("slow", csv);
+    for path in PATHS.repeat(2) {
+        let connection = server.sent(path, "slow", csv);
         std::thread::sleep(Duration::from_millis(60));
         drop(connection);
     }
@@ -244,20 +375,20 @@ fn tables_that_wait_and_those_that_cannot_are_counted() {
     let server = Running::of("slow", Slow::default());
     let csv = "Content-Type: text/csv";
     // One has its turn, four wait.
-    let holding: Vec<TcpStream> = (0..5).map(|_| server.sent("slow", csv)).collect();
+    let holding: Vec<TcpStream> = (0..5).map(|at| server.sent(PATHS[at % 2], "slow", csv)).collect();
     let of = |line: &str| format!("minrnn_tables_{}\n", line.replace(' ', "{model=\"slow\"} "));
     let begun = Instant::now();
     let is_full = |told: String| told.contains(&of("waiting 4")) && told.contains(&of("running 1"));
     while !is_full(server.get("/metrics")) {
         assert!(begun.elapsed() < Duration::from_secs(10), "{}", server.get("/metrics"));
     }
-    let answer = server.answer("quick", csv);
-    assert!(
-        answer.starts_with("HTTP/1.1 429") && answer.contains("too many tables wait for this model; ask again in a second"),
-        "{answer}"
-    );
+    for path in PATHS {
+        let answer = server.answer_of(path, "quick", csv);
+        let sentence = "too many tables wait for this model; ask again in a second";
+        assert!(answer.starts_with("HTTP/1.1 429") && answer.contains(sentence), "{path}: {answer}");
+    }
     let told = server.get("/metrics");
-    for line in ["total 5", "refused_total 1", "running 1", "waiting 4"] {
+    for line in ["total 5", "refused_total 2", "running 1", "waiting 4"] {
         assert!(told.contains(&of(line)), "{line}: {told}");
     }
     drop(holding);
@@ -356,7 +487,7 @@ fn a_limit_of_nothing_is_refused() {
     let bound = |change: fn(&mut Settings)| {
         let mut settings = settings();
         change(&mut settings);
-        let table = ServedTable { name: "echo".into(), about: String::new(), predictor: Box::new(Echo) };
+        let table = ServedTable { name: "echo".into(), about: String::new(), model: Box::new(Echo) };
         Server::bind(Vec::new(), vec![table], settings, pool()).map(drop)
     };
     let rest = "must be at least 1, found 0; raise it";

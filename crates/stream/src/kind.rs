@@ -1,6 +1,6 @@
 //! What a model does.
 
-use minrnn_model::TableTask;
+use minrnn_model::{Forecaster, TableTask};
 
 use crate::{Error, Model, Reads, Result};
 
@@ -29,6 +29,22 @@ pub enum ModelKind {
 /// When there is none.
 pub fn expect_table(table: Option<&TableTask>) -> Result<&TableTask> {
     table.ok_or(Error::Kind("the model was not trained on a table: it has no rows to read"))
+}
+
+/// The forecaster of a model whose forecasts say how surprising rows are.
+///
+/// # Errors
+/// When the model does something else, or forecasts single numbers.
+pub fn expect_surprise(task: &TableTask) -> Result<&Forecaster> {
+    match task {
+        TableTask::Forecast(forecaster) if forecaster.tells_surprise() => Ok(forecaster),
+        TableTask::Forecast(_) => {
+            Err(Error::Kind("the model forecasts a single number without a spread to judge surprise by; train it with several quantiles"))
+        }
+        TableTask::Classify(_) | TableTask::Regress(_) => Err(Error::Kind(
+            "the model labels whole sequences and predicts no rows; a forecaster with quantiles says how surprising rows are",
+        )),
+    }
 }
 
 impl ModelKind {

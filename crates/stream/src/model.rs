@@ -182,7 +182,7 @@ impl Model {
 
     /// The same for a session in [`Sessions`](crate::Sessions), which with a table task also keeps the rows needed to read the next one.
     pub fn session_bytes_of(&self, table: Option<&TableTask>, steps: usize) -> u128 {
-        self.session_bytes(steps) + table.map_or(0, TableTask::history_bytes) as u128
+        self.session_bytes(steps) + table.map_or(0, TableTask::session_bytes) as u128
     }
 
     /// The number of steps after which a session stops growing; 0 if it never grows.

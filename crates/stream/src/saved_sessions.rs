@@ -1,5 +1,5 @@
-//! Named sessions as the bytes of a file: after the header of the [frame](crate::framed) come logits f32 …, histories f64 … and the state
-//! as written by `State::to_bytes`.
+//! Named sessions as the bytes of a file: after the header of the [frame](crate::framed) come logits f32 …, histories f64 …, forecasts
+//! f32 … and the state as written by `State::to_bytes`.
 
 use alloc::borrow::Cow;
 use alloc::collections::BTreeSet;
@@ -10,10 +10,12 @@ use serde::{Deserialize, Serialize};
 use crate::framed::{self, Flaw};
 use crate::{Error, Model, Result, State};
 
-/// Version of files with histories.
-const VERSION: u64 = 2;
-/// Version of files without histories, as earlier releases wrote them.
-const WITHOUT_HISTORIES: u64 = 1;
+/// Version of files with forecasts.
+const WITH_FORECASTS: u64 = 3;
+/// Version of files with histories and without forecasts.
+const WITH_HISTORIES: u64 = 2;
+/// Version of files with neither.
+const PLAIN: u64 = 1;
 
 /// Sessions about to be written, whose total size is known before any byte is.
 #[derive(Debug)]
@@ -21,6 +23,7 @@ pub struct Saving<'a> {
     header: Vec<u8>,
     logits: &'a [f32],
     histories: Vec<&'a [f64]>,
+    forecasts: Vec<&'a [f32]>,
     state_header: Vec<u8>,
     state: &'a State,
     size: usize,
@@ -28,7 +31,8 @@ pub struct Saving<'a> {
 
 impl<'a> Saving<'a> {
     /// Checks the parts and prepares [`SavedSessions`] of them for writing.
-    pub(crate) fn new(identity: &str, names: &[String], logits: &'a [f32], histories: Vec<&'a [f64]>, state: &'a State) -> Result<Self> {
+    pub(crate) fn new(identity: &str, names: &[String], parts: Parts<'a>) -> Result<Self> {
+        let Parts { logits, histories, forecasts, state } = parts;
         state.expect_finite()?;
         let rows = state.rows();
         if names.len() != rows {
@@ -38,26 +42,34 @@ impl<'a> Saving<'a> {
         if let Some(twice) = names.iter().find(|&name| !before.insert(name)) {
             return Err(Error::State(format!("would have two sessions with the name '{twice}', expected a name of its own for each")));
         }
-        if !histories.is_empty() && histories.len() != rows {
-            let found = histories.len();
-            return Err(Error::State(format!("would have {found} histories for {rows} sessions, expected one for each or none at all")));
+        for (found, what) in [(histories.len(), "histories"), (forecasts.len(), "forecasts")] {
+            if found != 0 && found != rows {
+                return Err(Error::State(format!("would have {found} {what} for {rows} sessions, expected one for each or none at all")));
+            }
         }
-        if let Some(found) = logits.iter().find(|x| !x.is_finite()) {
-            return Err(Error::State(format!("holds the logit {found}, expected finite numbers; begin anew")));
+        let mut numbers = logits.iter().map(|x| ("logit", x)).chain(forecasts.iter().flat_map(|each| each.iter()).map(|x| ("forecast", x)));
+        if let Some((what, found)) = numbers.find(|(_, x)| !x.is_finite()) {
+            return Err(Error::State(format!("holds the {what} {found}, expected finite numbers; begin anew")));
         }
-        let header = Header {
-            version: if histories.is_empty() { WITHOUT_HISTORIES } else { VERSION },
+        // Forecasts none of which is known say nothing.
+        let forecasts = if forecasts.iter().all(|each| each.is_empty()) { Vec::new() } else { forecasts };
+        let mut header = Header {
+            version: 0,
             model: Cow::Borrowed(identity),
             names: Cow::Borrowed(names),
             logits: logits.len(),
             histories: histories.iter().map(|rows| rows.len()).collect(),
+            forecasts: forecasts.iter().map(|each| each.len()).collect(),
         };
+        header.version = header.version_of_parts();
         let header = serde_json::to_vec(&header).map_err(|error| Error::State(format!("cannot be written: {error}")))?;
         let state_header = state.header();
-        let numbers = size_of_val(logits) + histories.iter().map(|rows| size_of_val(*rows)).sum::<usize>();
+        let of_histories: usize = histories.iter().map(|rows| size_of_val(*rows)).sum();
+        let of_forecasts: usize = forecasts.iter().map(|each| size_of_val(*each)).sum();
+        let numbers = size_of_val(logits) + of_histories + of_forecasts;
         let size = state.len_with(&state_header).and_then(|state| framed::len(&header, numbers.checked_add(state)?));
         let size = size.ok_or_else(|| Error::State("would be too large: its names, or its counts of steps, take 4 GiB or more".into()))?;
-        Ok(Self { header, logits, histories, state_header, state, size })
+        Ok(Self { header, logits, histories, forecasts, state_header, state, size })
     }
 
     /// The number of bytes.
@@ -74,6 +86,7 @@ impl<'a> Saving<'a> {
         framed::write(SavedSessions::MAGIC, &self.header, bytes, |mut bytes| {
             framed::put(&mut bytes, self.logits, f32::to_le_bytes);
             self.histories.iter().for_each(|&rows| framed::put(&mut bytes, rows, f64::to_le_bytes));
+            self.forecasts.iter().for_each(|&each| framed::put(&mut bytes, each, f32::to_le_bytes));
             self.state.write(&self.state_header, bytes);
         });
     }
@@ -92,6 +105,14 @@ impl<'a> Saving<'a> {
     }
 }
 
+/// What is saved besides the names; see [`SavedSessions`].
+pub(crate) struct Parts<'a> {
+    pub logits: &'a [f32],
+    pub histories: Vec<&'a [f64]>,
+    pub forecasts: Vec<&'a [f32]>,
+    pub state: &'a State,
+}
+
 /// Sessions with names, to be restored later.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SavedSessions {
@@ -101,6 +122,10 @@ pub struct SavedSessions {
     pub logits: Vec<f32>,
     /// The last rows of each session, if its numbers are read relative to them; otherwise empty.
     pub histories: Vec<Vec<f64>>,
+    /// What was forecast for the next row of each session, if that says how surprising the row is
+    /// ([`TableSessions::forecasts`](crate::TableSessions::forecasts)): the model's first outputs, empty where not known. None if no session
+    /// has one.
+    pub forecasts: Vec<Vec<f32>>,
     /// The model's state for each.
     pub state: State,
 }
@@ -116,6 +141,20 @@ struct Header<'a> {
     /// How many numbers each history has.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     histories: Vec<usize>,
+    /// How many numbers each forecast has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    forecasts: Vec<usize>,
+}
+
+impl Header<'_> {
+    /// The first version that has these parts.
+    fn version_of_parts(&self) -> u64 {
+        match (self.histories.is_empty(), self.forecasts.is_empty()) {
+            (_, false) => WITH_FORECASTS,
+            (false, true) => WITH_HISTORIES,
+            (true, true) => PLAIN,
+        }
+    }
 }
 
 impl SavedSessions {
@@ -126,16 +165,18 @@ impl SavedSessions {
     ///
     /// # Errors
     /// When [`from_bytes`](Self::from_bytes) would refuse them: the state is that of another model, a number is NaN or infinite, the number
-    /// of names, logits or histories (if any) is wrong, or two names are equal; when the names or the counts of steps take 4 GiB or more; or when
+    /// of names, logits, histories or forecasts (if any) is wrong, or two names are equal; when the names or the counts of steps take 4 GiB or more; or when
     /// memory cannot hold the bytes.
     pub fn to_bytes(&self, model: &Model, identity: &str) -> Result<Vec<u8>> {
-        let Self { names, logits, histories, state } = self;
+        let Self { names, logits, histories, forecasts, state } = self;
         state.expect_shape(model.state_shape())?;
         if !logits.is_empty() && logits.len() != model.outputs() {
             let (found, expected) = (logits.len(), model.outputs());
             return Err(Error::State(format!("would have {found} logits, expected the {expected} of the model or none")));
         }
-        Saving::new(identity, names, logits, histories.iter().map(Vec::as_slice).collect(), state)?.to_bytes()
+        let histories = histories.iter().map(Vec::as_slice).collect();
+        let forecasts = forecasts.iter().map(Vec::as_slice).collect();
+        Saving::new(identity, names, Parts { logits, histories, forecasts, state })?.to_bytes()
     }
 
     /// The sessions saved by [`to_bytes`](Self::to_bytes), for the `model` identified by `identity`.
@@ -156,26 +197,40 @@ impl SavedSessions {
             Flaw::Shorter => shorter(),
             Flaw::Header(error) => damaged(&format!("has a header that cannot be read ({error})")),
         })?;
-        if header.version != if header.histories.is_empty() { WITHOUT_HISTORIES } else { VERSION } {
-            return Err(format!("has version {}, expected {WITHOUT_HISTORIES} or {VERSION}; use the minrnn that wrote it", header.version));
+        if !(PLAIN..=WITH_FORECASTS).contains(&header.version) {
+            return Err(format!("has version {}, expected {PLAIN} to {WITH_FORECASTS}; use the minrnn that wrote it", header.version));
+        }
+        if header.version != header.version_of_parts() {
+            return Err(damaged(&format!("has version {}, which does not fit its parts", header.version)));
         }
         if header.model != identity {
             return Err("was saved with another model; give the model that its sessions were made with".into());
+        }
+        for (found, what) in [(header.histories.len(), "histories"), (header.forecasts.len(), "forecasts")] {
+            if found != 0 && found != header.names.len() {
+                return Err(damaged(&format!("has {found} {what} of {} sessions", header.names.len())));
+            }
         }
         if header.logits != 0 && header.logits != model.outputs() {
             return Err(damaged(&format!("has {} logits, expected {}", header.logits, model.outputs())));
         }
         let (logits, rest) = header.logits.checked_mul(4).and_then(|n| rest.split_at_checked(n)).ok_or_else(shorter)?;
-        let n_rows = header.histories.iter().try_fold(0usize, |sum, &n| sum.checked_add(n)).and_then(|n| n.checked_mul(8));
-        let (histories, state) = n_rows.and_then(|n| rest.split_at_checked(n)).ok_or_else(shorter)?;
+        let bytes_of = |counts: &[usize], size: usize| counts.iter().try_fold(0usize, |sum, &n| sum.checked_add(n))?.checked_mul(size);
+        let n_histories = bytes_of(&header.histories, size_of::<f64>());
+        let (histories, rest) = n_histories.and_then(|n| rest.split_at_checked(n)).ok_or_else(shorter)?;
+        let n_forecasts = bytes_of(&header.forecasts, size_of::<f32>());
+        let (forecasts, state) = n_forecasts.and_then(|n| rest.split_at_checked(n)).ok_or_else(shorter)?;
         let mut numbers = histories.as_chunks().0.iter().map(|&x| f64::from_le_bytes(x));
         let histories: Vec<Vec<f64>> = header.histories.iter().map(|&n| numbers.by_ref().take(n).collect()).collect();
+        let mut numbers = forecasts.as_chunks().0.iter().map(|&x| f32::from_le_bytes(x));
+        let forecasts: Vec<Vec<f32>> = header.forecasts.iter().map(|&n| numbers.by_ref().take(n).collect()).collect();
         let logits: Vec<f32> = logits.as_chunks().0.iter().map(|&x| f32::from_le_bytes(x)).collect();
         let state = State::from_bytes(state, model).map_err(|error| format!("has sessions that cannot be used: {error}"))?;
         let distinct: BTreeSet<&String> = header.names.iter().collect();
-        if state.rows() != header.names.len() || distinct.len() != header.names.len() || logits.iter().any(|x| !x.is_finite()) {
+        let is_finite = logits.iter().chain(forecasts.iter().flatten()).all(|x| x.is_finite());
+        if state.rows() != header.names.len() || distinct.len() != header.names.len() || !is_finite {
             return Err(damaged("has names, numbers and sessions that do not fit each other"));
         }
-        Ok(Self { names: header.names.into_owned(), logits, histories, state })
+        Ok(Self { names: header.names.into_owned(), logits, histories, forecasts, state })
     }
 }

@@ -8,6 +8,7 @@ use alloc::{
 
 use minrnn_model::TableTask;
 
+use crate::saved_sessions::Parts;
 use crate::{Error, Model, Result, SavedSessions, Saving, State, TableSessions, Workspace};
 
 /// A model's state for one or many sequences, each a row, with the scratch memory of a step. A binding to another language keeps one of
@@ -52,13 +53,22 @@ impl Sessions {
         }
     }
 
-    /// The state and the scratch memory of a step, to step the model on its own inputs, whatever the sessions read. The number of rows must
-    /// stay the same, or the sessions of a table will return errors; the rows of the table that they look back on are not updated.
-    pub fn parts_mut(&mut self) -> (&mut State, &mut Workspace) {
-        match self {
+    /// Steps the model on its own inputs, whatever the sessions read: `step` is given the state and the scratch memory of a step, and may change
+    /// the rows `rows`. The number of rows must stay the same, or the sessions of a table will return errors; the rows of the table that they
+    /// look back on are not updated, and what `rows` expected of the next row of the table is forgotten.
+    ///
+    /// # Errors
+    /// Any error of `step`, which must then leave the state as it was, as every method of [`Model`] does.
+    pub fn read_inputs<T, E>(&mut self, rows: &[usize], step: impl FnOnce(&mut State, &mut Workspace) -> Result<T, E>) -> Result<T, E> {
+        let (state, workspace) = match self {
             Self::Table(sessions) => sessions.state_mut(),
             Self::Plain(state, workspace) => (state, workspace),
+        };
+        let given = step(state, workspace)?;
+        if let Self::Table(sessions) = self {
+            rows.iter().for_each(|&row| sessions.forget_forecast(row));
         }
+        Ok(given)
     }
 
     /// Number of rows.
@@ -126,15 +136,15 @@ impl Sessions {
     /// # Errors
     /// As [`SavedSessions::to_bytes`].
     pub fn saving(&self, identity: &str) -> Result<Saving<'_>> {
-        let (has_groups, histories) = match self {
-            Self::Table(sessions) => (sessions.has_groups(), sessions.histories().collect()),
-            Self::Plain(..) => (true, Vec::new()),
+        let (has_groups, histories, forecasts) = match self {
+            Self::Table(sessions) => (sessions.has_groups(), sessions.histories().collect(), sessions.forecasts().collect()),
+            Self::Plain(..) => (true, Vec::new(), Vec::new()),
         };
         let names: Vec<String> = match self.rows() {
             1 if !has_groups => vec![String::new()],
             rows => (0..rows).map(|row| row.to_string()).collect(),
         };
-        Saving::new(identity, &names, &[], histories, self.state())
+        Saving::new(identity, &names, Parts { logits: &[], histories, forecasts, state: self.state() })
     }
 
     /// Restores sessions that were saved with the model identified by `identity`.
@@ -142,9 +152,9 @@ impl Sessions {
     /// # Errors
     /// As [`SavedSessions::from_bytes`]; also when they do not fit the task, or they look back on rows of a table and there is no task.
     pub fn from_bytes(bytes: &[u8], model: &Model, table: Option<&TableTask>, identity: &str) -> Result<Self> {
-        let SavedSessions { histories, state, .. } = SavedSessions::from_bytes(bytes, model, identity)?;
+        let SavedSessions { histories, forecasts, state, .. } = SavedSessions::from_bytes(bytes, model, identity)?;
         match table {
-            Some(task) => TableSessions::of_parts(model, task, state, &histories).map(Self::Table),
+            Some(task) => TableSessions::of_parts(model, task, state, &histories, &forecasts).map(Self::Table),
             None if histories.is_empty() => Ok(Self::plain(state)),
             None => Err(Error::State("has rows of a table that its sessions look back on; give the task of that table".into())),
         }

@@ -5,10 +5,13 @@ use core::fmt;
 
 use minrnn_model::{History, TableTask};
 
+use crate::forecasts::Forecasts;
+use crate::kind::expect_surprise;
 use crate::{Error, Model, Reads, Result, State, Workspace};
 
 /// The memory of sessions that read rows of a table: a [`State`], the last rows of each session if the next row is read relative to them,
-/// and the scratch memory of a step. Cloning forks all sessions.
+/// the forecast of the next row if it tells [how surprising](Self::surprise) that row is, and the scratch memory of a step. Cloning forks
+/// all sessions.
 #[derive(Clone)]
 pub struct TableSessions {
     state: State,
@@ -17,6 +20,8 @@ pub struct TableSessions {
     reads: Rows,
     /// One for each session, or none where a row alone decides.
     histories: Vec<History>,
+    /// Those of the next row of each session.
+    forecasts: Forecasts,
     workspace: Workspace,
     inputs: Vec<f32>,
     outputs: Vec<f32>,
@@ -29,16 +34,16 @@ struct Rows {
     columns: usize,
     /// Rows that decide how the last of them is seen.
     reach: usize,
+    /// Whether they are kept.
+    looks_back: bool,
+    /// Numbers of a forecast that are kept.
+    forecast: usize,
 }
 
 impl Rows {
     fn of(task: &TableTask) -> Self {
-        Self { columns: task.columns().len(), reach: task.reach() }
-    }
-
-    /// Whether rows before the present one decide how it is seen.
-    fn look_back(self) -> bool {
-        self.reach > 1
+        let (columns, reach) = (task.columns().len(), task.reach());
+        Self { columns, reach, looks_back: task.looks_back(), forecast: task.outputs_of_surprise() }
     }
 
     fn history(self) -> History {
@@ -48,7 +53,7 @@ impl Rows {
 
 impl fmt::Debug for TableSessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Rows { columns, reach } = self.reads;
+        let Rows { columns, reach, .. } = self.reads;
         let mut sizes = f.debug_struct("TableSessions");
         sizes
             .field("rows", &self.rows())
@@ -67,20 +72,23 @@ impl TableSessions {
     pub fn new(model: &Model, task: &TableTask, rows: usize) -> Result<Self> {
         expect_usable_task_of(model, task)?;
         let mut sessions = Self::of_state(model.init_state(rows)?, task.group().is_some(), Rows::of(task));
-        sessions.reserve_histories(rows)?;
-        sessions.begin_histories();
+        sessions.reserve(rows)?;
+        sessions.begin();
         Ok(sessions)
     }
 
     /// Sessions of `model`, trained for `task`, that continue from `state`. Each of `histories` has the last rows of one session if the
-    /// task looks back; otherwise `histories` is empty.
+    /// task looks back; otherwise `histories` is empty. Each of `forecasts` has the model's first outputs after the last row of a session,
+    /// [as many](TableTask::outputs_of_surprise) as say how surprising the next one is, or is empty if they are not known; if none is known,
+    /// `forecasts` may be empty.
     ///
     /// # Errors
-    /// When the task or the state is that of another model, there is not one history for each session, or a history does not fit the task.
-    pub fn of_parts(model: &Model, task: &TableTask, state: State, histories: &[Vec<f64>]) -> Result<Self> {
+    /// When the task or the state is that of another model, there is not one history or forecast for each session, or one does not fit the
+    /// task.
+    pub fn of_parts(model: &Model, task: &TableTask, state: State, histories: &[Vec<f64>], forecasts: &[Vec<f32>]) -> Result<Self> {
         expect_usable_task_of(model, task)?;
         state.expect_shape(model.state_shape())?;
-        let misfit = || Error::State("has no rows that fit the model; it is damaged, begin without it".into());
+        let misfit = || Error::State("has no rows, or forecasts, that fit the model; it is damaged, begin without it".into());
         let reads = Rows::of(task);
         let mut sessions = Self::of_state(state, task.group().is_some(), reads);
         if histories.len() != sessions.looking_back() {
@@ -88,17 +96,24 @@ impl TableSessions {
         }
         let history = |rows: &Vec<f64>| History::of_rows(rows, reads.columns, reads.reach);
         sessions.histories = histories.iter().map(history).collect::<Option<_>>().ok_or_else(misfit)?;
+        let rows = sessions.rows();
+        sessions.forecasts.reserve(rows)?;
+        sessions.forecasts.resize(rows);
+        if !forecasts.is_empty() && (forecasts.len() != rows || !sessions.forecasts.restore(forecasts)) {
+            return Err(misfit());
+        }
         Ok(sessions)
     }
 
     fn of_state(state: State, has_groups: bool, reads: Rows) -> Self {
         let (inputs, outputs, numbers) = (Vec::new(), Vec::new(), Vec::new());
-        Self { state, has_groups, reads, histories: Vec::new(), workspace: Workspace::new(), inputs, outputs, numbers }
+        let forecasts = Forecasts::new(reads.forecast);
+        Self { state, has_groups, reads, histories: Vec::new(), forecasts, workspace: Workspace::new(), inputs, outputs, numbers }
     }
 
     /// Checks that the sessions were made for `task`.
     fn expect_task(&self, task: &TableTask) -> Result<()> {
-        let (Rows { columns, reach }, found) = (self.reads, Rows::of(task));
+        let (Rows { columns, reach, .. }, found) = (self.reads, Rows::of(task));
         if found == self.reads {
             return Ok(());
         }
@@ -111,7 +126,7 @@ impl TableSessions {
 
     /// How many sessions have a history.
     fn looking_back(&self) -> usize {
-        if self.reads.look_back() { self.rows() } else { 0 }
+        if self.reads.looks_back { self.rows() } else { 0 }
     }
 
     /// Checks that the state has as many sessions as there are histories. A caller with mutable access may have replaced it, and a session without
@@ -126,19 +141,21 @@ impl TableSessions {
         )))
     }
 
-    /// Makes room for the histories of `more` sessions.
-    fn reserve_histories(&mut self, more: usize) -> Result<()> {
-        if !self.reads.look_back() {
+    /// Makes room for the histories and the forecasts of `more` sessions.
+    fn reserve(&mut self, more: usize) -> Result<()> {
+        self.forecasts.reserve(more)?;
+        if !self.reads.looks_back {
             return Ok(());
         }
         let refused = |_| Error::Memory(format!("memory cannot hold the rows that {more} more sessions look back on; keep fewer sessions"));
         self.histories.try_reserve_exact(more).map_err(refused)
     }
 
-    /// Gives empty histories to the sessions after those that have one; there must be room for them.
-    fn begin_histories(&mut self) {
+    /// Gives the sessions after those that have a history an empty one, and no forecast; there must be room for them.
+    fn begin(&mut self) {
         let reads = self.reads;
         self.histories.resize_with(self.looking_back(), || reads.history());
+        self.forecasts.resize(self.rows());
     }
 
     /// Lets passes use at most `threads` threads; see [`Workspace::set_threads`].
@@ -166,15 +183,26 @@ impl TableSessions {
         (&mut self.state, &mut self.workspace)
     }
 
+    /// Forgets what session `row` expects of its next row.
+    pub(crate) fn forget_forecast(&mut self, row: usize) {
+        self.forecasts.forget(row);
+    }
+
     /// The last rows of each session, relative to which the next is read, `[n, columns]`, newest last; empty if the task does not look
     /// back.
     pub fn histories(&self) -> impl ExactSizeIterator<Item = &[f64]> {
         self.histories.iter().map(History::rows)
     }
 
+    /// The forecast that decides how surprising the next row of each session is, as the model's first outputs, each empty if it is not known;
+    /// none if the task does not tell surprise.
+    pub fn forecasts(&self) -> impl ExactSizeIterator<Item = &[f32]> {
+        self.forecasts.each()
+    }
+
     /// Bytes used by all sessions.
     pub fn bytes(&self) -> usize {
-        self.state.bytes() + self.histories.iter().map(History::bytes).sum::<usize>()
+        self.state.bytes() + self.histories.iter().map(History::bytes).sum::<usize>() + self.forecasts.bytes()
     }
 
     /// The sessions `rows`, in that order; a row may be chosen several times.
@@ -186,6 +214,7 @@ impl TableSessions {
         let mut selected = Self::of_state(self.state.select(rows)?, self.has_groups, self.reads);
         selected.workspace.most_threads = self.workspace.most_threads;
         selected.histories = rows.iter().filter_map(|&row| self.histories.get(row).cloned()).collect();
+        selected.forecasts = self.forecasts.select(rows);
         Ok(selected)
     }
 
@@ -198,9 +227,9 @@ impl TableSessions {
         expect_task_of(model, task)?;
         self.expect_whole()?;
         // Room is made first, so that a refusal leaves no session without a history.
-        self.reserve_histories(more)?;
+        self.reserve(more)?;
         self.state.append(&model.init_state(more)?)?;
-        self.begin_histories();
+        self.begin();
         Ok(())
     }
 
@@ -212,6 +241,7 @@ impl TableSessions {
         self.expect_whole()?;
         model.restart(&mut self.state, row)?;
         self.histories.get_mut(row).into_iter().for_each(History::clear);
+        self.forecasts.forget(row);
         Ok(())
     }
 
@@ -229,6 +259,7 @@ impl TableSessions {
         if let (Some(history), Some(other)) = (self.histories.get_mut(row), source.histories.get(source_row)) {
             history.clone_from(other);
         }
+        self.forecasts.copy_row(row, &source.forecasts, source_row);
         Ok(())
     }
 
@@ -283,6 +314,8 @@ impl TableSessions {
                 *place = history;
             }
         }
+        // What `read` was told of the outputs is not known here. A session that read nothing expects what it expected.
+        each().filter(|(_, values)| !values.is_empty()).for_each(|(row, _)| self.forecasts.forget(row));
         Ok(given)
     }
 
@@ -361,10 +394,32 @@ impl TableSessions {
         }
         self.numbers.clear();
         for ((&row, values), outputs) in rows.iter().zip(values.chunks_exact(width)).zip(self.outputs.chunks_exact(n_outputs)) {
+            self.forecasts.keep(row, outputs);
             let recent = self.histories.get(row).map_or(values, History::rows);
             task.extend_predictions(recent, outputs, &mut self.numbers);
         }
         Ok(&self.numbers)
+    }
+}
+
+impl TableSessions {
+    /// How surprising `values`, the next row of session `row`, would be to a forecaster, in nats: the negative log-likelihood of the targets'
+    /// values under the forecast that [`step`](Self::step) made for them after the row before ([`minrnn_model::Forecaster::surprise`]). To be
+    /// asked before the row is read; nothing changes. `None` at the beginning of a sequence, as far as the task looks back; where all targets
+    /// are missing; and after rows that were read by other means than [`step`](Self::step), which does not tell the forecast.
+    ///
+    /// # Errors
+    /// When the sessions were made for another task, the task tells no surprise or forecasts a column that it does not read, the row has the
+    /// wrong width or a number that cannot be read ([`TableTask::expect_readable`]), or there is no such session.
+    pub fn surprise(&self, task: &TableTask, row: usize, values: &[f64]) -> Result<Option<f64>> {
+        self.expect_task(task)?;
+        self.expect_whole()?;
+        self.state.expect_rows(&[row])?;
+        let forecaster = expect_surprise(task)?;
+        task.expect_readable(values)?;
+        let next = forecaster.targets_of(values)?;
+        let Some(outputs) = self.forecasts.of(row) else { return Ok(None) };
+        Ok(forecaster.surprise(self.histories.get(row).map_or(&[], History::rows), outputs, &next))
     }
 }
 

@@ -2,10 +2,11 @@
 
 mod common;
 
-use common::tables::{classifier, forecaster, of_values};
+use common::tables::{classifier, forecaster, of_values, quantiles};
 use common::{drawn_model, model, small};
-use minrnn_model::{MixerKind, ModelConfig, WeightFormat};
+use minrnn_model::{History, MixerKind, ModelConfig, TableTask, WeightFormat};
 use minrnn_stream::{Error, ErrorKind, Model, SavedSessions, Sessions, State, TableSessions, Workspace, expect_numbers};
+use proptest::prelude::*;
 
 fn sentence<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
     result.unwrap_err().to_string()
@@ -35,7 +36,7 @@ fn sessions_are_not_made_for_the_task_of_another_model() {
     let of_tokens = model(&ModelConfig { d_model: 32, ..small(MixerKind::MinGru) }, WeightFormat::F32);
     for task in [classifier(), forecaster()] {
         TableSessions::new(&fitting, &task, 1).unwrap();
-        let parts = |model: &Model, state: State| TableSessions::of_parts(model, &task, state, &[]);
+        let parts = |model: &Model, state: State| TableSessions::of_parts(model, &task, state, &[], &[]);
         for refused in [
             sentence(TableSessions::new(&other, &task, 1)),
             sentence(Sessions::new(&other, Some(&task), 1)),
@@ -134,7 +135,11 @@ fn sessions_without_the_rows_that_they_look_back_on_are_refused() {
     for rows in [1, 3] {
         let whole = TableSessions::new(&model, &task, 2).unwrap();
         let mut sessions = Sessions::Table(whole.clone());
-        *sessions.parts_mut().0 = model.init_state(rows).unwrap();
+        let replaced = sessions.read_inputs(&[], |state, _| {
+            *state = model.init_state(rows)?;
+            Ok::<_, Error>(())
+        });
+        replaced.unwrap();
         sessions.to_bytes("m").unwrap_err();
         let Sessions::Table(mut sessions) = sessions else { panic!("it reads a table") };
         for refused in [
@@ -165,7 +170,7 @@ fn sessions_that_are_selected_take_as_many_threads_as_before() {
         let mut sessions = Sessions::new(&model, table, 2).unwrap();
         sessions.set_threads(1);
         let mut selected = sessions.select(&[1, 1]).unwrap();
-        let told = format!("{:?}", selected.parts_mut().1);
+        let told = selected.read_inputs(&[], |_, workspace| Ok::<_, Error>(format!("{workspace:?}"))).unwrap();
         assert!(told.contains("most_threads: 1"), "{told}");
     }
 }
@@ -191,7 +196,7 @@ fn rows_that_sessions_look_back_on_are_not_dropped() {
     assert_eq!(refused, "the saved state has rows of a table that its sessions look back on; give the task of that table");
     // A task that does not look back has no place for them.
     let refused = sentence(Sessions::from_bytes(&saved, &model, Some(&classifier()), "m"));
-    assert!(refused.contains("has no rows that fit the model"), "{refused}");
+    assert!(refused.contains("has no rows, or forecasts, that fit the model"), "{refused}");
     // Without rows of a table nothing is lost.
     let plain = Sessions::new(&model, None, 2).unwrap().to_bytes("m").unwrap();
     assert_eq!(Sessions::from_bytes(&plain, &model, None, "m").unwrap().rows(), 2);
@@ -201,13 +206,17 @@ fn rows_that_sessions_look_back_on_are_not_dropped() {
 fn saved_sessions_that_would_not_be_read_are_not_written() {
     let model = of_values(3);
     let other = drawn_model(&ModelConfig { n_layers: 3, ..small(MixerKind::MinGru) }, WeightFormat::F32);
-    let saved = |names: &[&str], logits: usize, histories: usize| SavedSessions {
+    let with = |names: &[&str], logits: usize, histories: usize, forecasts: usize| SavedSessions {
         names: names.iter().map(ToString::to_string).collect(),
         logits: vec![0.5; logits],
         histories: vec![vec![4.0]; histories],
+        forecasts: vec![vec![0.25, 0.5]; forecasts],
         state: model.init_state(2).unwrap(),
     };
+    let saved = |names: &[&str], logits: usize, histories: usize| with(names, logits, histories, 0);
     for (saved, words) in [
+        (with(&["a", "b"], 0, 0, 1), "would have 1 forecasts for 2 sessions"),
+        (SavedSessions { forecasts: vec![vec![f32::NAN], Vec::new()], ..saved(&["a", "b"], 0, 0) }, "holds the forecast NaN"),
         (saved(&["a", "a"], 0, 0), "would have two sessions with the name 'a'"),
         (saved(&["a"], 0, 0), "would have 1 names for 2 sessions"),
         (saved(&["a", "b", "c"], 0, 0), "would have 3 names for 2 sessions"),
@@ -218,9 +227,11 @@ fn saved_sessions_that_would_not_be_read_are_not_written() {
         let refused = saved.to_bytes(&model, "m").unwrap_err();
         assert!(matches!(refused, Error::State(_)) && refused.to_string().contains(words), "{refused}");
     }
-    for (logits, histories) in [(0, 0), (3, 0), (0, 2), (3, 2)] {
-        let saved = saved(&["a", "b"], logits, histories);
-        assert_eq!(SavedSessions::from_bytes(&saved.to_bytes(&model, "m").unwrap(), &model, "m").unwrap(), saved);
+    for (logits, histories, forecasts, version) in [(0, 0, 0, 1), (3, 0, 0, 1), (0, 2, 0, 2), (3, 2, 0, 2), (0, 0, 2, 3), (3, 2, 2, 3)] {
+        let saved = with(&["a", "b"], logits, histories, forecasts);
+        let bytes = saved.to_bytes(&model, "m").unwrap();
+        assert!(String::from_utf8_lossy(&bytes).contains(&format!("\"version\":{version}")));
+        assert_eq!(SavedSessions::from_bytes(&bytes, &model, "m").unwrap(), saved);
     }
     let refused = sentence(saved(&["a", "b"], 0, 0).to_bytes(&other, "m"));
     assert!(refused.contains("belongs to another model"), "{refused}");
@@ -236,14 +247,144 @@ fn sessions_are_told_by_their_sizes() {
 }
 
 #[test]
-fn a_session_takes_what_its_model_says_with_the_rows_that_it_looks_back_on() {
-    let model = of_values(3);
-    for (task, steps) in [(classifier(), 1), (forecaster(), 9)] {
+fn a_session_takes_what_its_model_says_with_what_it_looks_back_on_and_expects() {
+    for (model, task, steps) in [
+        (of_values(3), classifier(), 1),
+        (of_values(3), forecaster(), 9),
+        (of_quantiles(false), quantiles(false), 1),
+        (of_quantiles(true), quantiles(true), 20),
+    ] {
         let mut sessions = TableSessions::new(&model, &task, 3).unwrap();
         for row in (0..3).cycle().take(3 * steps) {
             sessions.step(&model, &task, &[row], &vec![4.0; task.columns().len()]).unwrap();
         }
         assert_eq!(sessions.bytes() as u128, 3 * model.session_bytes_of(Some(&task), steps));
         assert_eq!(model.session_bytes_of(None, steps), model.session_bytes(steps));
+    }
+}
+
+/// A model for [`quantiles`].
+fn of_quantiles(is_level: bool) -> Model {
+    let config = ModelConfig { vocab_size: 0, input_width: if is_level { 6 } else { 3 }, n_outputs: 6, ..small(MixerKind::MinGru) };
+    drawn_model(&config, WeightFormat::F32)
+}
+
+/// How surprising each of `rows` is after those before it, by the model's outputs alone.
+fn surprises_by_hand(model: &Model, task: &TableTask, rows: &[[f64; 3]]) -> Vec<Option<f64>> {
+    let TableTask::Forecast(forecaster) = task else { panic!("it forecasts") };
+    let (mut state, mut workspace, mut history) = (model.init_state(1).unwrap(), Workspace::new(), History::new(3, task.reach()));
+    let (mut seen, mut outputs) = (vec![0.0; task.n_inputs()], vec![0.0; model.outputs()]);
+    let mut surprises = Vec::new();
+    for (at, row) in rows.iter().enumerate() {
+        surprises.push((at > 0).then(|| forecaster.surprise(history.rows(), &outputs, &[row[1], row[0]])).flatten());
+        history.push(row);
+        task.show(history.rows(), &mut seen);
+        model.step_values(&seen, &mut state, &mut outputs, &mut workspace).unwrap();
+    }
+    surprises
+}
+
+/// The sessions by another way, as they were.
+fn carried(sessions: TableSessions, model: &Model, task: &TableTask, way: usize) -> TableSessions {
+    match way {
+        0 => sessions.select(&[1, 0]).unwrap().select(&[1, 0]).unwrap(),
+        1 => {
+            let saved = Sessions::Table(sessions).to_bytes("m").unwrap();
+            let Sessions::Table(restored) = Sessions::from_bytes(&saved, model, Some(task), "m").unwrap() else {
+                panic!("it reads a table")
+            };
+            restored
+        }
+        2 => {
+            let mut copied = TableSessions::new(model, task, 3).unwrap();
+            (0..2).for_each(|row| copied.copy_row(row, &sessions, row).unwrap());
+            copied
+        }
+        3 => {
+            let mut grown = sessions;
+            grown.grow(model, task, 2).unwrap();
+            grown
+        }
+        _ => sessions,
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_row_is_as_surprising_as_the_forecast_before_it_says_however_sessions_are_carried(
+        is_level: bool,
+        rows in proptest::collection::vec((5.0..15.0, 10.0..30.0, 20.0..40.0).prop_map(|(x, y, z)| [x, y, z]), 1..12),
+        ways in proptest::collection::vec(0..5usize, 12),
+    ) {
+        let (model, task) = (of_quantiles(is_level), quantiles(is_level));
+        let expected = surprises_by_hand(&model, &task, &rows);
+        let mut sessions = TableSessions::new(&model, &task, 2).unwrap();
+        for ((row, &expected), &way) in rows.iter().zip(&expected).zip(&ways) {
+            prop_assert_eq!(sessions.surprise(&task, 1, row).unwrap(), expected);
+            // Asking changes nothing, and another session does not matter.
+            sessions.step(&model, &task, &[0], &[9.0, 9.0, 9.0]).unwrap();
+            prop_assert_eq!(sessions.surprise(&task, 1, row).unwrap(), expected);
+            sessions.step(&model, &task, &[1], row).unwrap();
+            sessions = carried(sessions, &model, &task, way);
+        }
+        let reach = if is_level { task.reach() } else { 1 };
+        prop_assert_eq!(expected.iter().take_while(|surprise| surprise.is_none()).count(), reach.min(rows.len()));
+        sessions.restart(&model, 1).unwrap();
+        prop_assert_eq!(sessions.surprise(&task, 1, &rows[0]).unwrap(), None);
+    }
+}
+
+#[test]
+fn without_a_forecast_nothing_is_surprising_and_what_tells_none_is_refused() {
+    let (model, task) = (of_quantiles(false), quantiles(false));
+    let row = [10.0, 20.0, 30.0];
+    let new = || {
+        let mut sessions = TableSessions::new(&model, &task, 2).unwrap();
+        sessions.step(&model, &task, &[0, 1], &[row, row].concat()).unwrap();
+        assert!(sessions.surprise(&task, 1, &row).unwrap().is_some());
+        sessions
+    };
+    let mut sessions = new();
+    sessions.advance(&model, &task, &[0, 1], &[&[][..], &row]).unwrap();
+    assert!(sessions.surprise(&task, 0, &row).unwrap().is_some() && sessions.surprise(&task, 1, &row).unwrap().is_none());
+    // Only rows that were read lose theirs, and only where the reading did not fail.
+    let mut stepped = Sessions::Table(new());
+    let mut step = |rows: &[usize], input: f32| {
+        let (mut outputs, inputs) = (vec![0.0; 6 * rows.len()], vec![input; 3 * rows.len()]);
+        stepped.read_inputs(rows, |state, workspace| model.step_rows_values(rows, &inputs, state, &mut outputs, workspace))
+    };
+    step(&[0, 1], f32::NAN).unwrap_err();
+    step(&[1], 0.5).unwrap();
+    let Sessions::Table(stepped) = stepped else { panic!("it reads a table") };
+    assert!(stepped.surprise(&task, 0, &row).unwrap().is_some() && stepped.surprise(&task, 1, &row).unwrap().is_none());
+    // Those of before say nothing of the next row.
+    let mut sessions = new();
+    sessions.restart(&model, 0).unwrap();
+    let of_parts = |forecasts: &[Vec<f32>]| TableSessions::of_parts(&model, &task, sessions.state().clone(), &[], forecasts);
+    let old = of_parts(&[]).unwrap();
+    assert_eq!(old.surprise(&task, 1, &row).unwrap(), None);
+    for forecasts in [vec![vec![0.5; 6]], vec![vec![0.5; 5], Vec::new()], vec![vec![f32::NAN; 6], Vec::new()]] {
+        let refused = sentence(of_parts(&forecasts));
+        assert!(refused.contains("forecasts, that fit the model"), "{refused}");
+    }
+    for (asked, row, words) in [
+        ((1, &quantiles(true)), &row[..], "take the task that they were made for"),
+        ((1, &task), &[1.0], "expected 3"),
+        ((1, &task), &[1.0, f64::INFINITY, 3.0], "column 'y': found inf"),
+        ((1, &task), &[1e9, 2.0, 3.0], "column 'x'"),
+        ((2, &task), &row, "below 2, found 2"),
+    ] {
+        let refused = sentence(sessions.surprise(asked.1, asked.0, row));
+        assert!(refused.contains(words), "{refused}");
+    }
+    let TableTask::Forecast(known) = quantiles(false) else { panic!("it forecasts") };
+    let unread = TableTask::Forecast(minrnn_model::Forecaster { target: vec!["y".into(), "w".into()], ..known });
+    let unread_row = sentence(TableSessions::new(&model, &unread, 1).unwrap().surprise(&unread, 0, &row));
+    assert!(unread_row.starts_with("column 'w': it is forecast but not read"), "{unread_row}");
+    let model = of_values(3);
+    for (task, words) in [(classifier(), "labels whole sequences"), (forecaster(), "forecasts a single number without a spread")] {
+        let sessions = TableSessions::new(&model, &task, 1).unwrap();
+        let refused = sessions.surprise(&task, 0, &vec![4.0; task.columns().len()]).unwrap_err();
+        assert!(refused.kind() == ErrorKind::Kind && refused.to_string().contains(words), "{refused}");
     }
 }

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use minrnn_capi::*;
 use minrnn_model::{
-    Category, Classifier, Forecaster, Missing, MixerKind, ModelConfig, Normalization, Regressor, Scaling, Section, TableTask, Tokenizer,
-    Transform, WeightFormat, Weights, write_safetensors,
+    Calibration, Category, Classifier, Forecaster, Missing, MixerKind, ModelConfig, Normalization, Regressor, Scaling, Section, TableTask,
+    Tokenizer, Transform, WeightFormat, Weights, write_safetensors,
 };
 use minrnn_stream::PackedModel;
 pub use numbers::Numbers;
@@ -156,7 +156,8 @@ pub fn regressor(seed: u64) -> Packed {
     Packed::new(&values_config(2, 1), &[Section::table(&serde_json_bytes(&task))], seed)
 }
 
-/// Two quantiles and the median of the next four values, relative to the level of the series; numbers may be missing.
+/// Two quantiles and the median of the next four values, relative to the level of the series; numbers may be missing. Of its 20 held-out rows the k-th
+/// least surprising has a surprise of k nats.
 pub fn forecaster(seed: u64) -> Packed {
     forecaster_of(seed, |_, weight| weight)
 }
@@ -184,7 +185,8 @@ fn forecaster_of(seed: u64, change: impl Fn(&str, f32) -> f32) -> Packed {
         of_table: Some(Normalization { mean: vec![50.0], deviation: vec![20.0] }),
         quantiles: vec![0.1, 0.5, 0.9],
     });
-    Packed::of(&values_config(3, 12), &[Section::table(&serde_json_bytes(&task))], seed, change)
+    let (task, surprise) = (serde_json_bytes(&task), Calibration::of((1..=20).map(f64::from)).to_json());
+    Packed::of(&values_config(3, 12), &[Section::table(&task), Section::surprise(surprise.as_bytes())], seed, change)
 }
 
 fn serde_json_bytes(task: &TableTask) -> Vec<u8> {
@@ -274,6 +276,12 @@ pub fn table_step(session: *mut SessionHandle, rows: &[usize], values: &[f64], p
     let (list, n) = listed(rows);
     // SAFETY: buffers and their lengths.
     unsafe { minrnn_table_step(session, list, n, values.as_ptr(), values.len(), predictions.as_mut_ptr(), predictions.len()) }
+}
+
+pub fn table_surprise(session: *mut SessionHandle, rows: &[usize], values: &[f64], surprises: &mut [f64]) -> Status {
+    let (list, n) = listed(rows);
+    // SAFETY: buffers and their lengths.
+    unsafe { minrnn_table_surprise(session, list, n, values.as_ptr(), values.len(), surprises.as_mut_ptr(), surprises.len()) }
 }
 
 pub fn prefill(session: *mut SessionHandle, row: usize, tokens: &[u32], outputs: &mut [f32]) -> Status {

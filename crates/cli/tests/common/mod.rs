@@ -6,6 +6,7 @@ pub mod server;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -158,6 +159,17 @@ impl Finished {
         self
     }
 
+    /// Runs `command` with `input` on stdin.
+    pub fn fed(command: &mut Command, input: &[u8]) -> Self {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (mut stdin, input) = (child.stdin.take().unwrap(), input.to_owned());
+        // A command that refuses its arguments reads nothing.
+        let writer = std::thread::spawn(move || _ = stdin.write_all(&input));
+        let output = child.wait_with_output().unwrap();
+        writer.join().unwrap();
+        Self::from(output)
+    }
+
     /// Checks for exit code 2, nothing on stdout, and one sentence on stderr with all of `parts` in it.
     pub fn refused(&self, parts: &[&str]) {
         self.failed(2, parts);
@@ -255,6 +267,17 @@ impl Training {
     pub fn checkpoint(&self, pointer: &str) -> PathBuf {
         let directory = self.out.join("checkpoints");
         directory.join(fs::read_to_string(directory.join(pointer)).unwrap().trim())
+    }
+
+    /// Makes the best checkpoint, which is returned, one from before there were thresholds.
+    pub fn without_threshold(&self) -> PathBuf {
+        let best = self.checkpoint("best");
+        fs::remove_file(best.join("surprise.json")).unwrap();
+        let sums = fs::read_to_string(best.join("SHA256SUMS")).unwrap();
+        let without: String = sums.lines().filter(|line| !line.ends_with("surprise.json")).map(|line| format!("{line}\n")).collect();
+        assert_ne!(sums, without);
+        fs::write(best.join("SHA256SUMS"), without).unwrap();
+        best
     }
 
     /// The lines of the log without their speed; a torn last line is left out.

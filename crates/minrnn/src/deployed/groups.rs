@@ -76,6 +76,16 @@ impl<'m> Groups<'m> {
         self.places.iter().map(|place| &*place.name)
     }
 
+    /// How surprising `values`, the next row of the sequence `name`, would be ([`TableSessions::surprise`]); `None` also for a sequence
+    /// without a session. Nothing is read.
+    ///
+    /// # Errors
+    /// As [`TableSessions::surprise`].
+    pub fn surprise(&self, name: &str, values: &[f64]) -> Result<Option<f64>> {
+        let Some(&row) = self.rows.get(name) else { return Ok(None) };
+        Ok(self.sessions.surprise(self.task, row, values)?)
+    }
+
     /// Reads the next row `[columns]` of the sequence `name`, in the units of the table, and replaces `numbers` by the predictions after it
     /// ([`TableTask::predict_into`]). Returns the name of the session dropped to make room, if any.
     ///
@@ -148,7 +158,9 @@ impl<'m> Groups<'m> {
         let names = order.iter().map(|&row| self.places[row].name.to_string()).collect();
         let sessions = self.sessions.select(&order)?;
         let histories = sessions.histories().map(<[f64]>::to_vec).collect();
-        write(path, self.model, identity, &SavedSessions { names, logits: Vec::new(), histories, state: sessions.state().clone() })
+        let forecasts = sessions.forecasts().map(<[f32]>::to_vec).collect();
+        let saved = SavedSessions { names, logits: Vec::new(), histories, forecasts, state: sessions.state().clone() };
+        write(path, self.model, identity, &saved)
     }
 
     /// Loads the sessions saved to `path`, at most `max` of them: the most recently used.
@@ -157,8 +169,8 @@ impl<'m> Groups<'m> {
     /// When the file cannot be read, is damaged, or was saved with another model, or as [`new`](Self::new).
     pub fn load(path: &Path, model: &'m Model, task: &'m TableTask, identity: &ModelIdentity, max: usize) -> Result<Self> {
         let mut groups = Self::new(model, task, max)?;
-        let SavedSessions { names, state, histories, .. } = read(path, model, identity)?;
-        let sessions = TableSessions::of_parts(model, task, state, &histories);
+        let SavedSessions { names, state, histories, forecasts, .. } = read(path, model, identity)?;
+        let sessions = TableSessions::of_parts(model, task, state, &histories, &forecasts);
         let sessions = sessions.map_err(|error| Error::malformed(path, error.to_string()))?;
         let kept: Vec<usize> = (names.len().saturating_sub(max)..names.len()).collect();
         groups.sessions = sessions.select(&kept)?;

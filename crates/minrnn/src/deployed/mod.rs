@@ -26,7 +26,7 @@ pub use held_out::{HeldOut, held_out_text};
 pub use inside::{InsideFiles, InsideInputs, write_inside};
 pub use packing::{Packed, pack};
 pub use predictions::{predict, prediction_memory};
-pub use row_surprise::{calibrate_rows, score_rows};
+pub use row_surprise::{calibrate_rows, score_rows, scoring_memory};
 pub use score::{Score, score, score_memory};
 pub use surprise::{Listener, Surprise};
 pub use text_rows::{RowUnit, TextRow, TextRows};

@@ -2,14 +2,25 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use minrnn_model::Calibration;
+use minrnn_model::{Calibration, ModelConfig};
 use minrnn_stream::{Model, Workspace};
 
-use crate::data::table::{ForecastRow, ForecastRows};
+use crate::data::table::{ForecastRow, ForecastRows, Series};
+use crate::memory::{Estimate, Run, running};
 use crate::{Result, expect_output};
 
 /// Number of steps between two checks of `stop`.
 const CHUNK_LEN: usize = 512;
+
+/// The memory that [`score_rows`] needs for `rows` in addition to the model of `config`.
+///
+/// # Errors
+/// When the configuration is not valid.
+pub fn scoring_memory(config: &ModelConfig, rows: &ForecastRows) -> Result<Estimate> {
+    let steps = rows.series().iter().map(Series::len).max().unwrap_or(0);
+    let read = steps.min(CHUNK_LEN);
+    running("scoring", config, Run { sessions: 1, steps, threads: 1, read, predicted: read })
+}
 
 /// Calls `see` with every row of `rows`, its sequence and its step, and what `model` forecast for it one step before; returns false if
 /// `stop` was raised before the end.

@@ -163,7 +163,13 @@ impl<'m> Surprise<'m> {
             path,
             self.model,
             identity,
-            &SavedSessions { names: vec![String::new()], logits: self.logits.clone(), histories: Vec::new(), state: self.state.clone() },
+            &SavedSessions {
+                names: vec![String::new()],
+                logits: self.logits.clone(),
+                histories: Vec::new(),
+                forecasts: Vec::new(),
+                state: self.state.clone(),
+            },
         )
     }
 

@@ -64,12 +64,14 @@ pub struct TextRows<'a> {
     /// The summed surprise of the tokens whose probability is known.
     sum: f64,
     known: u64,
+    /// Whether anything was read.
+    has_begun: bool,
 }
 
 impl<'a> TextRows<'a> {
     /// A new collector; `see` is called with each row.
     pub fn new(unit: RowUnit, see: &'a mut dyn FnMut(TextRow) -> Result<()>) -> Self {
-        Self { unit, see, row: TextRow::default(), text: Vec::new(), sum: 0.0, known: 0 }
+        Self { unit, see, row: TextRow::default(), text: Vec::new(), sum: 0.0, known: 0, has_begun: false }
     }
 
     /// Passes on an incomplete row, at the end of the text.
@@ -92,8 +94,22 @@ impl<'a> TextRows<'a> {
         if self.unit == RowUnit::Token || self.row.line != line {
             self.finish()?;
         }
-        self.row.line = line;
+        (self.row.line, self.has_begun) = (line, true);
         Ok(())
+    }
+
+    /// Passes the row on if nothing belongs to it behind `text`, its last one.
+    fn close(&mut self, text: &[u8]) -> Result<()> {
+        if self.unit == RowUnit::Token || text.ends_with(b"\n") { self.finish() } else { Ok(()) }
+    }
+
+    /// Adds something that the model cannot read to the row that it belongs to.
+    fn add_unknown(&mut self, line: u64, has_no_text: bool) -> Result<()> {
+        self.open(line)?;
+        self.append("\u{fffd}".as_bytes());
+        self.row.has_unknown = true;
+        self.row.has_no_text |= has_no_text;
+        self.close(&[])
     }
 
     fn append(&mut self, text: &[u8]) {
@@ -111,24 +127,19 @@ impl Listener for TextRows<'_> {
             self.sum -= known;
             self.known += 1;
         }
-        Ok(())
+        self.close(text)
     }
 
     fn flaw(&mut self, line: u64, _: Error) -> Result<()> {
-        self.open(line)?;
-        self.append("\u{fffd}".as_bytes());
-        self.row.has_unknown = true;
-        Ok(())
+        self.add_unknown(line, false)
     }
 
     /// A file that begins like this is in another encoding; later it is a flaw in a text, and unusual.
     fn not_text(&mut self, line: u64, flaw: Error) -> Result<()> {
-        if self.row.line == 0 {
+        if !self.has_begun {
             return Err(flaw);
         }
-        self.flaw(line, flaw)?;
-        self.row.has_no_text = true;
-        Ok(())
+        self.add_unknown(line, true)
     }
 }
 

@@ -1,6 +1,13 @@
 //! How surprising usual rows are: what others are compared with.
 
+use std::sync::atomic::AtomicBool;
+
 use minrnn_model::{Calibration, Threshold};
+use minrnn_stream::Model;
+
+use super::calibrate_rows;
+use crate::Result;
+use crate::data::table::ForecastRows;
 
 /// How surprising usual rows are.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +26,16 @@ impl From<Option<Calibration>> for Usual {
 }
 
 impl Usual {
+    /// As surprising as `rows`, a table called `name`, are to `model`, and notes on the table, a sentence each; `None` if `stop` was raised
+    /// before the end.
+    ///
+    /// # Errors
+    /// As [`calibrate_rows`].
+    pub fn of_rows(name: &str, rows: &ForecastRows, model: &Model, stop: &AtomicBool) -> Result<Option<(Self, Vec<String>)>> {
+        let notes = rows.notes().iter().map(|note| format!("{name}: {note}")).collect();
+        Ok(calibrate_rows(model, rows, stop)?.map(|calibration| (Self::Rows(calibration), notes)))
+    }
+
     /// The surprise that a share `share` of them does not exceed, `None` if it is not known, and a sentence about it; `by` says how usual rows
     /// are given, such as `as calibrate`.
     ///

@@ -119,10 +119,26 @@ impl TableTask {
         self.scaling().reach().max(if self.missing().is_error() { 1 } else { FILLED })
     }
 
-    /// Bytes of the rows that a session keeps in order to read the next one; 0 if each row is read on its own.
-    pub fn history_bytes(&self) -> usize {
+    /// Whether earlier rows of a sequence, or its last row, decide how the next one is seen, so that a session keeps them.
+    pub fn looks_back(&self) -> bool {
+        self.reach() > 1 || !self.scaling().is_standard()
+    }
+
+    /// How many numbers of a forecast a session keeps to tell how surprising its next row is
+    /// ([`Forecaster::outputs_of_surprise`]); 0 for tasks that do not tell it.
+    pub fn outputs_of_surprise(&self) -> usize {
+        match self {
+            Self::Forecast(forecaster) => forecaster.outputs_of_surprise(),
+            Self::Classify(_) | Self::Regress(_) => 0,
+        }
+    }
+
+    /// Bytes that a session keeps in addition to the model's state: the rows that it [looks back on](Self::looks_back), and the forecast of
+    /// the next one.
+    pub fn session_bytes(&self) -> usize {
         // A history moves its rows only once it holds twice as many.
-        if self.reach() > 1 { 2 * self.reach() * self.columns().len() * size_of::<f64>() } else { 0 }
+        let rows = if self.looks_back() { 2 * self.reach() * self.columns().len() } else { 0 };
+        rows * size_of::<f64>() + self.outputs_of_surprise() * size_of::<f32>()
     }
 
     /// How missing numbers are treated.

@@ -16,9 +16,10 @@
 //! Uncertainty Challenge"; Cannon 2011). Numbers are as the model sees them, in standard deviations of the training data, so that series of
 //! any size can be compared; so is g.
 
-use alloc::vec::Vec;
+use alloc::{format, string::String, vec::Vec};
 
 use super::Forecaster;
+use crate::{Error, Result};
 
 /// Least distance between two quantiles, in the deviations that the model sees: without it, a forecast sure of one number could be surprised without
 /// bounds.
@@ -30,14 +31,40 @@ impl Forecaster {
         self.quantiles.len() > 1
     }
 
-    /// The joint surprise, in nats, of the next values `next` `[targets]` after the rows `recent`, given the model's `outputs`; NaN is a
-    /// missing value. `None` if all are missing, if the forecast has no quantiles, and at the beginning of a sequence whose numbers are
-    /// relative to rows that do not exist yet.
+    /// How many of the model's outputs, the first, are the forecast of the next step, which decides how surprising its values are; 0 if
+    /// forecasts do not [tell that](Self::tells_surprise).
+    pub fn outputs_of_surprise(&self) -> usize {
+        if self.tells_surprise() { self.target.len().saturating_mul(self.n_quantiles()) } else { 0 }
+    }
+
+    /// The values of the targets in a `row` `[columns]`.
+    ///
+    /// # Errors
+    /// When a target is not among the columns.
     ///
     /// # Panics
-    /// When `recent` has no row and numbers are relative to a level, or there are too few outputs or values.
+    /// When the row has fewer numbers than there are columns.
+    pub fn targets_of(&self, row: &[f64]) -> Result<Vec<f64>> {
+        let unread = |name: &String| {
+            let sentence = format!("column '{name}': it is forecast but not read, so a row does not say how surprising its value is");
+            Error::Row(format!("{sentence}; train a model that reads it, too"))
+        };
+        let value = |name: &String| {
+            let column = self.columns.iter().position(|column| column == name);
+            column.map(|column| row[column]).ok_or_else(|| unread(name))
+        };
+        self.target.iter().map(value).collect()
+    }
+
+    /// The joint surprise, in nats, of the next values `next` `[targets]` after the rows `recent`, given the model's `outputs`; NaN is a
+    /// missing value. `None` if all are missing, if the forecast has no quantiles, and at the beginning of a sequence whose numbers are
+    /// relative to rows that do not exist yet. `recent` may be empty if numbers are not relative to a level.
+    ///
+    /// # Panics
+    /// When there are too few outputs or values.
     pub fn surprise(&self, recent: &[f64], outputs: &[f32], next: &[f64]) -> Option<f64> {
-        if !self.tells_surprise() || recent.len() / self.columns.len() < self.scaling.reach() {
+        let reaches_back = self.scaling.is_standard() || recent.len() / self.columns.len().max(1) >= self.scaling.reach();
+        if !self.tells_surprise() || !reaches_back {
             return None;
         }
         let mut quantiles: Vec<f64> = Vec::with_capacity(self.quantiles.len());

@@ -64,6 +64,11 @@ impl ApiError {
         Self { sentence: format!("{} ({other})", self.sentence), ..self }
     }
 
+    /// The same, with a `hint`.
+    pub fn with_hint(self, hint: &str) -> Self {
+        Self { sentence: format!("{}; {hint}", self.sentence), ..self }
+    }
+
     /// Whether the server is at fault, and not the request.
     pub fn is_failure(&self) -> bool {
         self.status.is_server_error()

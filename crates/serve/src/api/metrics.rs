@@ -34,9 +34,11 @@ const OF_TABLES: [Metric<TableCounts>; 7] = [
     ("tables_refused_total", "counter", "Tables refused because too many waited.", |counts| counts.refused.load(Relaxed)),
     ("tables_wrong_total", "counter", "Tables refused for what they hold or ask for.", |counts| counts.wrong.load(Relaxed)),
     ("tables_failed_total", "counter", "Tables that could be read, and failed all the same.", |counts| counts.failed.load(Relaxed)),
-    ("tables_left_total", "counter", "Tables whose client went away before their predictions.", |counts| counts.left.load(Relaxed)),
+    ("tables_left_total", "counter", "Tables whose client went away before the answer.", |counts| counts.left.load(Relaxed)),
     ("tables_waiting", "gauge", "Tables that wait for their turn.", TableCounts::waiting),
-    ("tables_running", "gauge", "Tables that are read and predicted for.", |counts| counts.running.load(Relaxed)),
+    ("tables_running", "gauge", "Tables that are read and answered, until their answers have been taken.", |counts| {
+        counts.running.load(Relaxed)
+    }),
 ];
 
 pub(super) async fn metrics(State(app): State<Arc<App>>) -> Response {
@@ -53,7 +55,7 @@ fn write(app: &App, text: &mut String) -> std::fmt::Result {
     write_metrics(&OF_TEXT, &models, text)?;
     write_times("first_token_seconds", "From a prompt's arrival to its first token.", &models, |counts| &counts.first_tokens, text)?;
     write_metrics(&OF_TABLES, &tables, text)?;
-    write_times("table_seconds", "From a table's arrival to its predictions.", &tables, |counts| &counts.predicted, text)
+    write_times("table_seconds", "From a table's arrival to its answer.", &tables, |counts| &counts.answered, text)
 }
 
 fn write_metrics<C>(metrics: &[Metric<C>], models: &[(String, &C)], text: &mut String) -> std::fmt::Result {

@@ -13,6 +13,8 @@ mod page;
 mod pieces;
 mod predict;
 mod responses;
+mod score;
+mod tables;
 mod tokens;
 mod unsupported;
 
@@ -62,7 +64,7 @@ pub(crate) struct App {
     kept: Kept,
 }
 
-/// A model of tables, which predicts for one table at a time.
+/// A model of tables, which answers for one table at a time.
 struct Table {
     served: ServedTable,
     turn: Arc<Semaphore>,
@@ -107,10 +109,12 @@ impl App {
             .route("/v1/completions", post(completions::completions))
             .route("/v1/responses", post(responses::responses))
             .route("/v1/predict", post(predict::predict))
+            .route("/v1/score", post(score::score))
             .route("/tokenize", post(tokens::tokenize))
             .route("/detokenize", post(tokens::detokenize))
             .fallback(async || {
-                ApiError::new(StatusCode::NOT_FOUND, "there is nothing here; see /v1/models, /v1/completions, /v1/responses, /v1/predict")
+                let sentence = "there is nothing here; see /v1/models, /v1/completions, /v1/responses, /v1/predict, /v1/score";
+                ApiError::new(StatusCode::NOT_FOUND, sentence)
             })
             .method_not_allowed_fallback(async || ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "this is asked by another method"))
             .layer(from_fn_with_state(self.clone(), guard::guard))

@@ -1,4 +1,4 @@
-//! Notes beside predictions that are sent as CSV, which has no place for them.
+//! Notes beside an answer that is sent as CSV, which has no place for them.
 
 use axum::http::{HeaderName, HeaderValue};
 

@@ -26,6 +26,31 @@ pub fn classifier() -> TableTask {
     })
 }
 
+/// A task that forecasts the quantiles of two of three columns one step ahead, the second and the first, with these numbers relative to a level, or as
+/// they are. A model of it reads three numbers, or six, and predicts six.
+pub fn quantiles(is_level: bool) -> TableTask {
+    let of = |mean: &[f64], deviation: &[f64]| Normalization { mean: mean.to_vec(), deviation: deviation.to_vec() };
+    let transforms = vec![Transform::Identity, Transform::Log1p, Transform::Identity];
+    let scaling = if is_level { Scaling::Level { transforms, span: 3, lags: vec![1] } } else { Scaling::Standard };
+    let means: [f64; 3] = if is_level { [0.0; 3] } else { [10.0, 20.0, 30.0] };
+    TableTask::Forecast(Forecaster {
+        columns: ["x", "y", "z"].map(Into::into).to_vec(),
+        group: None,
+        target: ["y", "x"].map(Into::into).to_vec(),
+        time: None,
+        horizon: 1,
+        season: 0,
+        normalization: of(&means, &[2.0, 3.0, 4.0]),
+        target_normalization: of(&[means[1], means[0]], &[3.0, 2.0]),
+        scaling,
+        missing: Default::default(),
+        layout: Default::default(),
+        categories: Vec::new(),
+        of_table: is_level.then(|| of(&[10.0, 20.0, 30.0], &[2.0, 3.0, 4.0])),
+        quantiles: vec![0.1, 0.5, 0.9],
+    })
+}
+
 /// A task that forecasts one column three steps ahead, seen relative to the level of its last two rows: with as many inputs and outputs as the classifier.
 pub fn forecaster() -> TableTask {
     let of = |mean, deviation| Normalization { mean: vec![mean], deviation: vec![deviation] };

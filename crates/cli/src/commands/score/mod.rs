@@ -7,18 +7,16 @@ mod text;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
-use minrnn::data::table::TableTask;
 use minrnn::deployed::{Deployed, RowUnit, Usual};
 use minrnn::output::{expect_harmless, expect_writable};
+use minrnn_stream::expect_surprise;
 
 use crate::exit::ExitCode;
 use crate::failure::{FAILED, WrongInput};
 use crate::say::say;
+use crate::share::{SHARE, expect_share};
 use crate::threads::Threads;
-use crate::{input, interrupt};
-
-/// The share of held-out rows that is not marked.
-const SHARE: f64 = 0.999;
+use crate::{input, interrupt, scored};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -56,17 +54,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
-    if !(args.threshold > 0.0 && args.threshold < 1.0) {
-        let found = args.threshold;
-        return Err(WrongInput(format!("--threshold must be a share above 0 and below 1, such as {SHARE}, found {found:?}")).into());
-    }
+    expect_share(args.threshold)?;
     let (data, usual) = (input::path(&args.data), args.calibrate.as_deref().map(input::path));
-    // A regular file can be opened twice, even if it is standard input for one of them.
-    let is_read_once = || args.calibrate.as_ref().is_some_and(|usual| *usual == args.data && usual.as_os_str() == "-") || !data.is_file();
-    if input::same_file(Some(&data), usual.as_deref()) && is_read_once() {
-        let sentence = "--data and --calibrate would both be read from it, but it can be read only once; save one of them to a file";
-        return Err(WrongInput(format!("'{}': {sentence}", args.data.display())).into());
-    }
+    input::expect_apart(&args.data, "--data", args.calibrate.as_deref())?;
     if let Some(out) = &args.out {
         expect_harmless(out, [data.as_path(), &args.model].into_iter().chain(usual.as_deref()))?;
         expect_writable(out)?;
@@ -77,13 +67,10 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
         return refused("it reads tables, whose rows are scored, and --by token is for texts; leave it out");
     }
     let finished = match (&deployed.table, &deployed.tokenizer) {
-        (Some(TableTask::Forecast(forecaster)), _) if forecaster.tells_surprise() => rows::score(args, &deployed, forecaster, stop)?,
-        (Some(TableTask::Forecast(_)), _) => {
-            return refused("it forecasts a single number without a spread to judge surprise by; train it with --quantiles 0.1,0.5,0.9");
-        }
-        (Some(TableTask::Classify(_) | TableTask::Regress(_)), _) => {
-            return refused("it labels whole sequences and predicts no rows; give a model of minrnn train --task forecast");
-        }
+        (Some(task), _) => match expect_surprise(task) {
+            Ok(forecaster) => rows::score(args, &deployed, forecaster, stop)?,
+            Err(error) => return refused(&error.to_string()),
+        },
         (None, Some(tokenizer)) => text::score(args, &deployed, tokenizer, stop)?,
         (None, None) => return refused("it was trained neither to forecast a table nor on text; give a model of minrnn train --data"),
     };
@@ -96,9 +83,7 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
 
 /// The threshold above which rows are marked; none if there is nothing to compare with. Says what rows are compared with.
 fn threshold(args: &Args, usual: &Usual) -> anyhow::Result<Option<f64>> {
-    let share = args.threshold;
-    let found = usual.threshold(share, "with --calibrate FILE");
-    let (threshold, told) = found.map_err(|error| WrongInput(format!("--threshold {share:?}: {error}")))?;
+    let (threshold, told) = scored::threshold(usual, args.threshold, "--threshold", "with --calibrate FILE")?;
     say(told);
     Ok(threshold)
 }

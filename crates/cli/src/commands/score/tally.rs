@@ -40,12 +40,3 @@ impl Tally {
         }
     }
 }
-
-/// The cell of a mark: 1, 0, or empty if it is not known.
-pub fn mark(is_marked: Option<bool>) -> &'static str {
-    match is_marked {
-        Some(true) => "1",
-        Some(false) => "0",
-        None => "",
-    }
-}

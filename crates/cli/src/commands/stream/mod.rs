@@ -3,6 +3,7 @@
 mod arriving;
 mod order;
 mod rows;
+mod scoring;
 mod text;
 
 use std::cell::RefCell;
@@ -42,6 +43,15 @@ pub struct Args {
     /// Remember at most this many sequences; beyond that, forget the one that has been silent longest [default: 65536]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     max_groups: Option<usize>,
+    /// Also say how surprising each row is and mark the unusual ones, for a forecaster with quantiles
+    #[arg(long)]
+    surprise: bool,
+    /// Mark rows that are more surprising than this share of rows that the model was not trained on [default: 0.999]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true, requires = "surprise")]
+    threshold: Option<f64>,
+    /// Compare with the rows of this table, which should hold nothing unusual, instead of the part held out in training
+    #[arg(long, value_name = "FILE", requires = "surprise")]
+    calibrate: Option<PathBuf>,
     /// Report what is wrong with a row and go on, instead of stopping there
     #[arg(long)]
     skip_bad_rows: bool,
@@ -62,7 +72,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn answer(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.save_state {
         // A state may replace the one that it continues.
-        expect_harmless(path, [args.model.as_path(), &input::path(Path::new("-"))])?;
+        let read = input::path(Path::new("-"));
+        expect_harmless(path, [args.model.as_path(), &read].into_iter().chain(args.calibrate.as_deref()))?;
         expect_writable(path)?;
     }
     let deployed = Deployed::load(&args.model)?;

@@ -15,6 +15,7 @@ use minrnn_model::likeliest;
 
 use super::arriving::{Arriving, Out};
 use super::order::Order;
+use super::scoring::{Judged, Scoring};
 use super::{Args, finish, goes_on};
 use crate::failure::WrongInput;
 use crate::interrupt;
@@ -30,6 +31,7 @@ pub fn answer(
     stop: &Arc<AtomicBool>,
 ) -> anyhow::Result<()> {
     let identity = deployed.identity()?;
+    let scoring = Scoring::new(args, deployed, task)?;
     let mut groups = match &args.load_state {
         Some(path) => Groups::load(path, &deployed.model, task, &identity, args.max_groups())?,
         None if args.max_groups() == 0 => return Err(WrongInput("--max-groups must be at least 1, found 0".to_owned()).into()),
@@ -43,7 +45,7 @@ pub fn answer(
         expect_alone(path, &groups)?;
     }
     interrupt::raise_at_signal(stop)?;
-    let answered = Answers { args, task, group, out, stop }.write(&mut groups, input);
+    let answered = Answers { args, task, scoring: scoring.as_ref(), group, out, stop }.write(&mut groups, input);
     // What was read until now is saved, however it ended.
     let saved = args.save_state.as_ref().map_or(Ok(()), |path| groups.save(path, &identity));
     finish(answered, saved, out)
@@ -67,6 +69,7 @@ fn expect_alone(path: &Path, groups: &Groups<'_>) -> anyhow::Result<()> {
 struct Answers<'a> {
     args: &'a Args,
     task: &'a TableTask,
+    scoring: Option<&'a Scoring>,
     group: Option<&'a str>,
     out: &'a Out,
     stop: &'a AtomicBool,
@@ -74,9 +77,9 @@ struct Answers<'a> {
 
 impl Answers<'_> {
     fn write(&self, groups: &mut Groups<'_>, input: Arriving) -> anyhow::Result<()> {
-        let Self { args, task, group, out, stop } = *self;
+        let Self { args, task, scoring, group, out, stop } = *self;
         let mut rows = Rows::new(input, task, group)?;
-        let mut writer = Writer::new(task, group, args.json);
+        let mut writer = Writer::new(task, group, args.json, scoring.is_some());
         let (mut numbers, mut told, mut order) = (Vec::new(), false, Order::default());
         if !args.json && !goes_on(out.borrow_mut().write_all(writer.header().as_bytes()))? {
             return Ok(());
@@ -95,6 +98,8 @@ impl Answers<'_> {
                     continue;
                 }
             };
+            // Before the row is read, which then counts among those that decide what comes next.
+            let judged = scoring.map(|scoring| scoring.judge(groups, &row)).transpose()?;
             let forgotten = groups.step(row.group, row.values, &mut numbers)?;
             order.keep(&row);
             if let Some(name) = &forgotten {
@@ -107,8 +112,9 @@ impl Answers<'_> {
                 ));
                 told = true;
             }
-            expect_output(|| format!("line {line}"), numbers.iter().copied())?;
-            if !goes_on(out.borrow_mut().write_all(writer.line(line, row.group, &numbers).as_bytes()))? {
+            let surprise = judged.and_then(|judged| judged.surprise);
+            expect_output(|| format!("line {line}"), surprise.iter().chain(&numbers).copied())?;
+            if !goes_on(out.borrow_mut().write_all(writer.line(line, row.group, judged, &numbers).as_bytes()))? {
                 return Ok(());
             }
         }
@@ -129,6 +135,8 @@ struct Writer<'a> {
     task: &'a TableTask,
     group: Option<&'a str>,
     json: bool,
+    /// Whether rows are judged.
+    judges: bool,
     /// Names as they stand in a line: of classes, or of the numbers of a step ahead.
     names: Vec<String>,
     /// Where the numbers stand among those of a step ahead.
@@ -137,20 +145,23 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(task: &'a TableTask, group: Option<&'a str>, json: bool) -> Self {
+    fn new(task: &'a TableTask, group: Option<&'a str>, json: bool, judges: bool) -> Self {
         let (names, places): (Vec<String>, Vec<usize>) = match task {
             TableTask::Classify(classifier) => (classifier.classes.clone(), Vec::new()),
             TableTask::Regress(regressor) => (vec![regressor.target.clone()], vec![0]),
             TableTask::Forecast(forecaster) => forecaster.value_names().into_iter().unzip(),
         };
         let shown = |name: &String| if json { in_json(name) } else { quoted(name).into_owned() };
-        Self { task, group, json, names: names.iter().map(shown).collect(), places, line: String::new() }
+        Self { task, group, json, judges, names: names.iter().map(shown).collect(), places, line: String::new() }
     }
 
     /// The names of the columns.
     fn header(&self) -> String {
         let mut cells = vec!["line".to_owned()];
         cells.extend(self.group.map(|name| quoted(name).into_owned()));
+        if self.judges {
+            cells.extend(Judged::columns(self.group));
+        }
         let names = output_names(self.task);
         match self.task {
             TableTask::Classify(classifier) => {
@@ -167,23 +178,27 @@ impl<'a> Writer<'a> {
         cells.join(",") + "\n"
     }
 
-    /// What is predicted after the row of `line`.
-    fn line(&mut self, line: u64, group: &str, numbers: &[f64]) -> &str {
+    /// How the row of `line` was judged, and what is predicted after it.
+    fn line(&mut self, line: u64, group: &str, judged: Option<Judged>, numbers: &[f64]) -> &str {
         self.line.clear();
         match self.json {
-            true => self.object(line, group, numbers),
-            false => self.cells(line, group, numbers),
+            true => self.object(line, group, judged, numbers),
+            false => self.cells(line, group, judged, numbers),
         }
         self.line.push('\n');
         &self.line
     }
 
-    fn cells(&mut self, line: u64, group: &str, numbers: &[f64]) {
+    fn cells(&mut self, line: u64, group: &str, judged: Option<Judged>, numbers: &[f64]) {
         let text = &mut self.line;
         let _ = write!(text, "{line}");
         if self.group.is_some() {
             text.push(',');
             text.push_str(&quoted(group));
+        }
+        if let Some(judged) = judged {
+            text.push(',');
+            judged.write_cells(text);
         }
         if let TableTask::Classify(_) = self.task {
             text.push(',');
@@ -196,11 +211,15 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn object(&mut self, line: u64, group: &str, numbers: &[f64]) {
+    fn object(&mut self, line: u64, group: &str, judged: Option<Judged>, numbers: &[f64]) {
         let (text, names) = (&mut self.line, &self.names);
         let _ = write!(text, "{{\"line\":{line}");
         if self.group.is_some() {
             let _ = write!(text, ",\"group\":{}", in_json(group));
+        }
+        if let Some(judged) = judged {
+            text.push(',');
+            judged.write_fields(text);
         }
         if let TableTask::Classify(_) = self.task {
             let _ = write!(text, ",\"class\":{},\"probabilities\":{{", names[likeliest(numbers)]);

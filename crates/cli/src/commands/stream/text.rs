@@ -33,6 +33,11 @@ pub fn answer(
         let sentence = "the model reads text, which is one sequence without columns; leave --group, --one-sequence and --max-groups out";
         return Err(WrongInput(sentence.to_owned()).into());
     }
+    if args.surprise {
+        let sentence =
+            "the model reads text and gives the log-probability of every token; leave --surprise out, or see minrnn score for lines";
+        return Err(WrongInput(sentence.to_owned()).into());
+    }
     let identity = deployed.identity()?;
     let mut text = match &args.load_state {
         Some(path) => Surprise::load(path, &deployed.model, tokenizer, &identity)?,

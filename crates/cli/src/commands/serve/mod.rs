@@ -1,32 +1,27 @@
 //! `minrnn serve`: trained models of text and of tables over HTTP.
 
-use std::io::Write;
+mod tables;
+
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use minrnn::data::table::{TableLimit, TableSource, TableTask, notes, read_series_from};
-use minrnn::deployed::{self, Deployed};
-use minrnn::{Error, Needed};
+use minrnn::data::table::TableLimit;
+use minrnn::deployed::Deployed;
 use minrnn_model::read_text;
-use minrnn_serve::{Accept, Predictions, Predictor, ServedModel, ServedTable, Server, Settings, Unpredicted};
-use rayon::ThreadPool;
-use tempfile::NamedTempFile;
+use minrnn_serve::{ServedModel, Server, Settings};
 
+use self::tables::served_table;
 use crate::exit::ExitCode;
 use crate::failure::WrongInput;
 use crate::interrupt;
-use crate::predicted::Predicted;
 use crate::say::say;
 use crate::session_size::session_size;
 use crate::threads::Threads;
 
 const MAX_KEY_FILE: u64 = 4096;
 const MIB: usize = 1 << 20;
-/// How a client gives the rows to come.
-const SEND_ROWS_TO_COME: &str = "; send both tables as texts in JSON, {\"data\": …, \"future\": …}";
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -166,90 +161,4 @@ fn load(given: &str) -> anyhow::Result<(String, Deployed)> {
 fn described(name: &str, Deployed { model, table, .. }: &Deployed) -> String {
     let session = session_size(model, table.as_ref());
     format!("{name}: {} of {} parameters, a session takes {session}", model.config().mixer_names(), model.parameters())
-}
-
-fn served_table(name: String, deployed: Deployed, limit: TableLimit, pool: Arc<ThreadPool>) -> ServedTable {
-    let about = match deployed.table.as_ref() {
-        Some(TableTask::Classify(task)) => format!("the class '{}' of each '{}'", task.target, task.group),
-        Some(TableTask::Regress(task)) => format!("the number '{}' of each '{}'", task.target, task.group),
-        Some(TableTask::Forecast(task)) => format!("the next {} values of '{}'", task.horizon, task.target.join("', '")),
-        None => String::new(),
-    };
-    ServedTable { name, about, predictor: Box::new(Tables { deployed, limit, pool }) }
-}
-
-/// A model of tables, as the server calls it.
-struct Tables {
-    deployed: Deployed,
-    /// How much of a table is read: a request may hold its rows in far fewer bytes.
-    limit: TableLimit,
-    /// Its own pool, so that a long table does not hold up texts.
-    pool: Arc<ThreadPool>,
-}
-
-impl Predictor for Tables {
-    fn predict(&self, table: &[u8], future: Option<&[u8]>, accept: Accept, stop: &AtomicBool) -> Result<Predictions, Unpredicted> {
-        let (predicted, notes) = self.pool.install(|| self.predicted(table, future, stop))?;
-        let text = match accept {
-            Accept::Csv => predicted.to_csv(),
-            Accept::Json => predicted.into_json().to_string(),
-        };
-        Ok(Predictions { text, notes })
-    }
-}
-
-impl Tables {
-    fn limited<'a>(&self, table: &'a NamedTempFile) -> TableSource<'a> {
-        TableSource::Limited(table.path(), self.limit)
-    }
-
-    /// The predictions, and notes on them.
-    fn predicted(&self, table: &[u8], future: Option<&[u8]>, stop: &AtomicBool) -> Result<(Predicted, Vec<String>), Unpredicted> {
-        let (table, future) = (kept(table)?, future.map(kept).transpose()?);
-        // The client does not know their names here.
-        let unnamed = |told: String, file: &NamedTempFile, what: &str| told.replace(&format!("'{}'", file.path().display()), what);
-        let told = |error: Error| {
-            // The table is in a file of the server, and so may its values be: a failure there is not the client's, who need not know where it is.
-            if matches!(error, Error::Io { .. }) {
-                return not_kept(&error);
-            }
-            let how = if let Error::Needed { what: Needed::RowsToCome, .. } = error { SEND_ROWS_TO_COME } else { "" };
-            let sentence = unnamed(error.to_string() + how, &table, "the table");
-            let sentence = future.iter().fold(sentence, |sentence, future| unnamed(sentence, future, "the rows to come"));
-            Unpredicted { is_wrong_input: error.is_wrong_input(), sentence }
-        };
-        let Deployed { model, table: Some(task), .. } = &self.deployed else {
-            return Err(failed("the model is not one of tables".to_owned()));
-        };
-        let read = read_series_from(task, self.limited(&table), future.as_ref().map(|future| self.limited(future)));
-        let (series, unseen) = read.map_err(told)?;
-        // Once nobody waits, a long table is not even measured.
-        if stop.load(Ordering::Relaxed) {
-            return Err(nobody_waits());
-        }
-        deployed::prediction_memory(model.config(), &series).and_then(|needed| needed.expect_room(None)).map_err(told)?;
-        let predictions = deployed::predict(model, task, &series, stop).map_err(told)?;
-        let predictions = predictions.ok_or_else(nobody_waits)?;
-        Ok((Predicted::of(task, &series, &predictions), notes(task, &series, &unseen)))
-    }
-}
-
-/// A temporary file of `table`, since readers of tables read files.
-fn kept(table: &[u8]) -> Result<NamedTempFile, Unpredicted> {
-    let file = NamedTempFile::new().and_then(|mut file| file.write_all(table).map(|()| file));
-    file.map_err(|error| not_kept(&error))
-}
-
-/// The failure to keep a table while it is read; only the server's own messages say why.
-fn not_kept(error: &dyn std::error::Error) -> Unpredicted {
-    say(format_args!("a table that was sent could not be kept while it was read: {error}"));
-    failed("the server could not keep the table while it was read; its own messages say why".to_owned())
-}
-
-fn nobody_waits() -> Unpredicted {
-    failed("nobody waits for the predictions any more".to_owned())
-}
-
-fn failed(sentence: String) -> Unpredicted {
-    Unpredicted { sentence, is_wrong_input: false }
 }
