@@ -38,7 +38,8 @@ mkdir -p "$dist/models"
 module=$target/wasm/$wasm/release/minrnn_capi.wasm
 optimise=$(command -v wasm-opt || command -v node_modules/.bin/wasm-opt || true)
 if [ -n "$optimise" ]; then
-    "$optimise" -Oz --reorder-functions-by-name --strip-debug --strip-producers --enable-simd --enable-bulk-memory --enable-nontrapping-float-to-int \
+    # More passes make the module smaller as it lies there, and larger once it is compressed.
+    "$optimise" --dae -O1 --shrink-level=2 --reorder-functions-by-name --strip-debug --strip-producers --enable-simd --enable-bulk-memory --enable-nontrapping-float-to-int \
         --enable-sign-ext --enable-mutable-globals --enable-reference-types --enable-multivalue "$module" -o "$dist/minrnn.wasm"
 else
     echo "wasm-opt is not installed: the module stays as the compiler made it"

@@ -400,13 +400,28 @@ impl TableSessions {
         }
         Ok(&self.numbers)
     }
-}
 
-impl TableSessions {
     /// How surprising `values`, the next row of session `row`, would be to a forecaster, in nats: the negative log-likelihood of the targets'
     /// values under the forecast that [`step`](Self::step) made for them after the row before ([`minrnn_model::Forecaster::surprise`]). To be
     /// asked before the row is read; nothing changes. `None` at the beginning of a sequence, as far as the task looks back; where all targets
-    /// are missing; and after rows that were read by other means than [`step`](Self::step), which does not tell the forecast.
+    /// are missing; and after rows that were read by other means than [`step`](Self::step), which do not tell the forecast.
+    ///
+    /// ```no_run
+    /// use minrnn_stream::{PackedModel, TableSessions};
+    ///
+    /// let PackedModel { model, table, surprise: held_out, .. } = PackedModel::read("meters.minrnn")?;
+    /// let table = table.expect("it was trained on a table");
+    /// let threshold = held_out.map(|rows| rows.threshold(0.999)).transpose()?;
+    /// let mut sessions = TableSessions::new(&model, &table, 1)?;
+    /// for load in [10.2, 9.8, 31.0] {
+    ///     let surprise = sessions.surprise(&table, 0, &[load])?;
+    ///     sessions.step(&model, &table, &[0], &[load])?;
+    ///     if surprise.zip(threshold).is_some_and(|(surprise, threshold)| surprise > threshold.surprise) {
+    ///         println!("{load} is unusual");
+    ///     }
+    /// }
+    /// # Ok::<(), minrnn_stream::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the sessions were made for another task, the task tells no surprise or forecasts a column that it does not read, the row has the
