@@ -388,3 +388,40 @@ fn without_a_forecast_nothing_is_surprising_and_what_tells_none_is_refused() {
         assert!(refused.kind() == ErrorKind::Kind && refused.to_string().contains(words), "{refused}");
     }
 }
+
+/// Saved sessions with `from` in their header replaced by `to`, under a checksum that fits.
+fn forged(saved: &[u8], from: &str, to: &str) -> Vec<u8> {
+    let (start, len) = (12, u32::from_le_bytes(saved[8..12].try_into().unwrap()) as usize);
+    let header = std::str::from_utf8(&saved[start..start + len]).unwrap();
+    assert!(header.contains(from), "{header}");
+    let header = header.replace(from, to);
+    let mut bytes = saved[..8].to_vec();
+    bytes.extend((header.len() as u32).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    bytes.extend(&saved[start + len..saved.len() - 4]);
+    let checksum = crc32c::crc32c(&bytes);
+    bytes.extend(checksum.to_le_bytes());
+    bytes
+}
+
+#[test]
+fn saved_sessions_whose_header_lies_are_refused_by_what_it_says() {
+    let (model, task) = (of_quantiles(true), quantiles(true));
+    let mut sessions = TableSessions::new(&model, &task, 2).unwrap();
+    sessions.step(&model, &task, &[0, 1], &[10.0, 20.0, 30.0, 11.0, 21.0, 31.0]).unwrap();
+    let saved = Sessions::Table(sessions).to_bytes("m").unwrap();
+    let refused = |from: &str, to: &str| sentence(Sessions::from_bytes(&forged(&saved, from, to), &model, Some(&task), "m"));
+    assert!(Sessions::from_bytes(&forged(&saved, "\"version\":3", "\"version\":3"), &model, Some(&task), "m").is_ok());
+    for (from, to, words) in [
+        ("\"forecasts\":[6,6]", "\"forecasts\":[6,6,0]", "has 3 forecasts of 2 sessions"),
+        ("\"forecasts\":[6,6]", "\"forecasts\":[12]", "has 1 forecasts of 2 sessions"),
+        ("\"histories\":[3,3]", "\"histories\":[3,3,0,0]", "has 4 histories of 2 sessions"),
+        ("\"forecasts\":[6,6]", "\"forecasts\":[6,4611686018427387904]", "shorter than its header says"),
+        ("\"forecasts\":[6,6]", "\"forecasts\":[5,7]", "that fit the model"),
+        ("\"version\":3", "\"version\":2", "has version 2, which does not fit its parts"),
+        ("\"version\":3", "\"version\":4", "has version 4, expected 1 to 3"),
+    ] {
+        let told = refused(from, to);
+        assert!(told.contains(words), "{to}: {told}");
+    }
+}
