@@ -92,7 +92,11 @@ impl Loaded {
     /// The surprise that a share `share` of held-out rows did not exceed.
     fn threshold(&self, share: f64) -> Result<f64> {
         let known = self.surprise.as_ref().ok_or_else(|| Failure::new(Status::Kind, Threshold::NONE))?;
-        let threshold = known.threshold(share).map_err(|error| Failure::new(Status::Input, format!("share: {error}")))?;
+        let threshold = known.threshold(share).map_err(|error| match error {
+            // The share is not at fault.
+            minrnn_model::Error::Row(sentence) => Failure::new(Status::Kind, sentence),
+            error => Failure::new(Status::Input, format!("share: {error}")),
+        })?;
         Ok(threshold.surprise)
     }
 

@@ -52,7 +52,8 @@ fn expect_values(values: &[f64], rows: &[usize], task: &TableTask) -> Result<()>
     expect_len("values", values.len(), needed, "a number for each column that is read, for each row")
 }
 
-/// Says how surprising the next row of the table would be for each of `rows`, or for all rows if none are given, by the forecast after the row before: NaN where it is not known. Nothing is read.
+/// Says how surprising the next row of the table would be for each of `rows`, or for all rows if none are given, by the forecast after the
+/// row before: NaN where it is not known. Nothing is read.
 ///
 /// # Safety
 /// The pointers are null or have the stated number of elements.

@@ -9,8 +9,9 @@ use std::ptr::{null, null_mut, without_provenance_mut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{
-    Packed, byte_model, classifier, column_code, column_name, forecaster, forked, ok, overflowing_forecaster, prefill, refused, restore,
-    saved, sentence, session, site_classifier, step_tokens, step_values, table_step, table_surprise, text_model, value_model,
+    Packed, byte_model, classifier, column_code, column_name, forecaster, forecaster_without_rows, forked, ok, overflowing_forecaster,
+    prefill, refused, restore, saved, sentence, session, site_classifier, step_tokens, step_values, table_step, table_surprise, text_model,
+    value_model,
 };
 use minrnn_capi::*;
 use minrnn_model::{MixerKind, PackedFile};
@@ -311,10 +312,12 @@ fn rows_that_cannot_be_read_are_refused() {
     for share in [0.0, 1.5, f64::NAN] {
         assert!(minrnn_model_threshold(far, share).is_nan() && sentence().starts_with("share: expected a share of rows above 0"));
     }
+    let new = forecaster_without_rows(1).in_c();
+    assert!(minrnn_model_threshold(new, 0.9).is_nan() && sentence().starts_with("none of the rows to compare with has a surprise"));
     for session in [here, other] {
         ok(minrnn_session_free(session));
     }
-    for model in [model, far] {
+    for model in [model, far, new] {
         ok(minrnn_model_free(model));
     }
 }

@@ -159,15 +159,20 @@ pub fn regressor(seed: u64) -> Packed {
 /// Two quantiles and the median of the next four values, relative to the level of the series; numbers may be missing. Of its 20 held-out rows the k-th
 /// least surprising has a surprise of k nats.
 pub fn forecaster(seed: u64) -> Packed {
-    forecaster_of(seed, |_, weight| weight)
+    forecaster_of(seed, 20, |_, weight| weight)
+}
+
+/// The same without held-out rows.
+pub fn forecaster_without_rows(seed: u64) -> Packed {
+    forecaster_of(seed, 0, |_, weight| weight)
 }
 
 /// The same with weights so large that what is not at the level of the series leads to NaN.
 pub fn overflowing_forecaster(seed: u64) -> Packed {
-    forecaster_of(seed, |name, weight| if name == "input.weight" { 3e38 } else { weight })
+    forecaster_of(seed, 20, |name, weight| if name == "input.weight" { 3e38 } else { weight })
 }
 
-fn forecaster_of(seed: u64, change: impl Fn(&str, f32) -> f32) -> Packed {
+fn forecaster_of(seed: u64, held_out: u32, change: impl Fn(&str, f32) -> f32) -> Packed {
     let one = || Normalization { mean: vec![0.0], deviation: vec![1.0] };
     let task = TableTask::Forecast(Forecaster {
         columns: vec!["load".into()],
@@ -185,7 +190,7 @@ fn forecaster_of(seed: u64, change: impl Fn(&str, f32) -> f32) -> Packed {
         of_table: Some(Normalization { mean: vec![50.0], deviation: vec![20.0] }),
         quantiles: vec![0.1, 0.5, 0.9],
     });
-    let (task, surprise) = (serde_json_bytes(&task), Calibration::of((1..=20).map(f64::from)).to_json());
+    let (task, surprise) = (serde_json_bytes(&task), Calibration::of((1..=held_out).map(f64::from)).to_json());
     Packed::of(&values_config(3, 12), &[Section::table(&task), Section::surprise(surprise.as_bytes())], seed, change)
 }
 
