@@ -1,6 +1,6 @@
 """Sets of sequences with classes that are made, not measured: each family draws its training and its test part from one seeded generator.
 
-`DEVELOPMENT` may be looked at while defaults are chosen, `REPORTED` after that.
+`DEVELOPMENT` may be looked at while defaults are chosen, `REPORTED` after that; so `LONG_DEVELOPMENT` and `LONG_REPORTED`.
 """
 
 import numpy as np
@@ -121,6 +121,59 @@ def missing_beat(rng, label, n=180):
     return sum(bump(t, beat, 2) for beat in beats) + rng.normal(0, 0.2, n)
 
 
+def beats(rng, label, n=1500):
+    of_class = np.random.default_rng(100 + label)
+    period = of_class.uniform(40, 90) * rng.uniform(0.93, 1.07)
+    cosines, sines = of_class.normal(size=(2, 4)) / np.arange(1, 5)
+    phase = 2 * np.pi * (np.arange(n) / period + rng.uniform()) + 0.3 * np.cumsum(rng.normal(0, 0.05, n))
+    wave = sum(cosines[k] * np.cos((k + 1) * phase) + sines[k] * np.sin((k + 1) * phase) for k in range(4))
+    return wave + np.cumsum(rng.normal(0, 0.02, n)) + rng.normal(0, 0.2, n)
+
+
+def cycles(rng, label, n=1460):
+    """A machine that is switched on and off."""
+    of_class = np.random.default_rng(200 + label)
+    on, off = of_class.uniform(20, 150), of_class.uniform(20, 200)
+    level, ripple, rise = of_class.uniform(0.5, 2), of_class.uniform(0, 0.4), of_class.uniform(1, 30)
+    x, at = np.zeros(n), -int(rng.uniform(0, on + off))
+    while at < n:
+        steps = max(5, int(rng.normal(on, on * 0.15)))
+        t = np.arange(max(at, 0), min(n, at + steps))
+        x[t] = level * (1 - np.exp(-(t - at) / rise)) + ripple * np.sin((t - at) * (0.05 + 0.12 * (label % 5)))
+        at += steps + max(5, int(rng.normal(off, off * 0.3)))
+    return x * rng.uniform(0.8, 1.2) + rng.normal(0, 0.05, n)
+
+
+def distance_of_marks(rng, label, n=2000):
+    x, at = rng.normal(0, 0.4, n), rng.integers(50, 400)
+    for place in (at, at + [500, 900, 1300][label]):
+        x[place : place + 30] += np.hanning(30) * 2
+    return x
+
+
+def tones(rng, label, n=2000):
+    return np.sin(np.arange(n) * [0.6, 1.0, 1.5, 2.2][label] * rng.uniform(0.95, 1.05) + rng.uniform(0, 6.28)) + rng.normal(0, 0.7, n)
+
+
+def motif(rng, label, n=1600):
+    t, at = np.linspace(0, 1, 60), rng.integers(100, n - 160)
+    x = np.convolve(rng.normal(0, 1, n + 4), np.ones(5) / 5, "valid")
+    x[at : at + 60] += 1.5 * [np.sin(2 * np.pi * t), np.sin(4 * np.pi * t), 2 * t - 1, np.sign(np.sin(6 * np.pi * t))][label]
+    return x
+
+
+def speed_of_return(rng, label, n=1300):
+    x, back = np.zeros(n), [0.005, 0.02, 0.08][label]
+    for t in range(1, n):
+        x[t] = (1 - back) * x[t - 1] + rng.normal(0, np.sqrt(2 * back))
+    return x + rng.normal(0, 0.5, n)
+
+
+def duty_of_square_wave(rng, label, n=1500):
+    phase = (np.arange(n) / rng.uniform(50, 200) + rng.uniform()) % 1
+    return np.where(phase < [0.3, 0.45, 0.6, 0.75][label], 1.0, -1.0) * rng.uniform(0.5, 1.5) + rng.normal(0, 0.8, n)
+
+
 # Name: family, classes, sequences to train on.
 DEVELOPMENT = {
     "gen-frequency": (frequency, 4, 80),
@@ -144,13 +197,26 @@ REPORTED = {
     "gen-damping": (damping, 3, 90),
     "gen-beat": (missing_beat, 2, 120),
 }
+# Long sequences, for which defaults were chosen after all of the above had been reported.
+LONG_DEVELOPMENT = {
+    "gen-long-beats": (beats, 20, 60),
+    "gen-long-cycles": (cycles, 10, 100),
+    "gen-long-marks": (distance_of_marks, 3, 90),
+    "gen-long-tones": (tones, 4, 80),
+}
+LONG_REPORTED = {
+    "gen-long-motif": (motif, 4, 80),
+    "gen-long-return": (speed_of_return, 3, 90),
+    "gen-long-duty": (duty_of_square_wave, 4, 80),
+}
 N_TEST = 300
 
 
 def load(name):
     """Training and test part: lists of arrays [columns, steps] with their classes."""
-    family, n_classes, n_train = (DEVELOPMENT | REPORTED)[name]
-    rng = np.random.default_rng(sorted(DEVELOPMENT | REPORTED).index(name))
+    family, n_classes, n_train = (DEVELOPMENT | REPORTED | LONG_DEVELOPMENT | LONG_REPORTED)[name]
+    # The later sets left the numbers of the earlier ones as they were.
+    rng = np.random.default_rng([*sorted(DEVELOPMENT | REPORTED), *sorted(LONG_DEVELOPMENT | LONG_REPORTED)].index(name))
     parts = []
     for n in (n_train, N_TEST):
         labels = rng.permutation(np.arange(n) % n_classes)

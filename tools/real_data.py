@@ -7,6 +7,9 @@
     v/bin/python tools/real_data.py forecast --sets development --out results/real-data
 
 The development sets are those that defaults were chosen on. The reported ones (--sets reported) are to be looked at once, after the last choice.
+Defaults for long sequences were chosen later, on sets of their own (--sets long-development, long-reported); of the others, two are that long and had been looked at by then
+(--sets long-seen).
+
 Every set has its own test part, which goes to `--test`. A result is kept as soon as it is there, and a second run goes on where the first one ended.
 
 With --history-alone nobody names a test part: the history is one file, of which the command holds back what it needs to score the model, to make its intervals as wide
@@ -33,6 +36,10 @@ import generated_sets
 CLASSIFY = {
     "development": ["ArrowHead", "ItalyPowerDemand", "GunPoint", "JapaneseVowels", "BasicMotions", *generated_sets.DEVELOPMENT],
     "reported": ["ACSF1", "Coffee", "PigCVP", *generated_sets.REPORTED],
+    # Of more than 512 steps.
+    "long-development": [*generated_sets.LONG_DEVELOPMENT],
+    "long-reported": [*generated_sets.LONG_REPORTED],
+    "long-seen": ["ACSF1", "PigCVP"],
 }
 FORECAST = {"development": ["m3-monthly-odd"], "reported": ["m3-monthly-even", "m3-quarterly", "tourism-monthly", "tourism-quarterly"]}
 
@@ -86,13 +93,13 @@ def milliseconds(run, one, all_of_them, n):
     return round(1000 * (least(all_of_them) - least(one)) / max(1, n - 1), 4)
 
 
-def ours_classes(parts, seed, folder):
+def ours_classes(parts, seed, folder, settings=()):
     (x_train, y_train), (x_test, y_test) = parts
     for name, xs, ys in (("train", x_train, y_train), ("test", x_test, y_test), ("one", x_test[:1], y_test[:1])):
         write_classes(folder / f"{name}.csv", xs, ys)
     run = folder / "run"
     table = ["--data", folder / "train.csv", "--test", folder / "test.csv", "--group", "id", "--target", "class"]
-    _, seconds = minrnn("train", "--task", "classify", *table, "--out", run, "--set", f"seed={seed}")
+    _, seconds = minrnn("train", "--task", "classify", *table, "--out", run, *[word for setting in (f"seed={seed}", *settings) for word in ("--set", setting)])
     predicted, _ = minrnn("predict", run, "--data", folder / "test.csv")
     found = {line.split(",")[0]: line.split(",")[1] for line in predicted.splitlines()[1:]}
     latency = milliseconds(run, folder / "one.csv", folder / "test.csv", len(y_test))
@@ -231,7 +238,7 @@ def errors(forecasts, season, known):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("task", choices=["classify", "forecast"])
-    parser.add_argument("--sets", choices=["development", "reported"], default="development")
+    parser.add_argument("--sets", choices=[*CLASSIFY], default="development")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", help="one set")
     parser.add_argument("--methods", help="these alone, with commas between")
@@ -276,21 +283,26 @@ def main():
         same = all(np.allclose(kept["cells"][key][what], recorded[key][what], rtol=1e-3, atol=1e-3) for key in keys)
         return f"  recorded of the command: {' '.join(show(recorded[key]) for key in keys)}, {'the same for every sequence' if same else 'not the same'}"
 
-    sets = (CLASSIFY if args.task == "classify" else FORECAST)[args.sets]
+    sets = (CLASSIFY if args.task == "classify" else FORECAST).get(args.sets, [])
+    if not sets:
+        raise SystemExit(f"there are no panels {args.sets}")
     for name in [one for one in sets if args.only in (None, one)]:
         if args.task == "classify":
             parts = classes(name)
             right = lambda found: {"right": [int(a == b) for a, b in zip(map(str, found), parts[1][1])]}
 
-            def of_ours(seed):
+            def of_ours(seed, settings=()):
                 if args.from_frames:
                     found, cost = framed_classes(parts, seed)
                 else:
                     with tempfile.TemporaryDirectory() as folder:
-                        found, cost = ours_classes(parts, seed, Path(folder))
+                        found, cost = ours_classes(parts, seed, Path(folder), settings)
                 return right(found) | cost
 
-            columns = {"minrnn": (of_ours, args.seeds), "nn.GRU": (lambda seed: right(torch_gru(parts, seed, args.threads)) | {"threads": args.threads}, args.seeds)}
+            columns = {"minrnn": (of_ours, args.seeds)}
+            if args.sets.startswith("long-"):
+                columns["minrnn, every row"] = (lambda seed: of_ours(seed, ["rows_per_step=1"]), 1)
+            columns |= {"nn.GRU": (lambda seed: right(torch_gru(parts, seed, args.threads)) | {"threads": args.threads}, args.seeds)}
             columns["most frequent class"] = (lambda seed: right(most_frequent_class(parts)), 1)
             columns["1-NN DTW"] = (lambda seed: right(peer_classes("1-NN DTW", parts, seed)), 1)
             columns["MiniRocket"] = (lambda seed: right(peer_classes("MiniRocket", parts, seed)), args.seeds)

@@ -69,6 +69,7 @@ pub fn use_table(path: &Path) {
         class_weights: ClassWeights::Balanced,
         division: division(Missing::Mask, false),
         like: None,
+        rows_per_step: 0,
         seed: 0,
     };
     let forecast = ForecastingConfig {
@@ -86,9 +87,14 @@ pub fn use_table(path: &Path) {
         seq_len: 3,
     };
     let unnamed = LabellingConfig { target: String::new(), group: String::new(), ..classify.clone() };
-    let of_numbers =
-        LabellingConfig { label: Label::Number, class_weights: ClassWeights::Equal, target: "y".to_owned(), ..classify.clone() };
-    let of_names = LabellingConfig { columns: names(&["x", "label"]), target: "y".to_owned(), ..classify.clone() };
+    let of_numbers = LabellingConfig {
+        label: Label::Number,
+        class_weights: ClassWeights::Equal,
+        target: "y".to_owned(),
+        rows_per_step: 2,
+        ..classify.clone()
+    };
+    let of_names = LabellingConfig { columns: names(&["x", "label"]), target: "y".to_owned(), rows_per_step: 2, ..classify.clone() };
     for config in [classify, unnamed, of_numbers, of_names] {
         if let Ok(task) = Labelling::open(path, config) {
             use_task(&task);

@@ -26,6 +26,7 @@ static FILES: LazyLock<[Vec<u8>; 3]> = LazyLock::new(|| {
         missing: Default::default(),
         layout: Default::default(),
         categories: Vec::new(),
+        rows_per_step: None,
         classes: vec!["a".into(), "b".into(), "d".into()],
         normalization: Normalization { mean: vec![0.0; 2], deviation: vec![1.0; 2] },
     }));

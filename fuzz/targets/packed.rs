@@ -19,6 +19,7 @@ fuzz_target!(
             missing: Default::default(),
             layout: Default::default(),
             categories: Vec::new(),
+            rows_per_step: None,
             columns: vec!["x".into(), "y".into()],
             group: "g".into(),
             target: "c".into(),

@@ -61,6 +61,7 @@ static CLASSIFIER: LazyLock<Deployed> = LazyLock::new(|| {
         missing: Default::default(),
         layout: Default::default(),
         categories: Vec::new(),
+        rows_per_step: None,
         classes: vec!["a".into(), "b".into()],
         normalization: Normalization { mean: vec![0.5; 2], deviation: vec![2.0; 2] },
     }));

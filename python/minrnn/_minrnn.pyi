@@ -51,7 +51,8 @@ class Session:
         """Reads like ``prefill``. Returns the predictions after every step: ``[batch, T, …]``, or a list of arrays."""
     def embed(self, inputs: _Inputs, rows: _Rows | None = None, *, layer: int | None = None) -> Any:
         """Reads like ``prefill``. Returns the head's input after every step, ``[batch, T, d_model]``, or the output of block ``layer``
-        (from 0)."""
+        (from 0). Of a table whose model reads several rows as one step, after every step that these rows complete: a list of arrays
+        if their numbers differ."""
     def reset(self, rows: _Rows | None = None) -> None:
         """Resets every row, or ``rows``."""
     def fork(self, rows: _Rows | None = None) -> Session:

@@ -14,12 +14,12 @@ use crate::{Result, expect_output};
 /// Number of sequences read at once.
 const BATCH_SIZE: usize = 32;
 
-/// The memory that [`predict`] needs for `series` with a model of `config`.
+/// The memory that [`predict`] needs for `series` with a model of `config`, trained for `task`.
 ///
 /// # Errors
 /// When the configuration is not valid.
-pub fn prediction_memory(config: &ModelConfig, series: &[Series]) -> Result<Estimate> {
-    let longest = series.iter().map(Series::len).max().unwrap_or(0);
+pub fn prediction_memory(config: &ModelConfig, task: &TableTask, series: &[Series]) -> Result<Estimate> {
+    let longest = series.iter().map(|series| series.steps_of(task)).max().unwrap_or(0);
     let threads = rayon::current_num_threads();
     let (batch_size, seq_len) = (series.len().min(BATCH_SIZE), longest.min(CHUNK_LEN));
     let sizes = Sizes { batch_size, seq_len, scored: (batch_size * seq_len) as u128, threads };
@@ -41,7 +41,7 @@ pub fn predict<M: Mixer>(
 ) -> Result<Option<Vec<Prediction>>> {
     let device = model.device();
     let width = task.n_inputs();
-    let whole = WholeSeries::new(series.iter().map(Series::len).collect(), BATCH_SIZE, CHUNK_LEN);
+    let whole = WholeSeries::new(series.iter().map(|series| series.steps_of(task)).collect(), BATCH_SIZE, CHUNK_LEN);
     let batch_size = whole.batch_size();
     let mut state = model.init_state(batch_size);
     let mut predictions: Vec<Option<Prediction>> = vec![None; series.len()];
@@ -52,7 +52,7 @@ pub fn predict<M: Mixer>(
         let chunk = whole.chunk(index);
         let mut inputs = vec![0.0; batch_size * chunk.seq_len * width];
         for (at, step, place) in chunk.places() {
-            task.show(series[at].recent(step, task.reach()), &mut inputs[place * width..][..width]);
+            series[at].show(task, step, &mut inputs[place * width..][..width]);
         }
         let inputs = Tensor::<3>::from_data(TensorData::new(inputs, [batch_size, chunk.seq_len, width]), &device);
         let steps = chunk.segments.steps(batch_size, chunk.seq_len)?;
@@ -60,7 +60,7 @@ pub fn predict<M: Mixer>(
         state = after.detach();
         let n_outputs = outputs.dims()[2];
         let outputs = outputs.into_data().try_to_vec::<f32>().expect("outputs are f32");
-        for (at, _, place) in chunk.places().filter(|&(at, step, _)| step + 1 == series[at].len()) {
+        for (at, _, place) in chunk.places().filter(|&(at, step, _)| step + 1 == series[at].steps_of(task)) {
             predictions[at] = Some(finite(task, &series[at], &outputs[place * n_outputs..][..n_outputs])?);
         }
     }

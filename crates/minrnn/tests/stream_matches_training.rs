@@ -352,6 +352,7 @@ fn table_of(lengths: &[usize]) -> (TableTask, Vec<Series>, tempfile::NamedTempFi
         missing: Default::default(),
         layout: Default::default(),
         categories: Vec::new(),
+        rows_per_step: None,
     });
     let mut text = "id,class,x\n".to_owned();
     for (at, &len) in lengths.iter().enumerate() {

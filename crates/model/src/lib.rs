@@ -72,8 +72,8 @@ pub use mixer_kind::MixerKind;
 pub use packed::{PackedFile, Section, TensorEntry};
 pub use spec::{HYENA_FEATURES, HYENA_HIDDEN, HYENA_TAPS, MLSTM_BLOCK, MixerSpec, Role, Setting, TensorSpec, Tensors, hyena_layers};
 pub use table::{
-    Category, Classifier, FILLED, Forecaster, History, Layout, MAX_CATEGORIES, MAX_DEVIATIONS, MAX_REACH, Missing, Normalization,
-    Prediction, Regressor, Scale, Scaling, TableTask, Transform, UNSEEN,
+    Category, Classifier, FILLED, Forecaster, History, Layout, MAX_CATEGORIES, MAX_DEVIATIONS, MAX_REACH, MAX_ROWS_PER_STEP, Missing,
+    Normalization, Prediction, Regressor, RowsPerStep, Scale, Scaling, TableTask, Transform, UNSEEN,
 };
 #[cfg(feature = "bpe")]
 pub use tokenizer::Bpe;

@@ -143,7 +143,7 @@ fn read(
     Ok(rows.iter().enumerate().try_for_each(|(at, &row)| sessions.copy_row(row, &picked, at))?)
 }
 
-/// Reads rows of a table into each of `rows`; returns the model's internal activations after every one.
+/// Reads rows of a table into each of `rows`; returns the model's internal activations after every step that they complete.
 pub(crate) fn embed<'py>(
     py: Python<'py>,
     session: &Session,
@@ -158,7 +158,11 @@ pub(crate) fn embed<'py>(
     let Table { task, sessions: reading, .. } = Table::new(session, &mut picked)?;
     let all: Vec<usize> = (0..rows.len()).collect();
     let answer = reading.read(task, &all, numbers, |seen, state, workspace| {
-        let seen = Sequences { steps: Steps::Values(seen), width: task.n_inputs(), form: sequences.form };
+        let mut seen = Sequences { steps: Steps::Values(seen), width: task.n_inputs(), form: sequences.form };
+        // Where several rows are a step, as many rows can complete different numbers of steps.
+        if seen.form == Form::Batch && seen.lens().windows(2).any(|pair| pair[0] != pair[1]) {
+            seen.form = Form::List;
+        }
         steps::forward_by(py, session, (state, workspace), &seen, &all, wanted)
     })?;
     rows.iter().enumerate().try_for_each(|(at, &row)| sessions.copy_row(row, &picked, at))?;

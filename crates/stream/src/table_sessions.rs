@@ -1,6 +1,6 @@
 //! Sessions of a model trained on a table: rows in, predictions out, both in the units of the table.
 
-use alloc::{format, vec::Vec};
+use alloc::{boxed::Box, format, vec::Vec};
 use core::fmt;
 
 use minrnn_model::{History, TableTask};
@@ -9,8 +9,8 @@ use crate::forecasts::Forecasts;
 use crate::kind::expect_surprise;
 use crate::{Error, Model, Reads, Result, State, Workspace};
 
-/// The memory of sessions that read rows of a table: a [`State`], the last rows of each session if the next row is read relative to them,
-/// the forecast of the next row if it tells [how surprising](Self::surprise) that row is, and the scratch memory of a step. Cloning forks
+/// The memory of sessions that read rows of a table: a [`State`], the last rows of each session if the next row is read relative to them
+/// or belongs to the same [step](TableTask::rows_per_step), the forecast of the next row if it tells [how surprising](Self::surprise) that row is, and the scratch memory of a step. Cloning forks
 /// all sessions.
 #[derive(Clone)]
 pub struct TableSessions {
@@ -23,9 +23,58 @@ pub struct TableSessions {
     /// Those of the next row of each session.
     forecasts: Forecasts,
     workspace: Workspace,
+    scratch: Box<Scratch>,
+}
+
+/// Memory for the numbers of a step.
+#[derive(Clone, Default)]
+struct Scratch {
     inputs: Vec<f32>,
     outputs: Vec<f32>,
     numbers: Vec<f64>,
+    aside: Aside,
+}
+
+/// What is needed to ask sessions for a prediction before their step has all of its rows, which must leave them as they were.
+#[derive(Clone, Default)]
+struct Aside {
+    /// Copies of sessions, if any was ever needed; the first ones are in use.
+    copies: Option<State>,
+    /// Which rows of a call these are, and then those that are not.
+    places: Vec<usize>,
+    /// Their sessions.
+    rows: Vec<usize>,
+    inputs: Vec<f32>,
+    outputs: Vec<f32>,
+}
+
+impl Aside {
+    /// Makes room for `n` rows with these numbers of inputs and outputs.
+    fn reserve(&mut self, n: usize, n_inputs: usize, n_outputs: usize) -> Result<()> {
+        let refused = |_| Error::Memory(format!("memory cannot hold what a step of {n} rows reads and predicts; step fewer"));
+        self.places.clear();
+        self.rows.clear();
+        self.inputs.clear();
+        self.outputs.clear();
+        self.places.try_reserve(n).map_err(refused)?;
+        self.rows.try_reserve(n).map_err(refused)?;
+        self.inputs.try_reserve(n.saturating_mul(n_inputs)).map_err(refused)?;
+        self.outputs.try_reserve(n.saturating_mul(n_outputs)).map_err(refused)
+    }
+
+    /// Copies the sessions `self.rows` of `state`.
+    fn copy(&mut self, state: &State) -> Result<()> {
+        let missing = self.rows.len().saturating_sub(self.copies.as_ref().map_or(0, State::rows));
+        if missing > 0 {
+            let more = state.select(&self.rows[..missing])?;
+            match &mut self.copies {
+                Some(copies) => copies.append(&more)?,
+                None => self.copies = Some(more),
+            }
+        }
+        let Some(copies) = &mut self.copies else { return Ok(()) };
+        self.rows.iter().enumerate().try_for_each(|(at, &row)| copies.copy_row(at, state, row))
+    }
 }
 
 /// What sessions of a task read.
@@ -34,6 +83,8 @@ struct Rows {
     columns: usize,
     /// Rows that decide how the last of them is seen.
     reach: usize,
+    /// Rows that the model reads as one step.
+    per_step: usize,
     /// Whether they are kept.
     looks_back: bool,
     /// Numbers of a forecast that are kept.
@@ -42,12 +93,12 @@ struct Rows {
 
 impl Rows {
     fn of(task: &TableTask) -> Self {
-        let (columns, reach) = (task.columns().len(), task.reach());
-        Self { columns, reach, looks_back: task.looks_back(), forecast: task.outputs_of_surprise() }
+        let (columns, reach, per_step) = (task.columns().len(), task.reach(), task.rows_per_step());
+        Self { columns, reach, per_step, looks_back: task.looks_back(), forecast: task.outputs_of_surprise() }
     }
 
     fn history(self) -> History {
-        History::new(self.columns, self.reach)
+        History::of_steps(self.columns, self.reach, self.per_step)
     }
 }
 
@@ -94,7 +145,7 @@ impl TableSessions {
         if histories.len() != sessions.looking_back() {
             return Err(misfit());
         }
-        let history = |rows: &Vec<f64>| History::of_rows(rows, reads.columns, reads.reach);
+        let history = |rows: &Vec<f64>| reads.history().after(rows);
         sessions.histories = histories.iter().map(history).collect::<Option<_>>().ok_or_else(misfit)?;
         let rows = sessions.rows();
         sessions.forecasts.reserve(rows)?;
@@ -106,9 +157,9 @@ impl TableSessions {
     }
 
     fn of_state(state: State, has_groups: bool, reads: Rows) -> Self {
-        let (inputs, outputs, numbers) = (Vec::new(), Vec::new(), Vec::new());
         let forecasts = Forecasts::new(reads.forecast);
-        Self { state, has_groups, reads, histories: Vec::new(), forecasts, workspace: Workspace::new(), inputs, outputs, numbers }
+        let (histories, workspace, scratch) = (Vec::new(), Workspace::new(), Box::default());
+        Self { state, has_groups, reads, histories, forecasts, workspace, scratch }
     }
 
     /// Checks that the sessions were made for `task`.
@@ -265,10 +316,11 @@ impl TableSessions {
 
     /// Reads the next rows of the table for each of the sessions `rows` with `read`, which is given the model's inputs, the state and the
     /// scratch memory, and may ask for the model's activations, or its predictions, after each step. From then on the sessions look back on
-    /// rows up to the last of these.
+    /// rows up to the last of these. If several rows are a step, it is the steps that are completed; the rows after them wait for others.
     ///
     /// # Shapes
-    /// `rows` `[R]`, ascending; `values` R of `[T, columns]`; the inputs given to `read` R of `[T, inputs]`
+    /// `rows` `[R]`, ascending; `values` R of `[T, columns]`; the inputs given to `read` R of `[T, inputs]`, or of as many steps as `values`
+    /// complete
     ///
     /// # Errors
     /// When the sessions were made for another task, there is not one sequence for each of the rows, a row has the wrong width, a number
@@ -297,13 +349,17 @@ impl TableSessions {
         // The histories change only once the model has read; rows that it refuses leave no trace.
         let mut histories: Vec<Option<History>> = rows.iter().map(|&row| self.histories.get(row).cloned()).collect();
         for (((_, values), inputs), history) in each().zip(&mut inputs).zip(&mut histories) {
-            for (values, inputs) in values.chunks_exact(self.reads.columns).zip(inputs.chunks_exact_mut(task.n_inputs())) {
+            let mut inputs = inputs.chunks_exact_mut(task.n_inputs());
+            let mut next = || inputs.next().expect("there is room for every step");
+            for values in values.chunks_exact(self.reads.columns) {
                 match history {
                     Some(history) => {
                         history.push(values);
-                        task.show(history.rows(), inputs);
+                        if history.pending() == 0 {
+                            task.show(history.rows(), next());
+                        }
                     }
-                    None => task.show(values, inputs),
+                    None => task.show(values, next()),
                 }
             }
         }
@@ -319,7 +375,8 @@ impl TableSessions {
         Ok(given)
     }
 
-    /// Checks that `values`, rows of the table for session `row`, one of `rows`, can be read, and makes room for the model's inputs.
+    /// Checks that `values`, rows of the table for session `row`, one of `rows`, can be read, and makes room for the model's inputs at the steps
+    /// that they complete.
     fn room_for_inputs(&self, task: &TableTask, rows: &[usize], row: usize, values: &[f64]) -> Result<Vec<f32>> {
         let width = self.reads.columns.max(1);
         if !values.len().is_multiple_of(width) {
@@ -327,7 +384,9 @@ impl TableSessions {
         }
         values.chunks_exact(width).try_for_each(|values| task.expect_readable(values)).map_err(|flaw| of_row(rows, row, flaw))?;
         let refused = |_| Error::Memory("memory cannot hold what the model reads of so many rows; give fewer at once".into());
-        let (mut inputs, len) = (Vec::new(), (values.len() / width).saturating_mul(task.n_inputs()));
+        let pending = self.histories.get(row).map_or(0, History::pending);
+        let steps = (pending + values.len() / width) / self.reads.per_step;
+        let (mut inputs, len) = (Vec::new(), steps.saturating_mul(task.n_inputs()));
         inputs.try_reserve_exact(len).map_err(refused)?;
         inputs.resize(len, 0.0);
         Ok(inputs)
@@ -348,7 +407,8 @@ impl TableSessions {
 
     /// Reads the next row of each of the sessions `rows`, in the units of the table, and returns the predictions after it
     /// ([`TableTask::predict_into`]): for each session as many numbers as the model has outputs. Whether they are finite is checked by
-    /// [`expect_numbers`]. Nothing is allocated once as many rows have been read before.
+    /// [`expect_numbers`]. If [several rows](TableTask::rows_per_step) are a step and this is not the last of one, they are those that the
+    /// model would make if the sequence ended here. Nothing is allocated once as many rows have been read before.
     ///
     /// # Shapes
     /// `rows` `[R]`, ascending; `values` `[R, columns]`; the predictions `[R, outputs]`
@@ -372,12 +432,12 @@ impl TableSessions {
         let (n_inputs, n_outputs) = (task.n_inputs(), model.outputs());
         let refused = |_| Error::Memory(format!("memory cannot hold what a step of {} rows reads and predicts; step fewer", rows.len()));
         let room = |held: usize, each: usize| rows.len().saturating_mul(each).saturating_sub(held);
-        self.inputs.try_reserve(room(self.inputs.len(), n_inputs)).map_err(refused)?;
-        self.outputs.try_reserve(room(self.outputs.len(), n_outputs)).map_err(refused)?;
-        self.numbers.try_reserve(room(self.numbers.len(), n_outputs)).map_err(refused)?;
-        self.inputs.resize(rows.len() * n_inputs, 0.0);
-        self.outputs.resize(rows.len() * n_outputs, 0.0);
-        for ((&row, values), inputs) in rows.iter().zip(values.chunks_exact(width)).zip(self.inputs.chunks_exact_mut(n_inputs)) {
+        self.scratch.inputs.try_reserve(room(self.scratch.inputs.len(), n_inputs)).map_err(refused)?;
+        self.scratch.outputs.try_reserve(room(self.scratch.outputs.len(), n_outputs)).map_err(refused)?;
+        self.scratch.numbers.try_reserve(room(self.scratch.numbers.len(), n_outputs)).map_err(refused)?;
+        self.scratch.inputs.resize(rows.len() * n_inputs, 0.0);
+        self.scratch.outputs.resize(rows.len() * n_outputs, 0.0);
+        for ((&row, values), inputs) in rows.iter().zip(values.chunks_exact(width)).zip(self.scratch.inputs.chunks_exact_mut(n_inputs)) {
             let recent = match self.histories.get_mut(row) {
                 Some(history) => {
                     history.push(values);
@@ -387,18 +447,52 @@ impl TableSessions {
             };
             task.show(recent, inputs);
         }
-        let stepped = model.step_rows_values(rows, &self.inputs, &mut self.state, &mut self.outputs, &mut self.workspace);
-        if let Err(error) = stepped {
+        if let Err(error) = self.step_inputs(model, rows) {
             rows.iter().for_each(|&row| self.histories.get_mut(row).into_iter().for_each(History::pop));
             return Err(error);
         }
-        self.numbers.clear();
-        for ((&row, values), outputs) in rows.iter().zip(values.chunks_exact(width)).zip(self.outputs.chunks_exact(n_outputs)) {
+        self.scratch.numbers.clear();
+        for ((&row, values), outputs) in rows.iter().zip(values.chunks_exact(width)).zip(self.scratch.outputs.chunks_exact(n_outputs)) {
             self.forecasts.keep(row, outputs);
             let recent = self.histories.get(row).map_or(values, History::rows);
-            task.extend_predictions(recent, outputs, &mut self.numbers);
+            task.extend_predictions(recent, outputs, &mut self.scratch.numbers);
         }
-        Ok(&self.numbers)
+        Ok(&self.scratch.numbers)
+    }
+
+    /// Reads a step of inputs for each of the sessions `rows` and writes the outputs after it. Of sessions whose step has not all of its rows
+    /// yet, copies read it.
+    fn step_inputs(&mut self, model: &Model, rows: &[usize]) -> Result<()> {
+        let histories = &self.histories;
+        let is_pending = |row: usize| histories.get(row).is_some_and(|history| history.pending() > 0);
+        if !rows.iter().any(|&row| is_pending(row)) {
+            return model.step_rows_values(rows, &self.scratch.inputs, &mut self.state, &mut self.scratch.outputs, &mut self.workspace);
+        }
+        let [n_inputs, n_outputs] = [self.scratch.inputs.len(), self.scratch.outputs.len()].map(|len| len / rows.len());
+        // The copies come first, so that a refusal leaves every session as it was.
+        for are_copied in [true, false] {
+            let aside = &mut self.scratch.aside;
+            aside.reserve(rows.len(), n_inputs, n_outputs)?;
+            aside.places.extend((0..rows.len()).filter(|&at| is_pending(rows[at]) == are_copied));
+            if aside.places.is_empty() {
+                continue;
+            }
+            aside.rows.extend(aside.places.iter().map(|&at| rows[at]));
+            aside.places.iter().for_each(|&at| aside.inputs.extend_from_slice(&self.scratch.inputs[at * n_inputs..][..n_inputs]));
+            aside.outputs.resize(aside.places.len() * n_outputs, 0.0);
+            if are_copied {
+                aside.copy(&self.state)?;
+                aside.rows.clear();
+                aside.rows.extend(0..aside.places.len());
+            }
+            let Aside { copies, places, rows, inputs, outputs } = aside;
+            let state = copies.as_mut().filter(|_| are_copied).unwrap_or(&mut self.state);
+            model.step_rows_values(rows, inputs, state, outputs, &mut self.workspace)?;
+            for (&at, outputs) in places.iter().zip(outputs.chunks_exact(n_outputs)) {
+                self.scratch.outputs[at * n_outputs..][..n_outputs].copy_from_slice(outputs);
+            }
+        }
+        Ok(())
     }
 
     /// How surprising `values`, the next row of session `row`, would be to a forecaster, in nats: the negative log-likelihood of the targets'

@@ -6,9 +6,10 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::allocator::Asking;
+use common::tables::{classifier, of_values, several};
 use common::{REFERENCED, drawn, drawn_model, model, small, weights};
-use minrnn_model::{FeedForwardKind, GruForm, MixerKind, ModelConfig, NormKind, Pooling, Positions, WeightFormat};
-use minrnn_stream::{AlignedBytes, PackedModel, Workspace};
+use minrnn_model::{FeedForwardKind, GruForm, Missing, MixerKind, ModelConfig, NormKind, Pooling, Positions, WeightFormat};
+use minrnn_stream::{AlignedBytes, PackedModel, TableSessions, Workspace};
 
 /// Allocations of the threads that count with it. The harness allocates on threads of its own, whenever another test ends.
 #[derive(Default)]
@@ -57,6 +58,24 @@ fn count(bytes: usize) -> bool {
 
 #[global_allocator]
 static ALLOCATOR: Asking = Asking(count);
+
+#[test]
+fn a_row_of_a_table_allocates_nothing_whether_or_not_it_is_the_last_of_its_step() {
+    let (pool, asked) = counted_pool(1);
+    for (model, task) in [(of_values(3), classifier()), several(3, Missing::Mask)] {
+        let mut sessions = TableSessions::new(&model, &task, 3).unwrap();
+        let counted = pool.install(|| {
+            // The sessions are at different rows of their steps.
+            sessions.step(&model, &task, &[1], &[1.0, 2.0]).unwrap();
+            let mut steps = |n| (0..n).for_each(|_| _ = sessions.step(&model, &task, &[0, 1, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap());
+            steps(500);
+            let before = asked.times();
+            steps(50);
+            asked.times() - before
+        });
+        assert_eq!(counted, 0);
+    }
+}
 
 #[test]
 fn a_step_inside_a_pool_allocates_nothing() {

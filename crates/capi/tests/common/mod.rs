@@ -118,6 +118,7 @@ pub fn classifier(seed: u64) -> Packed {
         missing: Missing::Error,
         layout: Default::default(),
         categories: Vec::new(),
+        rows_per_step: None,
     });
     Packed::new(&values_config(2, 3), &[Section::table(&serde_json_bytes(&task))], seed)
 }
@@ -134,6 +135,7 @@ pub fn site_classifier(seed: u64) -> Packed {
         missing: Missing::Mask,
         layout: Default::default(),
         categories: vec![Category { column: 1, values: vec!["east".into(), "süd".into(), "west".into()] }],
+        rows_per_step: None,
     });
     // Each column has an input that tells what is missing.
     Packed::new(&values_config(1 + 1 + 3 + 1, 3), &[Section::table(&serde_json_bytes(&task))], seed)
@@ -152,6 +154,7 @@ pub fn regressor(seed: u64) -> Packed {
         missing: Missing::Error,
         layout: Default::default(),
         categories: Vec::new(),
+        rows_per_step: None,
     });
     Packed::new(&values_config(2, 1), &[Section::table(&serde_json_bytes(&task))], seed)
 }

@@ -78,7 +78,7 @@ fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode>
     let read = move || read_series_and_unseen(&reads, &data, future.as_deref());
     let Some((series, unseen)) = interrupt::unless_stopped(stop, read).transpose()? else { return stopped() };
     if args.device.is_cpu()? {
-        model.memory(&series)?.expect_room(args.memory.given())?;
+        model.memory(task, &series)?.expect_room(args.memory.given())?;
     }
     let Some(predictions) = model.predict(task, &series, stop)? else { return stopped() };
     notes(task, &series, &unseen).iter().for_each(say);
@@ -140,10 +140,10 @@ impl Predictor {
         }
     }
 
-    fn memory(&self, series: &[Series]) -> minrnn::Result<Estimate> {
+    fn memory(&self, task: &TableTask, series: &[Series]) -> minrnn::Result<Estimate> {
         match self {
-            Self::Packed(deployed) => deployed::prediction_memory(deployed.model.config(), series),
-            Self::Trained(trained) => prediction_memory(&trained.0.config.model, series),
+            Self::Packed(deployed) => deployed::prediction_memory(deployed.model.config(), task, series),
+            Self::Trained(trained) => prediction_memory(&trained.0.config.model, task, series),
         }
     }
 

@@ -68,7 +68,7 @@ impl InsideInputs<'_> {
     fn lengths(&self) -> Vec<u64> {
         match self {
             Self::Text(tokens) => vec![tokens.len() as u64],
-            Self::Table(_, series) => series.iter().map(|series| series.len() as u64).collect(),
+            Self::Table(task, series) => series.iter().map(|series| series.steps_of(task) as u64).collect(),
         }
     }
 

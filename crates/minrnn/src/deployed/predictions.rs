@@ -20,14 +20,14 @@ const ENOUGH_STEPS: usize = 512;
 /// Maximum number of sequences in a bunch with fewer steps.
 const MOST: usize = 32;
 
-/// The memory that [`predict`] needs for `series` in addition to the model of `config`.
+/// The memory that [`predict`] needs for `series` in addition to the model of `config`, trained for `task`.
 ///
 /// # Errors
 /// When the configuration is not valid.
-pub fn prediction_memory(config: &ModelConfig, series: &[Series]) -> Result<Estimate> {
+pub fn prediction_memory(config: &ModelConfig, task: &TableTask, series: &[Series]) -> Result<Estimate> {
     let threads = ambient_threads();
-    let steps = series.iter().map(Series::len).max().unwrap_or(0);
-    let largest = bunches(series).iter().map(|bunch| bunch.len()).max().unwrap_or(0);
+    let steps = series.iter().map(|series| series.steps_of(task)).max().unwrap_or(0);
+    let largest = bunches(task, series).iter().map(|bunch| bunch.len()).max().unwrap_or(0);
     let sessions = series.len().min(largest.saturating_mul(threads));
     running(
         "prediction",
@@ -42,7 +42,7 @@ pub fn prediction_memory(config: &ModelConfig, series: &[Series]) -> Result<Esti
 /// # Errors
 /// When the model does not read the columns of `task`, or a prediction is not finite: the error names the first such sequence.
 pub fn predict(model: &Model, task: &TableTask, series: &[Series], stop: &AtomicBool) -> Result<Option<Vec<Prediction>>> {
-    let (bunches, threads) = (bunches(series), ambient_threads());
+    let (bunches, threads) = (bunches(task, series), ambient_threads());
     let read = |workspace: &mut Workspace, bunch: &[Series]| of_bunch(model, task, bunch, workspace, stop);
     let found: Vec<Option<Vec<Prediction>>> = if threads > 1 && bunches.len() > 1 {
         let workspace = || {
@@ -66,12 +66,12 @@ pub fn predict(model: &Model, task: &TableTask, series: &[Series], stop: &Atomic
 }
 
 /// The sequences that are read together, regardless of the number of threads, on which no prediction may depend.
-fn bunches(mut series: &[Series]) -> Vec<&[Series]> {
+fn bunches<'a>(task: &TableTask, mut series: &'a [Series]) -> Vec<&'a [Series]> {
     let mut bunches = Vec::new();
     while !series.is_empty() {
         let (mut n, mut steps) = (0, 0);
         while n < series.len().min(MOST) && (n < ENOUGH || steps < ENOUGH_STEPS) {
-            steps += series[n].len();
+            steps += series[n].steps_of(task);
             n += 1;
         }
         let (bunch, rest) = series.split_at(n);
@@ -91,15 +91,15 @@ fn of_bunch(
 ) -> Result<Option<Vec<Prediction>>> {
     let mut state = model.init_state(bunch.len())?;
     // All but the last step of each, since they differ in length.
-    let longest = bunch.iter().map(|series| series.len() - 1).max().unwrap_or(0);
+    let longest = bunch.iter().map(|series| series.steps_of(task) - 1).max().unwrap_or(0);
     for start in (0..longest).step_by(CHUNK_LEN) {
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let part = |series: &Series| series.seen(task, start..(series.len() - 1).min(start + CHUNK_LEN));
+        let part = |series: &Series| series.seen(task, start..(series.steps_of(task) - 1).min(start + CHUNK_LEN));
         model.advance_values(&bunch.iter().map(part).collect::<Vec<_>>(), &mut state, workspace)?;
     }
-    let last: Vec<f32> = bunch.iter().flat_map(|series| series.seen(task, series.len() - 1..series.len())).collect();
+    let last: Vec<f32> = bunch.iter().flat_map(|series| series.seen(task, series.steps_of(task) - 1..series.steps_of(task))).collect();
     let mut outputs = vec![0.0; bunch.len() * model.outputs()];
     model.step_values(&last, &mut state, &mut outputs, workspace)?;
     let predictions = bunch.iter().zip(outputs.chunks_exact(model.outputs()));

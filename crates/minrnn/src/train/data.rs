@@ -9,7 +9,7 @@ use minrnn_model::{ModelConfig, create_directories};
 
 use self::begun::begun_task;
 use self::kept_digest::{expect_unchanged, keep_digest};
-use super::data_config::WindowSampling;
+use super::data_config::{DataConfig, WindowSampling};
 use super::experiment::Experiment;
 use super::start::Start;
 use crate::checkpoint::TOKENIZER_FILE;
@@ -127,6 +127,13 @@ impl Data {
             Self::Task(task) => (task.reads(), task.predicts()),
         };
         shape(model, reads, predicts);
+    }
+
+    /// Sets what the data decided: how many rows of a sequence to label are a step.
+    pub fn record(&self, config: &mut DataConfig) {
+        if let Some(task @ (TableTask::Classify(_) | TableTask::Regress(_))) = self.table_task() {
+            config.table.rows_per_step = task.rows_per_step();
+        }
     }
 
     /// Length of a task's longest sequence in steps.

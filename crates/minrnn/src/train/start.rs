@@ -131,7 +131,7 @@ impl Start {
                     counted(own, "number")
                 ),
                 _ => format!(
-                    "reads {} a step, and these data have {asked}; take its columns, its calendar and known_ahead, and its missing",
+                    "reads {} a step, and these data have {asked}; take its columns, its calendar and known_ahead, its missing and its rows_per_step",
                     counted(own, "number")
                 ),
             });

@@ -151,6 +151,7 @@ impl Trainer {
 
     fn with_data(mut experiment: Experiment, run: RunDir, group: Group, data: Data, checkpoint: Option<PathBuf>) -> Result<Self> {
         data.shape(&mut experiment.model);
+        data.record(&mut experiment.data);
         if let Some(extent) = data.extent() {
             experiment.train.fit_to(extent);
         }

@@ -4,7 +4,7 @@ use alloc::{string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Category, Layout, Missing, Normalization};
+use super::{Category, Layout, Missing, Normalization, RowsPerStep};
 
 /// A classification task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +32,9 @@ pub struct Classifier {
     /// Those of `columns` that hold names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<Category>,
+    /// How several rows are read as one step, if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows_per_step: Option<RowsPerStep>,
 }
 
 /// The shares given by `logits`.

@@ -2,31 +2,45 @@
 
 use alloc::vec::Vec;
 
-/// The last rows of a series, as many as its numbers are read relative to; the oldest are dropped as new ones come.
+/// The last rows of a series, as many as its numbers are read relative to; the oldest are dropped as new ones come, a step at a time.
 #[derive(Debug, Clone)]
 pub struct History {
     /// Row-major, the rows that are kept last; some that are not are before them.
     rows: Vec<f64>,
     width: usize,
     reach: usize,
+    rows_per_step: usize,
 }
 
 impl PartialEq for History {
     fn eq(&self, other: &Self) -> bool {
-        (self.width, self.reach) == (other.width, other.reach) && self.rows() == other.rows()
+        (self.width, self.reach, self.rows_per_step) == (other.width, other.reach, other.rows_per_step) && self.rows() == other.rows()
     }
 }
 
 impl History {
     /// An empty history of rows of `width` numbers, keeping up to `reach` rows.
     pub fn new(width: usize, reach: usize) -> Self {
-        Self { rows: Vec::new(), width, reach: reach.max(1) }
+        Self::of_steps(width, reach, 1)
     }
 
-    /// A history of earlier rows, if they are valid.
-    pub fn of_rows(rows: &[f64], width: usize, reach: usize) -> Option<Self> {
-        let is_whole = rows.len().is_multiple_of(width.max(1)) && rows.len() / width.max(1) <= reach;
-        (is_whole && rows.iter().all(|x| !x.is_infinite())).then(|| Self { rows: rows.to_vec(), width, reach: reach.max(1) })
+    /// The same where `rows_per_step` rows are a step: the first row that is kept is always the first of a step. Up to `reach` rows are
+    /// kept, rounded up to whole steps.
+    pub fn of_steps(width: usize, reach: usize, rows_per_step: usize) -> Self {
+        let rows_per_step = rows_per_step.max(1);
+        let reach = reach.max(1).checked_next_multiple_of(rows_per_step).unwrap_or(reach);
+        Self { rows: Vec::new(), width, reach, rows_per_step }
+    }
+
+    /// This history after earlier `rows`, its [last ones](Self::rows) of before, if they are valid.
+    pub fn after(self, rows: &[f64]) -> Option<Self> {
+        let is_whole = rows.len().is_multiple_of(self.width.max(1)) && rows.len() / self.width.max(1) <= self.reach;
+        (is_whole && rows.iter().all(|x| !x.is_infinite())).then(|| Self { rows: rows.to_vec(), ..self })
+    }
+
+    /// How many of the last rows belong to a step that has not all of its rows yet.
+    pub fn pending(&self) -> usize {
+        self.rows.len() / self.width.max(1) % self.rows_per_step
     }
 
     /// Adds `row`, the newest.
@@ -55,9 +69,10 @@ impl History {
         self.rows.truncate(self.rows.len().saturating_sub(self.width));
     }
 
-    /// The last rows `[n, width]`, at most `reach` of them, newest last.
+    /// The last rows `[n, width]`, at most `reach` of them and beginning with the first row of a step, newest last.
     pub fn rows(&self) -> &[f64] {
-        &self.rows[self.rows.len().saturating_sub(self.kept())..]
+        let dropped = self.rows.len().saturating_sub(self.kept()) / self.width.max(1);
+        &self.rows[dropped.next_multiple_of(self.rows_per_step) * self.width..]
     }
 
     /// Most numbers that are kept.
@@ -92,7 +107,7 @@ mod tests {
                     assert!(long.bytes() <= 2 * reach * width * size_of::<f64>());
                 }
             }
-            let short = History::of_rows(long.rows(), width, reach).unwrap();
+            let short = History::new(width, reach).after(long.rows()).unwrap();
             assert_eq!(short, long);
             assert_ne!(short, History::new(width, reach));
         }

@@ -7,6 +7,7 @@ mod history;
 mod layout;
 mod normalization;
 mod regressor;
+mod rows_per_step;
 mod scaling;
 mod surprise;
 
@@ -17,9 +18,11 @@ pub use history::History;
 pub use layout::Layout;
 pub use normalization::{MAX_DEVIATIONS, Normalization};
 pub use regressor::Regressor;
+pub use rows_per_step::{MAX_ROWS_PER_STEP, RowsPerStep};
 pub use scaling::{FILLED, MAX_REACH, Missing, Scale, Scaling, Transform};
 
 use alloc::{format, string::String, vec::Vec};
+use core::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
@@ -94,7 +97,8 @@ impl TableTask {
         let is_usable = self.scaling().is_usable(columns.len())
             && fit_columns(normalization)
             && fit_columns(self.of_table())
-            && category::are_usable(self.categories(), columns.len());
+            && category::are_usable(self.categories(), columns.len())
+            && self.several_rows().is_none_or(|several| several.is_usable(columns.len()));
         if !is_usable || self.n_inputs() != n_inputs {
             return refused(format!("expected the columns, means and deviations of {n_inputs} inputs"));
         }
@@ -116,7 +120,38 @@ impl TableTask {
 
     /// Number of rows of a sequence, including the present one, that determine the model's input at a step.
     pub fn reach(&self) -> usize {
-        self.scaling().reach().max(if self.missing().is_error() { 1 } else { FILLED })
+        match self.rows_per_step() {
+            1 => self.scaling().reach().max(if self.missing().is_error() { 1 } else { FILLED }),
+            n if self.missing().is_error() => n,
+            n => n + RowsPerStep::looked_up(n),
+        }
+    }
+
+    /// How the model reads several rows as one step; `None` if every row is a step.
+    pub fn several_rows(&self) -> Option<&RowsPerStep> {
+        match self {
+            Self::Classify(classifier) => classifier.rows_per_step.as_ref(),
+            Self::Regress(regressor) => regressor.rows_per_step.as_ref(),
+            Self::Forecast(_) => None,
+        }
+    }
+
+    /// Rows that the model reads as one step, counted from a sequence's first row; its last step may have fewer.
+    pub fn rows_per_step(&self) -> usize {
+        self.several_rows().map_or(1, |several| several.n)
+    }
+
+    /// Steps of a sequence of `rows` rows.
+    pub fn steps(&self, rows: usize) -> usize {
+        rows.div_ceil(self.rows_per_step())
+    }
+
+    /// The rows of a sequence of `rows` rows that determine the model's input at its step `step`, from 0: those that [`show`](Self::show)
+    /// is given.
+    pub fn rows_of_step(&self, step: usize, rows: usize) -> Range<usize> {
+        let n = self.rows_per_step();
+        let first = step.saturating_mul(n);
+        first.saturating_sub(self.reach() - n)..first.saturating_add(n).min(rows)
     }
 
     /// Whether earlier rows of a sequence, or its last row, decide how the next one is seen, so that a session keeps them.
@@ -176,7 +211,8 @@ impl TableTask {
 
     /// How many numbers the model reads of a column with this `category`, and how many tell what is missing.
     fn inputs_of(&self, category: Option<&Category>) -> [usize; 2] {
-        [category.map_or(self.scaling().inputs_per_column(), |category| category.values.len()), self.missing().inputs_per_column()]
+        let of_numbers = if self.several_rows().is_some() { RowsPerStep::INPUTS } else { self.scaling().inputs_per_column() };
+        [category.map_or(of_numbers, |category| category.values.len()), self.missing().inputs_per_column()]
     }
 
     /// Means and standard deviations of the columns that are read, in the units of the table.
@@ -226,9 +262,11 @@ impl TableTask {
         }
     }
 
-    /// Writes the model's input at a step, `[n_inputs]`: the numbers of each column in turn; for a column of names, a 1 at the row's name.
+    /// Writes the model's input at a step, `[n_inputs]`: the numbers of each column in turn; for a column of names, a 1 at the row's name
+    /// (of [several rows](RowsPerStep), what is read of them, and the shares of names).
     /// `recent` are the rows `[n, columns]` up to that step, the present one last; rows beyond the last [`reach`](Self::reach) make no
-    /// difference, and with fewer the sequence has just begun. So the present row alone is enough only if [`reach`](Self::reach) is 1. That
+    /// difference, and with fewer the sequence has just begun. So the present row alone is enough only if [`reach`](Self::reach) is 1. If
+    /// [several rows](Self::rows_per_step) are a step, the first of `recent` is the first of a step, and the last step may be incomplete. That
     /// its numbers can be read is not checked here ([`expect_readable`](Self::expect_readable)); `TableSessions` of `minrnn-stream` take
     /// care of both.
     ///
@@ -251,6 +289,10 @@ impl TableTask {
                 steps.rev().map(|t| recent[t * width + column]).find(|x| !x.is_nan())
             };
             let (numbers, is_missing) = inputs.split_at_mut(n_numbers);
+            if let Some(several) = self.several_rows() {
+                several.show((column, category), recent, width, numbers, is_missing);
+                continue;
+            }
             if category.is_some() {
                 let found = known(last);
                 numbers.iter_mut().enumerate().for_each(|(name, x)| *x = f32::from(u8::from(found == Some(name as f64))));

@@ -4,7 +4,7 @@ use alloc::{string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Category, Layout, Missing, Normalization, Scale, Transform};
+use super::{Category, Layout, Missing, Normalization, RowsPerStep, Scale, Transform};
 
 /// A regression task: predicts a number for a sequence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,6 +35,9 @@ pub struct Regressor {
     /// Those of `columns` that hold names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<Category>,
+    /// How several rows are read as one step, if they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows_per_step: Option<RowsPerStep>,
 }
 
 impl Regressor {

@@ -15,6 +15,7 @@ fn classifier() -> TableTask {
         missing: Missing::Error,
         layout: Layout::Long,
         categories: Vec::new(),
+        rows_per_step: None,
     })
 }
 
@@ -31,6 +32,7 @@ fn regressor() -> TableTask {
         missing: Missing::Error,
         layout: Layout::Long,
         categories: Vec::new(),
+        rows_per_step: None,
     })
 }
 
@@ -412,7 +414,7 @@ proptest::proptest! {
             let scale = forecaster.target_scale(0, history.rows());
             let back = scale.restore(scale.apply(*row));
             proptest::prop_assert!((back - row).abs() < 1e-4 * (1.0 + row + scale.center.abs()), "{} {}", back, row);
-            let again = History::of_rows(history.rows(), 1, task.reach() + reach).unwrap();
+            let again = History::new(1, task.reach() + reach).after(history.rows()).unwrap();
             proptest::prop_assert_eq!(again.rows(), history.rows());
         }
     }

@@ -1,6 +1,8 @@
 //! Tasks of tables, and models for them.
 
-use minrnn_model::{Classifier, Forecaster, MixerKind, ModelConfig, Normalization, Scaling, TableTask, Transform, WeightFormat};
+use minrnn_model::{
+    Classifier, Forecaster, Missing, MixerKind, ModelConfig, Normalization, RowsPerStep, Scaling, TableTask, Transform, WeightFormat,
+};
 use minrnn_stream::Model;
 
 use super::{drawn_model, small};
@@ -23,7 +25,20 @@ pub fn classifier() -> TableTask {
         missing: Default::default(),
         layout: Default::default(),
         categories: Vec::new(),
+        rows_per_step: None,
     })
+}
+
+/// The task of [`classifier`], `n` rows at a time, and a model for it.
+pub fn several(n: usize, missing: Missing) -> (Model, TableTask) {
+    let TableTask::Classify(mut task) = classifier() else { panic!("it classifies") };
+    let of = |mean: f64, deviation: f64| Normalization { mean: vec![mean; 2], deviation: vec![deviation; 2] };
+    task.rows_per_step = Some(RowsPerStep { n, means: of(0.5, 2.0), deviations: of(1.0, 0.5), changes: of(0.5, 1.5) });
+    task.missing = missing;
+    let task = TableTask::Classify(task);
+    let input_width = task.n_inputs();
+    let config = ModelConfig { vocab_size: 0, input_width, n_outputs: 3, ..small(MixerKind::MinGru) };
+    (drawn_model(&config, WeightFormat::F32), task)
 }
 
 /// A task that forecasts the quantiles of two of three columns one step ahead, the second and the first, with these numbers relative to a level, or as

@@ -109,6 +109,10 @@ fn columns(table: &TableTask) -> Vec<(String, String)> {
     if !table.scaling().is_standard() {
         rows.push(("relative to".to_owned(), "the level of each series".to_owned()));
     }
+    if table.rows_per_step() > 1 {
+        let n = table.rows_per_step();
+        rows.push(("a step is".to_owned(), format!("{n} rows, read by their mean, deviation and change")));
+    }
     match table {
         TableTask::Classify(Classifier { target, classes, .. }) => {
             rows.push(("predicts".to_owned(), format!("{}, one of {}", printable(target), listed(classes))));

@@ -75,7 +75,7 @@ impl Tables {
         let future = sent.other.as_ref().map(|future| future.limited(self.limit));
         let (series, unseen) = read_series_from(task, sent.table.limited(self.limit), future).map_err(told)?;
         expect_wanted(stop)?;
-        deployed::prediction_memory(model.config(), &series).and_then(expect_room).map_err(told)?;
+        deployed::prediction_memory(model.config(), task, &series).and_then(expect_room).map_err(told)?;
         let predictions = deployed::predict(model, task, &series, stop).map_err(told)?.ok_or_else(nobody_waits)?;
         Ok((Predicted::of(task, &series, &predictions), notes(task, &series, &unseen)))
     }

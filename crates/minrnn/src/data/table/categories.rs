@@ -33,7 +33,7 @@ pub(super) fn settle(found: Found, series: &mut [Series], trained: impl Fn(usize
     let settled = columns.map(|(column, names)| {
         let mut is_trained = vec![false; names.len()];
         for (at, series) in series.iter().enumerate() {
-            let numbers = series.steps().take(trained(at)).map(|step| step[column]);
+            let numbers = series.rows().take(trained(at)).map(|row| row[column]);
             // NaN and `UNSEEN` are not indices.
             numbers.filter(|&x| x >= 0.0).for_each(|x| is_trained[x as usize] = true);
         }

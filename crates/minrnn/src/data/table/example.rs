@@ -60,5 +60,5 @@ pub enum Example {
 /// Column `column` of `series` for display: every n-th step if there are many.
 pub(super) fn values_of(series: &Series, column: usize) -> Vec<f64> {
     let every = series.len().div_ceil(MOST_STEPS).max(1);
-    series.steps().step_by(every).map(|step| step[column]).collect()
+    series.rows().step_by(every).map(|row| row[column]).collect()
 }

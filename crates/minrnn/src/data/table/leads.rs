@@ -127,7 +127,7 @@ pub(super) fn fill_from(series: &mut [Series], leads: &[Lead], future: Option<(&
     Series::rewrite(series, |series, t, numbers| {
         for (lead, &place) in leads.iter().zip(&places) {
             if let Some(later) = (t + lead.ahead).checked_sub(series.len()) {
-                numbers[lead.at] = of_name[series.name.as_str()].step(later)[place];
+                numbers[lead.at] = of_name[series.name.as_str()].row(later)[place];
             }
         }
     })

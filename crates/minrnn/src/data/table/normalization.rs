@@ -9,18 +9,18 @@ use crate::{Error, Result};
 ///
 /// # Errors
 /// When numbers are too large to be squared.
-pub(super) fn fit<'a>(width: usize, rows: impl Iterator<Item = &'a [f64]> + Clone) -> Result<Normalization> {
+pub(super) fn fit<R: AsRef<[f64]>>(width: usize, rows: impl Iterator<Item = R> + Clone) -> Result<Normalization> {
     let mut n = vec![0.0; width];
     for row in rows.clone() {
-        n.iter_mut().zip(row).for_each(|(n, x)| *n += f64::from(u8::from(!x.is_nan())));
+        n.iter_mut().zip(row.as_ref()).for_each(|(n, x)| *n += f64::from(u8::from(!x.is_nan())));
     }
     n.iter_mut().for_each(|n| *n = n.max(1.0));
     let (mut mean, mut deviation) = (vec![0.0; width], vec![0.0; width]);
     for row in rows.clone() {
-        mean.iter_mut().zip(&n).zip(row).filter(|(_, x)| !x.is_nan()).for_each(|((mean, n), x)| *mean += x / n);
+        mean.iter_mut().zip(&n).zip(row.as_ref()).filter(|(_, x)| !x.is_nan()).for_each(|((mean, n), x)| *mean += x / n);
     }
     for row in rows {
-        let columns = deviation.iter_mut().zip(&mean).zip(&n).zip(row).filter(|(_, x)| !x.is_nan());
+        let columns = deviation.iter_mut().zip(&mean).zip(&n).zip(row.as_ref()).filter(|(_, x)| !x.is_nan());
         columns.for_each(|(((sum, mean), n), x)| *sum += (x - mean) * (x - mean) / n);
     }
     // Rounding errors of a constant are not a deviation.

@@ -30,6 +30,7 @@ mod tests {
             missing: Missing::Error,
             layout: Layout::Long,
             categories: Vec::new(),
+            rows_per_step: None,
         }
     }
 

@@ -34,19 +34,19 @@ pub struct Series {
 }
 
 impl Series {
-    /// Number of steps T.
+    /// Number of rows T.
     #[allow(clippy::len_without_is_empty, reason = "a sequence has at least one step")]
     pub fn len(&self) -> usize {
         self.values.len() / self.width
     }
 
-    /// The numbers of step `t`.
+    /// The numbers of row `t`.
     #[inline]
-    pub fn step(&self, t: usize) -> &[f64] {
+    pub fn row(&self, t: usize) -> &[f64] {
         &self.values[t * self.width..][..self.width]
     }
 
-    /// The numbers of step `t` and the steps before it, at most `reach` steps.
+    /// The numbers of row `t` and the rows before it, at most `reach` rows.
     #[inline]
     pub fn recent(&self, t: usize, reach: usize) -> &[f64] {
         &self.values[(t + 1).saturating_sub(reach) * self.width..(t + 1) * self.width]
@@ -55,13 +55,30 @@ impl Series {
     /// What the model of `task` reads at `steps`, `[T, n_inputs]`; this series must have exactly the columns it reads.
     pub(crate) fn seen(&self, task: &TableTask, steps: Range<usize>) -> Vec<f32> {
         let mut inputs = vec![0.0; steps.len() * task.n_inputs()];
-        steps.zip(inputs.chunks_exact_mut(task.n_inputs())).for_each(|(step, inputs)| task.show(self.recent(step, task.reach()), inputs));
+        steps.zip(inputs.chunks_exact_mut(task.n_inputs())).for_each(|(step, inputs)| self.show(task, step, inputs));
         inputs
     }
 
-    /// All steps in order.
+    /// Writes what the model of `task` reads at `step`, `[n_inputs]`; this series must have exactly the columns it reads.
     #[inline]
-    pub fn steps(&self) -> std::slice::ChunksExact<'_, f64> {
+    pub(crate) fn show(&self, task: &TableTask, step: usize, inputs: &mut [f32]) {
+        let rows = task.rows_of_step(step, self.len());
+        task.show(&self.values[rows.start * self.width..rows.end * self.width], inputs);
+    }
+
+    /// Number of steps in which the model of `task` reads it.
+    pub fn steps_of(&self, task: &TableTask) -> usize {
+        task.steps(self.len())
+    }
+
+    /// All rows in order, `n` at a time; the last may be fewer.
+    pub(super) fn rows_at_a_time(&self, n: usize) -> std::slice::Chunks<'_, f64> {
+        self.values.chunks(n * self.width)
+    }
+
+    /// All rows in order.
+    #[inline]
+    pub fn rows(&self) -> std::slice::ChunksExact<'_, f64> {
         self.values.chunks_exact(self.width)
     }
 
@@ -102,7 +119,7 @@ impl Series {
         let mut written = ValuesWriter::new(1);
         let mut numbers = Vec::new();
         for series in all.iter() {
-            for (t, step) in series.steps().enumerate() {
+            for (t, step) in series.rows().enumerate() {
                 numbers.clear();
                 numbers.extend_from_slice(step);
                 change(series, t, &mut numbers);
@@ -128,7 +145,7 @@ impl Series {
             return Ok(());
         }
         Self::rewrite(all, |series, t, numbers| {
-            leads.iter().for_each(|lead| numbers[lead.at] = series.step((t + lead.ahead).min(series.len() - 1))[lead.of]);
+            leads.iter().for_each(|lead| numbers[lead.at] = series.row((t + lead.ahead).min(series.len() - 1))[lead.of]);
         })
     }
 
@@ -390,7 +407,7 @@ mod tests {
             for (series, (group, places)) in series.iter().zip(&expected) {
                 prop_assert_eq!(&series.name, &group.to_string());
                 prop_assert!(series.times.iter().zip(places).all(|(&time, &at)| time == f64::from(rows[at].1)) && series.len() == places.len());
-                for (t, step) in series.steps().enumerate() {
+                for (t, step) in series.rows().enumerate() {
                     let later = places[(t + 2).min(places.len() - 1)];
                     prop_assert_eq!(step, &[places[t] as f64, places[t] as f64 * 10.0, later as f64]);
                 }

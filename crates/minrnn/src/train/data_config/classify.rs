@@ -2,12 +2,12 @@
 
 use super::{DataConfig, Source, TaskSpec};
 use crate::data::IoKind;
-use crate::data::table::{ClassWeights, Label};
+use crate::data::table::Label;
 
 pub(super) const SPEC: TaskSpec = TaskSpec {
     source: Source::Table,
     reads: |data, key| data.reads_of_tables(key),
-    keys: |data| ClassWeights::of_setting(&data.table.class_weights).map(drop),
+    keys: DataConfig::expect_labelling,
     steps: |_, _, longest| [longest.unwrap_or(1); 2],
     scored: |_, _| 1,
     assumed_io: Some(|data| (data.table.values(), IoKind::Tokens { n: 2 })),

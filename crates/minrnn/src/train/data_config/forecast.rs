@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::table::table_task_of_start;
 use super::{DataConfig, SQUARED_ERROR, Source, TableConfig, TaskSpec, has_key};
+use crate::Result;
 use crate::data::IoKind;
 use crate::data::table::{CalendarPart, Forecasting, ForecastingConfig, ScalingChoice, TableTask, twice};
 use crate::train::check::require;
 use crate::train::train_config::TrainConfig;
-use crate::Result;
 
 /// Maximum number of steps ahead; all of them are outputs of the model.
 const MAX_HORIZON: usize = 1 << 14;
@@ -19,7 +19,7 @@ const MAX_SEASON: usize = 1 << 28;
 
 pub(super) const SPEC: TaskSpec = TaskSpec {
     source: Source::Table,
-    reads: |data, key| key != "class_weights" && data.reads_of_tables(key) || has_key(&data.forecast, key),
+    reads: |data, key| data.reads_to_forecast(key) || has_key(&data.forecast, key),
     keys: |data| {
         let ForecastConfig { horizon, season, ref quantiles, .. } = data.forecast;
         require((1..=MAX_HORIZON).contains(&horizon), || {
@@ -80,7 +80,14 @@ pub struct ForecastConfig {
 
 impl Default for ForecastConfig {
     fn default() -> Self {
-        Self { horizon: 1, season: 0, calendar: Vec::new(), known_ahead: Vec::new(), scaling: ScalingChoice::default(), quantiles: Vec::new() }
+        Self {
+            horizon: 1,
+            season: 0,
+            calendar: Vec::new(),
+            known_ahead: Vec::new(),
+            scaling: ScalingChoice::default(),
+            quantiles: Vec::new(),
+        }
     }
 }
 
@@ -94,7 +101,8 @@ impl DataConfig {
         let ForecastConfig { horizon, season, calendar, known_ahead, scaling, quantiles } = self.forecast.clone();
         self.table.expect_columns_once()?;
         require(validation.is_none() || test.is_some(), || {
-            "to forecast, validation needs test beside it: the rows to report come after those to choose by; give both, or test alone".to_owned()
+            "to forecast, validation needs test beside it: the rows to report come after those to choose by; give both, or test alone"
+                .to_owned()
         })?;
         Ok(ForecastingConfig {
             columns: columns.clone(),

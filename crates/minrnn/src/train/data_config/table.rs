@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use minrnn_model::{CheckpointFiles, MAX_ROWS_PER_STEP};
 use serde::{Deserialize, Serialize};
 
 use super::{DataConfig, has_key};
 use crate::data::table::{ClassWeights, Division, Label, Labelling, LabellingConfig, LayoutChoice, Missing, TableTask, TimeColumn, twice};
 use crate::data::{IoKind, SequenceTask};
 use crate::train::check::require;
+use crate::train::run_dir::{Pointer, checkpoint};
 use crate::train::start::Start;
 use crate::train::train_config::TrainConfig;
 use crate::{Error, Needed, Result};
@@ -40,6 +42,9 @@ pub struct TableConfig {
     /// `worn=5`. Default none: all sequences count equally.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub class_weights: Vec<String>,
+    /// Classify and regress: rows of a sequence that the model reads as one step, by mean, standard deviation and change of each column.
+    /// Default 0: one, or for sequences of more than 512 rows on average as few as leave at most 256 steps.
+    pub rows_per_step: usize,
     /// A table for choosing the best checkpoint, not trained on before that. Default none: a part is held out if `train.keep` is `best`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub validation: Option<PathBuf>,
@@ -51,6 +56,14 @@ pub struct TableConfig {
 /// The task on tables of the model that `train` starts from, in the run in the directory `run`.
 pub(super) fn table_task_of_start(train: &TrainConfig, run: &Path) -> Result<Option<TableTask>> {
     Start::of(train, run)?.map_or(Ok(None), |start| start.table_task())
+}
+
+/// The task on tables of the last checkpoint of the run in the directory `run`, if there is one.
+fn table_task_of_run(run: &Path) -> Result<Option<TableTask>> {
+    let Some(last) = checkpoint(run, Pointer::Last)? else { return Ok(None) };
+    let files = CheckpointFiles::open(last)?;
+    let config = files.config()?;
+    Ok(files.table_task(&config.model)?.map(|(task, _)| task))
 }
 
 impl TableConfig {
@@ -84,7 +97,24 @@ impl TableConfig {
     }
 }
 
+/// Keys of the tasks that label sequences, which forecasts do not read.
+const OF_LABELS: [&str; 2] = ["class_weights", "rows_per_step"];
+
 impl DataConfig {
+    /// Whether forecasts read the key `key` of tables.
+    pub(super) fn reads_to_forecast(&self, key: &str) -> bool {
+        !OF_LABELS.contains(&key) && self.reads_of_tables(key)
+    }
+
+    /// Checks the keys of labelling.
+    pub(super) fn expect_labelling(&self) -> Result<()> {
+        ClassWeights::of_setting(&self.table.class_weights)?;
+        let found = self.table.rows_per_step;
+        require(found <= MAX_ROWS_PER_STEP, || {
+            format!("rows_per_step must be at most {MAX_ROWS_PER_STEP}, or 0 to let their length decide, found {found}")
+        })
+    }
+
     /// Whether tasks on tables read the key `key`.
     pub(super) fn reads_of_tables(&self, key: &str) -> bool {
         key == "train_fraction" || has_key(&self.table, key)
@@ -121,17 +151,26 @@ impl DataConfig {
             class_weights: ClassWeights::of_setting(&self.table.class_weights)?,
             division: self.table.division(self.train_fraction, train),
             like: None,
+            rows_per_step: self.table.rows_per_step,
             seed: train.seed,
         })
     }
 
     /// The task of labelling a table for a training with settings `train` in the directory `run`.
     pub(super) fn open_labelling(&self, label: Label, train: &TrainConfig, run: &Path) -> Result<Box<dyn SequenceTask>> {
-        let like = table_task_of_start(train, run)?.filter(|task| match task {
+        let start = table_task_of_start(train, run)?;
+        let mut config = self.labelling(label, train)?;
+        if config.rows_per_step == 0
+            && let Some(before) = table_task_of_run(run)?.as_ref().or(start.as_ref())
+        {
+            // Its weights are for such steps. Models from before there were any others have steps of one row.
+            config.rows_per_step = before.rows_per_step();
+        }
+        let like = start.filter(|task| match task {
             TableTask::Classify(_) => label == Label::Class,
             TableTask::Regress(_) => label == Label::Number,
             TableTask::Forecast(_) => false,
         });
-        Ok(Box::new(Labelling::open(self.table_path()?, LabellingConfig { like, ..self.labelling(label, train)? })?))
+        Ok(Box::new(Labelling::open(self.table_path()?, LabellingConfig { like, ..config })?))
     }
 }

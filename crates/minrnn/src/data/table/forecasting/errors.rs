@@ -167,11 +167,11 @@ impl ForecastErrors {
     fn difference_of(&self, series: usize, column: usize) -> Option<f64> {
         let (of, season) = (&self.table.series[series], self.table.forecaster.season.max(1));
         let before = Some(self.table.bounds[series].of(self.part).start).filter(|&end| end > season).unwrap_or(of.len());
-        let differences = (season..before).map(|t| (of.step(t)[column] - of.step(t - season)[column]).abs());
+        let differences = (season..before).map(|t| (of.row(t)[column] - of.row(t - season)[column]).abs());
         let (sum, n) = differences.filter(|difference| !difference.is_nan()).fold((0.0, 0.0), |(sum, n), x| (sum + x, n + 1.0));
         let mean = sum / f64::max(n, 1.0);
         // A season that repeats up to rounding counts as never changing.
-        let largest = (0..before).map(|t| of.step(t)[column].abs()).fold(0.0, f64::max);
+        let largest = (0..before).map(|t| of.row(t)[column].abs()).fold(0.0, f64::max);
         (mean > 1e-12 * largest && n >= season as f64).then_some(mean)
     }
 
@@ -281,7 +281,7 @@ impl Comparison for ForecastErrors {
             }
             let (recent, outputs) = (table.recent(series, step, &mut kept), &outputs[place * width..][..width]);
             next.clear();
-            next.extend(table.predicted.iter().map(|&column| table.series[series].step(step + 1)[column]));
+            next.extend(table.predicted.iter().map(|&column| table.series[series].row(step + 1)[column]));
             self.surprises.extend(forecaster.surprise(recent, outputs, &next));
             if let Some((spreads, surprises)) = &mut self.spread {
                 spread.clear();
@@ -304,7 +304,7 @@ impl Comparison for ForecastErrors {
                 let (ahead, target) = (1 + at / n_targets, at % n_targets);
                 if step + ahead < end {
                     let column = table.predicted[target];
-                    let value = of.step(step + ahead)[column];
+                    let value = of.row(step + ahead)[column];
                     if value.is_nan() {
                         continue;
                     }
@@ -312,7 +312,7 @@ impl Comparison for ForecastErrors {
                     let source = naive.seasonal_source(step, ahead);
                     self.is_seasonal |= source.is_some();
                     let source = source.unwrap_or(step);
-                    let mut before = (0..=source).rev().chain(source + 1..=step).map(|t| of.step(t)[column]).filter(|x| !x.is_nan());
+                    let mut before = (0..=source).rev().chain(source + 1..=step).map(|t| of.row(t)[column]).filter(|x| !x.is_nan());
                     let Some(before) = before.next() else { continue };
                     if let Some(ratios) = &mut self.ratios {
                         ratios.add(target, scales[target].apply(value), &outputs[at * n_quantiles..][..n_quantiles]);

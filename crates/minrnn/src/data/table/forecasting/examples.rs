@@ -66,7 +66,7 @@ impl Table {
         let (of, column) = (&self.series[series], self.predicted[target]);
         let (n_quantiles, n_targets) = (self.forecaster.n_quantiles(), self.predicted.len());
         let before = (4 * self.forecaster.horizon.max(self.forecaster.season)).clamp(12, MOST_STEPS);
-        let known = |range: std::ops::Range<usize>| range.map(|t| of.step(t)[column]).collect::<Vec<f64>>();
+        let known = |range: std::ops::Range<usize>| range.map(|t| of.row(t)[column]).collect::<Vec<f64>>();
         let end = self.bounds[series].of(part).end.min(step + 1 + self.forecaster.horizon);
         let quantiles = numbers.chunks_exact(n_quantiles).skip(target).step_by(n_targets);
         let median = quantiles.clone().map(|quantiles| quantiles[self.forecaster.point()]).collect();

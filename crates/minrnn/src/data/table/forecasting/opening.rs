@@ -239,7 +239,7 @@ impl Forecasting {
         let season = config.season;
         let columns =
             Columns { names: config.read(), categories: &categories, targets: &predicted, read_targets, season, horizon: config.horizon };
-        let trained = series.iter().zip(&bounds).flat_map(|(series, bounds)| series.steps().take(bounds.training));
+        let trained = series.iter().zip(&bounds).flat_map(|(series, bounds)| series.rows().take(bounds.training));
         normalization::expect_known(&names, trained)?;
         let Seen { scaling, normalization, target_normalization, of_table } = match &config.like {
             Some(like) => Seen::of(like),

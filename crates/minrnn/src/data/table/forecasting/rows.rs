@@ -68,7 +68,7 @@ impl ForecastRows {
     /// The row at `step` of sequence `series`; `outputs` are the model's at the step before.
     pub(crate) fn row(&self, series: usize, step: usize, outputs: Option<&[f32]>) -> ForecastRow {
         let table = &self.table;
-        let of = table.series[series].step(step);
+        let of = table.series[series].row(step);
         let values: Vec<f64> = table.predicted.iter().map(|&column| of[column]).collect();
         let Some(outputs) = outputs else { return ForecastRow { values, ..ForecastRow::default() } };
         let (mut kept, mut numbers) = (Vec::new(), Vec::new());

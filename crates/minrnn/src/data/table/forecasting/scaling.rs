@@ -69,7 +69,7 @@ impl Seen {
     /// When a requested logarithm does not exist, or numbers are too large.
     pub fn fit(choice: ScalingChoice, series: &[Series], bounds: &[Bounds], columns: &Columns<'_>) -> Result<Self> {
         let width = series.first().map_or(0, |series| series.width);
-        let trained = || series.iter().zip(bounds).flat_map(|(series, bounds)| series.steps().take(bounds.training));
+        let trained = || series.iter().zip(bounds).flat_map(|(series, bounds)| series.rows().take(bounds.training));
         let Some(targets) = columns.read_targets.filter(|_| choice != ScalingChoice::Standard) else {
             if ![ScalingChoice::Auto, ScalingChoice::Standard].contains(&choice) {
                 return Err(Error::Config(format!(
@@ -96,7 +96,7 @@ impl Seen {
                 least_above = if row[column] > 0.0 { least_above.min(row[column]) } else { least_above };
             }
             // No logarithm is chosen if later rows have none.
-            let of_all = || series.iter().flat_map(Series::steps).map(|row| row[column]).fold(f64::INFINITY, f64::min);
+            let of_all = || series.iter().flat_map(Series::rows).map(|row| row[column]).fold(f64::INFINITY, f64::min);
             let log = Transform::Log { floor: if least_above.is_finite() { least_above } else { 1.0 } };
             transforms.push(match choice {
                 ScalingChoice::Auto if least > 0.0 && of_all() >= 0.0 => log,
@@ -182,11 +182,11 @@ fn deviations(
                 [(x - level.center) / level.unit, x / level.unit]
             };
             for (column, sum) in read.iter_mut().enumerate() {
-                add(sum, relative(column, series.step(t)[column]));
+                add(sum, relative(column, series.row(t)[column]));
             }
             for (sum, &column) in to_come.iter_mut().zip(targets) {
                 for ahead in (1..=columns.horizon).step_by(ahead).filter(|ahead| t + ahead < bounds.training) {
-                    add(sum, relative(column, series.step(t + ahead)[column]));
+                    add(sum, relative(column, series.row(t + ahead)[column]));
                 }
             }
         }

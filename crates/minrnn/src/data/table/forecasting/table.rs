@@ -56,7 +56,7 @@ impl Table {
         let (known, mut transforms) = (self.of_rows(width), vec![Transform::Identity; width]);
         transforms.iter_mut().zip(self.transforms()).for_each(|(of_row, transform)| *of_row = transform);
         let is_readable = |(column, &x): (usize, &f64)| x.is_nan() || known.is_near(column, x) && transforms[column].reads(x);
-        if self.series.iter().flat_map(Series::steps).all(|row| row.iter().enumerate().all(is_readable)) {
+        if self.series.iter().flat_map(Series::rows).all(|row| row.iter().enumerate().all(is_readable)) {
             return Ok(());
         }
         place().and(Err(Error::Data("it has changed while it was read".to_owned())))
@@ -140,7 +140,7 @@ impl Table {
     /// Whether in `part` of sequence `series` there is a value of `column` to predict after an earlier known one.
     pub(super) fn knows(&self, series: usize, column: usize, part: Part) -> bool {
         let (of, steps, end) = (&self.series[series], self.scored(series, part), self.bounds[series].of(part).end);
-        let is_known = |&t: &usize| !of.step(t)[column].is_nan();
+        let is_known = |&t: &usize| !of.row(t)[column].is_nan();
         let Some(first) = (0..steps.end).find(is_known) else { return false };
         let last = (steps.end + self.forecaster.horizon).min(end);
         !steps.is_empty() && (first.max(steps.start) + 1..last).any(|t| is_known(&t))
@@ -167,7 +167,7 @@ impl Table {
         let (of, width) = (&self.series[series], self.forecaster.columns.len());
         kept.clear();
         // Targets that are not read follow the columns that are.
-        (t.saturating_sub(self.task.reach() - 1)..=t).for_each(|t| kept.extend_from_slice(&of.step(t)[..width]));
+        (t.saturating_sub(self.task.reach() - 1)..=t).for_each(|t| kept.extend_from_slice(&of.row(t)[..width]));
         kept
     }
 
@@ -185,7 +185,7 @@ impl Table {
             let scale = self.forecaster.target_scale(at, recent);
             for (ahead, out) in out.iter_mut().skip(at).step_by(self.predicted.len()).enumerate() {
                 let step = t + 1 + ahead;
-                *out = if step < end { scale.apply(of.step(step)[column]) } else { f32::NAN };
+                *out = if step < end { scale.apply(of.row(step)[column]) } else { f32::NAN };
             }
         }
     }

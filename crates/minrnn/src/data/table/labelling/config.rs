@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use minrnn_model::{Category, Classifier, Normalization, Regressor, TableTask};
+use minrnn_model::{Category, Classifier, Normalization, Regressor, RowsPerStep, TableTask};
 
 use super::super::categories;
 use super::super::label::Label;
@@ -29,6 +29,8 @@ pub struct LabellingConfig {
     pub division: Division,
     /// A model whose means and deviations are kept; `None`: those of the training part.
     pub like: Option<TableTask>,
+    /// Rows of a sequence that the model reads as one step; 0: as `like` does, or else as many as its length suggests.
+    pub rows_per_step: usize,
     /// Seed of the split into parts.
     pub seed: u64,
 }
@@ -52,6 +54,7 @@ impl LabellingConfig {
             class_weights: ClassWeights::Equal,
             division: Division::unseen(path, task.time(), task.layout(), task.missing()),
             like: None,
+            rows_per_step: task.rows_per_step(),
             seed: 0,
         })
     }
@@ -87,11 +90,11 @@ impl LabellingConfig {
         columns: Vec<String>,
         classes: Vec<String>,
         normalization: Normalization,
-        categories: Vec<Category>,
+        (categories, rows_per_step): (Vec<Category>, Option<RowsPerStep>),
     ) -> Classifier {
         let (group, target, time) = (self.group.clone(), self.target.clone(), self.time());
         let (layout, missing) = (self.division.layout(), self.division.missing);
-        Classifier { columns, group, target, time, classes, normalization, missing, layout, categories }
+        Classifier { columns, group, target, time, classes, normalization, missing, layout, categories, rows_per_step }
     }
 
     /// The same for a model that predicts a number.
@@ -100,11 +103,23 @@ impl LabellingConfig {
         columns: Vec<String>,
         (target_normalization, target_median): (Normalization, Option<f64>),
         normalization: Normalization,
-        categories: Vec<Category>,
+        (categories, rows_per_step): (Vec<Category>, Option<RowsPerStep>),
     ) -> Regressor {
         let (group, target, time) = (self.group.clone(), self.target.clone(), self.time());
         let (layout, missing) = (self.division.layout(), self.division.missing);
-        Regressor { columns, group, target, time, target_normalization, target_median, normalization, missing, layout, categories }
+        Regressor {
+            columns,
+            group,
+            target,
+            time,
+            target_normalization,
+            target_median,
+            normalization,
+            missing,
+            layout,
+            categories,
+            rows_per_step,
+        }
     }
 
     pub(super) fn texts(&self) -> Vec<String> {

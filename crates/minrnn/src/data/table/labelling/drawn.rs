@@ -53,7 +53,7 @@ impl BatchSource for DrawnSequences {
             }
         };
         let drawn: Vec<usize> = (0..self.batch_size).map(|_| training[draw()]).collect();
-        let lengths: Vec<usize> = drawn.iter().map(|&at| self.table.series[at].len()).collect();
+        let lengths: Vec<usize> = drawn.iter().map(|&at| self.table.steps(at)).collect();
         let rows = drawn.iter().zip(&lengths).map(|(&at, &length)| Some((at, 0..length))).collect();
         let seq_len = lengths.iter().copied().max().unwrap_or(0);
         Ok(self.table.batch(Chunk { rows, seq_len, segments: Segments::from_lengths(lengths) }))
@@ -61,7 +61,7 @@ impl BatchSource for DrawnSequences {
 
     fn tokens_per_batch(&self) -> usize {
         let training = &self.table.parts.training;
-        let steps: usize = training.iter().map(|&at| self.table.series[at].len()).sum();
+        let steps: usize = training.iter().map(|&at| self.table.steps(at)).sum();
         self.batch_size * steps.div_ceil(training.len().max(1))
     }
 }

@@ -11,6 +11,7 @@ mod errors;
 mod evaluation;
 mod gathering;
 mod hits;
+mod long;
 mod opening;
 mod parts;
 mod table;
@@ -31,7 +32,6 @@ use self::table::{Labels, Table};
 use super::CHUNK_LEN;
 use super::measure::Comparison;
 use super::roles::Understood;
-use super::series::Series;
 use super::unseen_names::UnseenNames;
 use crate::Result;
 use crate::data::batch::check_shape;
@@ -62,17 +62,17 @@ impl SequenceTask for Labelling {
     }
 
     fn longest(&self) -> usize {
-        self.table.series.iter().map(Series::len).max().unwrap_or(0)
+        (0..self.table.series.len()).map(|at| self.table.steps(at)).max().unwrap_or(0)
     }
 
     fn extent(&self) -> Option<Extent> {
         let table = &self.table;
         let Parts { training, validation, test } = &table.parts;
-        let steps = training.iter().map(|&at| table.series[at].len()).sum::<usize>();
+        let steps = training.iter().map(|&at| table.steps(at)).sum::<usize>();
         let length = steps.div_ceil(training.len().max(1));
         // A test file is never learned from.
         let test = if self.has_test_file() { &[][..] } else { test };
-        let longest = training.iter().chain(validation).chain(test).map(|&at| table.series[at].len()).max().unwrap_or(0);
+        let longest = training.iter().chain(validation).chain(test).map(|&at| table.steps(at)).max().unwrap_or(0);
         Some(Extent { steps, length, longest, in_windows: false, least_updates: LEAST_UPDATES })
     }
 

@@ -10,11 +10,13 @@ use super::super::known_names::{KnownNames, NumberName};
 use super::super::label::Label;
 use super::super::paces;
 use super::super::roles::{Understood, together};
+use super::super::series::Series;
 use super::super::{Frame, Names, Opened, TableSource, TimeColumn, Wanted, categories, normalization, other_columns, read_table};
 use super::Labelling;
 use super::config::LabellingConfig;
 use super::errors::median_at;
 use super::gathering::{Gathered, labels_by, numbers_of};
+use super::long::{self, usual_rows_per_step};
 use super::parts::Parts;
 use super::table::{Labels, Table};
 use crate::{Error, Result};
@@ -71,7 +73,7 @@ impl Labelling {
             Some(like) => like.categories().to_vec(),
             None => categories::settle(found, &mut gathered.series, |at| if is_trained[at] { usize::MAX } else { 0 })?,
         };
-        let rows = parts.training.iter().flat_map(|&at| gathered.series[at].steps());
+        let rows = parts.training.iter().flat_map(|&at| gathered.series[at].rows());
         normalization::expect_known(&columns, rows.clone()).map_err(|error| error.in_file(path))?;
         let normalization = match &config.like {
             Some(like) if like.columns() != columns => return Err(other_columns(like.columns(), &columns).in_file(path)),
@@ -86,15 +88,22 @@ impl Labelling {
             normalization::expect_near(&normalization, frame).map_err(|error| error.in_file(path))?;
         }
         let Gathered { series, labels } = gathered;
+        let sequences = parts.training.iter().map(|&at| &series[at]);
+        let (rows_per_step, of_length) = rows_per_step(&config, sequences.clone())?;
+        let several = match config.like.as_ref().and_then(TableTask::several_rows) {
+            Some(like) => Some(like.clone()),
+            None => long::fit(rows_per_step, columns.len(), &categories, sequences).map_err(|error| error.in_file(path))?,
+        };
+        let kinds = (categories, several);
         let task = match &labels {
-            Labels::Classes(_) => TableTask::Classify(config.classifier(columns, names, normalization, categories)),
+            Labels::Classes(_) => TableTask::Classify(config.classifier(columns, names, normalization, kinds)),
             Labels::Numbers(numbers) => {
                 let of_target = target_normalization(numbers, &parts.training, &config).map_err(|error| error.in_file(path))?;
                 let of_target = (of_target, median_at(numbers, &parts.training));
-                TableTask::Regress(config.regressor(columns, of_target, normalization, categories))
+                TableTask::Regress(config.regressor(columns, of_target, normalization, kinds))
             }
         };
-        let understood = together([understood, written_twice(task.classes()), paces::gaps(&series, &task)]);
+        let understood = together([understood, of_length, written_twice(task.classes()), paces::gaps(&series, &task)]);
         let table = Table { series: series.into(), labels: Arc::new(labels), task, config, parts };
         Ok(Self { table: Arc::new(table), understood, unseen: Vec::new() })
     }
@@ -153,6 +162,32 @@ fn written_twice(classes: &[String]) -> Understood {
     let mut same = classes.iter().filter_map(|name| Some((known.insert(NumberName::of(name)?, name)?, name)));
     let (first, second) = same.next()?;
     Some(format!("the classes '{first}' and '{second}' are one number, and two classes; if they are meant to be one, write it in one way"))
+}
+
+/// How many rows of the `sequences` trained on are a step, with a sentence if their length decided it.
+///
+/// # Errors
+/// When another number is wanted than the model to start from has.
+fn rows_per_step<'a>(config: &LabellingConfig, sequences: impl Iterator<Item = &'a Series> + Clone) -> Result<(usize, Understood)> {
+    let wanted = config.rows_per_step;
+    if let Some(like) = &config.like {
+        let own = like.rows_per_step();
+        if wanted != 0 && wanted != own {
+            let sentence = format!("rows_per_step must stay {own}, as in the model that train.from names, found {wanted}; leave it out");
+            return Err(Error::Config(sentence));
+        }
+        return Ok((own, None));
+    }
+    if wanted != 0 {
+        return Ok((wanted, None));
+    }
+    let usual = usual_rows_per_step(sequences);
+    let said = || {
+        format!(
+            "the sequences are long: {usual} rows are read as one step, by their mean, deviation and change (rows_per_step = 1 reads every row)"
+        )
+    };
+    Ok((usual, (usual > 1).then(said)))
 }
 
 /// Mean and deviation of the numbers of the sequences `training`.

@@ -32,10 +32,15 @@ pub(super) enum Labels {
 }
 
 impl Table {
+    /// Steps in which the model reads sequence `series`.
+    pub fn steps(&self, series: usize) -> usize {
+        self.series[series].steps_of(&self.task)
+    }
+
     /// How the sequences of the part for `purpose` are arranged in batches of `batch_size`.
     pub fn whole(&self, purpose: Purpose, batch_size: usize) -> WholeSeries {
         let mut lengths = vec![0; self.series.len()];
-        self.parts.of(purpose).iter().for_each(|&at| lengths[at] = self.series[at].len());
+        self.parts.of(purpose).iter().for_each(|&at| lengths[at] = self.steps(at));
         WholeSeries::new(lengths, batch_size, CHUNK_LEN)
     }
 
@@ -54,8 +59,8 @@ impl Table {
         let (mut inputs, mut mask) = (vec![0.0; n * width], vec![0.0; n]);
         let mut last = Vec::new();
         for (series, step, place) in chunk.places() {
-            self.task.show(self.series[series].recent(step, self.task.reach()), &mut inputs[place * width..][..width]);
-            if step + 1 == self.series[series].len() {
+            self.series[series].show(&self.task, step, &mut inputs[place * width..][..width]);
+            if step + 1 == self.steps(series) {
                 mask[place] = 1.0;
                 last.push((series, place));
             }

@@ -208,3 +208,68 @@ fn a_table_without_names_that_lacks_the_classes_is_not_read_with_values_in_their
     // If classes are read, they need names.
     assert!(Labelling::unseen(write_table("3,0.5,1,2,3\n").path(), &task).unwrap_err().to_string().contains("the class '3' was not seen"));
 }
+
+/// `n` sequences of `rows` rows each, and one more row in every third, counting up from 1000 for each.
+fn counting(n: usize, rows: usize) -> tempfile::NamedTempFile {
+    let mut text = String::from("id,class,x\n");
+    for at in 0..n {
+        let class = if at % 2 == 0 { "up" } else { "down" };
+        let numbers = 1000 * at..1000 * at + rows + usize::from(at % 3 == 0);
+        numbers.for_each(|x| writeln!(text, "s{at},{class},{x}").unwrap());
+    }
+    write_table(&text)
+}
+
+#[test]
+fn of_long_sequences_several_rows_are_a_step() {
+    let opened = |rows: usize, rows_per_step: usize| {
+        let config = LabellingConfig { rows_per_step, division: Division { validates: false, ..division(0.5) }, ..of_classes() };
+        Labelling::open(counting(12, rows).path(), config).unwrap()
+    };
+    for (rows, wanted, expected) in [(500, 0, 1), (520, 0, 3), (1023, 0, 4), (1200, 0, 5), (1200, 1, 1), (100, 7, 7)] {
+        let task = opened(rows, wanted);
+        assert_eq!(task.table_task().unwrap().rows_per_step(), expected, "{rows}, {wanted}");
+        assert_eq!(task.longest(), (rows + 1).div_ceil(expected));
+        assert_eq!(task.understood().is_some_and(|said| said.contains(&format!("long: {expected} rows"))), wanted == 0 && expected > 1);
+    }
+    let task = opened(100, 7);
+    let Some(TableTask::Classify(classifier)) = task.table_task() else { panic!("it classifies") };
+    let several = classifier.rows_per_step.unwrap();
+    let mut set = task.evaluation(4, 0, Purpose::TrainData, 1).unwrap();
+    let [mut means, mut deviations]: [Vec<f64>; 2] = Default::default();
+    for index in 0..set.n_batches() {
+        let batch = set.batch(index).unwrap();
+        let (inputs, lengths) = (batch.inputs.values(), batch.segments.lengths().unwrap().to_vec());
+        for (row, length) in lengths.into_iter().enumerate().filter(|(_, length)| *length > 0) {
+            // The last of 15 steps has the rows that are left, 2 or 3 of 100 or 101.
+            assert_eq!(length, 15);
+            let step = |at: usize| {
+                let seen = &inputs[3 * (row * batch.seq_len + at)..][..3];
+                (several.means.restore(0, seen[0]), several.deviations.restore(0, seen[1]), several.changes.restore(0, seen[2]))
+            };
+            let first = step(0).0 - 3.0;
+            let whole = (0..14).map(|at| (first + 7.0 * at as f64 + 3.0, 2.0));
+            let mut expected: Vec<(f64, f64)> = whole.collect();
+            let sequence = (first / 1000.0).round() as usize;
+            let left = if sequence.is_multiple_of(3) { (first + 99.0, (2.0f64 / 3.0).sqrt()) } else { (first + 98.5, 0.5) };
+            expected.push(left);
+            for (at, expected) in expected.into_iter().enumerate() {
+                let found = step(at);
+                assert!((found.0 - expected.0).abs() < 0.01 && (found.1 - expected.1).abs() < 1e-4, "{at}: {found:?}, {expected:?}");
+                means.push(expected.0);
+                deviations.push(expected.1);
+                assert!((found.2 - 1.0).abs() < 1e-6, "{at}: {found:?}");
+            }
+            let mask = &batch.mask.as_ref().unwrap()[row * batch.seq_len..][..batch.seq_len];
+            assert_eq!(mask.iter().position(|&m| m != 0.0), Some(14));
+        }
+    }
+    assert_eq!(means.len(), 6 * 15);
+    assert!((several.changes.mean[0] - 1.0).abs() < 1e-9 && several.changes.deviation[0] == 1.0, "{several:?}");
+    for (scale, numbers) in [(several.means, means), (several.deviations, deviations)] {
+        let n = numbers.len() as f64;
+        let mean = numbers.iter().sum::<f64>() / n;
+        let deviation = (numbers.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n).sqrt();
+        assert!((scale.mean[0] - mean).abs() < 0.01 && (scale.deviation[0] / deviation - 1.0).abs() < 1e-3, "{scale:?} {mean} {deviation}");
+    }
+}

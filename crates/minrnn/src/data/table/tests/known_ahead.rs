@@ -21,7 +21,7 @@ fn what_the_calendar_tells_is_known_ahead_by_the_times_of_the_rows_to_come() {
     assert_eq!(task.columns(), ["y", "ds.weekday", "ds.weekday+1", "ds.weekday+2"]);
     for future in ["store,ds\na,2024-01-29\na,2024-01-30\n", "note,ds,store\n1,2024-01-29,a\n2,2024-01-30,a\n"] {
         let read = read_series_to_forecast(&task, file.path(), Some(write_table(future).path())).unwrap();
-        assert_eq!((read[0].len(), read[0].step(27)), (28, &[6.0, 6.0, 0.0, 1.0][..]), "{future}");
+        assert_eq!((read[0].len(), read[0].row(27)), (28, &[6.0, 6.0, 0.0, 1.0][..]), "{future}");
     }
     // A model that reads only the calendar needs only times.
     let blind = ForecastingConfig { columns: owned(&["ds.weekday"]), calendar: Vec::new(), known_ahead: Vec::new(), ..config.clone() };
@@ -50,7 +50,7 @@ fn rows_to_come_are_those_of_a_sequence_however_its_number_is_written_and_tell_t
     let future = write_table("id,ds,offer\n1.0,41,7\n1.0,42,8\n");
     let read = |history: &Path, future: &str| read_series_to_forecast(&task, history, Some(write_table(future).path()));
     let series = read_series_to_forecast(&task, file.path(), Some(future.path())).unwrap();
-    assert_eq!(series[0].step(39)[1..], [0.0, 7.0, 8.0]);
+    assert_eq!(series[0].row(39)[1..], [0.0, 7.0, 8.0]);
     let refused = read(file.path(), "id,ds,offer\n1,41,7\n1.0,41,7\n1,42,8\n1.0,42,8\n").unwrap_err().to_string();
     assert!(refused.contains("it names one sequence in two ways, '1' and '1.0'"), "{refused}");
     let single = write_table("id,ds,y,offer\n1,40,4,0\n");

@@ -93,6 +93,7 @@ fn of_classes() -> LabellingConfig {
         class_weights: ClassWeights::Equal,
         division: division(0.6),
         like: None,
+        rows_per_step: 0,
         seed: 3,
     }
 }
