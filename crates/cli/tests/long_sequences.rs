@@ -155,9 +155,14 @@ fn a_run_from_before_there_were_steps_of_several_rows_goes_on_with_single_ones()
         }
     }
     told(&["eval", &run]).ok();
-    told(&["train", "--resume", "--out", &run, "--set", "max_iterations=6"]).ok();
+    let more = ["train", "--resume", "--out", &run, "--set"];
+    told(&[&more[..], &["rows_per_step=4"]].concat()).refused(&["data.rows_per_step must stay 1, as the run began with it, found 4"]);
+    told(&[&more[..], &["max_iterations=6"]].concat()).ok();
     assert!(last(&run).ends_with("iter-6"), "{:?}", last(&run));
     assert_eq!(rows_per_step(&last(&run)), None);
+    // A checkpoint that is damaged does not stand in the way of others.
+    fs::write(last(&run).join("config.json"), "{").unwrap();
+    told(&["eval", &shown(&Path::new(&run).join("checkpoints/iter-4"))]).ok();
 }
 
 #[test]
@@ -182,6 +187,22 @@ fn a_model_to_start_from_gives_its_steps_to_another_task() {
         .concat(),
     );
     let (every, fifth) = (train("every", &classes), train("fifth", &[&classes[..], &["--set", "rows_per_step=5"]].concat()));
+    let other = [
+        "train",
+        "--task",
+        "regress",
+        "--target",
+        "state",
+        "--data",
+        &short,
+        "--from",
+        &fifth,
+        "--set",
+        "rows_per_step=7",
+        "--out",
+        "none",
+    ];
+    told(&other).refused(&["rows_per_step must stay 5, as in the model that train.from names, found 7"]);
     // Long sequences, of which three rows would be a step otherwise.
     let long = shown(&scratch.write("long.csv", machines(6, 600).replace(",good,", ",1,").replace(",worn,", ",2,")));
     for (from, expected) in [(&forecaster, None), (&every, None), (&fifth, Some(5))] {

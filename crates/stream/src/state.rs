@@ -219,6 +219,11 @@ impl State {
         }
     }
 
+    /// Whether the numbers of `other` are those of a model of the same shape.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        self.shape == other.shape
+    }
+
     /// Checks that the numbers are those of a model of this shape.
     pub(crate) fn expect_shape(&self, shape: &StateShape) -> Result<()> {
         if self.shape == *shape {

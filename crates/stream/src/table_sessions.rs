@@ -10,8 +10,8 @@ use crate::kind::expect_surprise;
 use crate::{Error, Model, Reads, Result, State, Workspace};
 
 /// The memory of sessions that read rows of a table: a [`State`], the last rows of each session if the next row is read relative to them
-/// or belongs to the same [step](TableTask::rows_per_step), the forecast of the next row if it tells [how surprising](Self::surprise) that row is, and the scratch memory of a step. Cloning forks
-/// all sessions.
+/// or belongs to the same [step](TableTask::rows_per_step), the forecast of the next row if it tells [how surprising](Self::surprise) that
+/// row is, and the scratch memory of a step. Cloning forks all sessions.
 #[derive(Clone)]
 pub struct TableSessions {
     state: State,
@@ -26,8 +26,8 @@ pub struct TableSessions {
     scratch: Box<Scratch>,
 }
 
-/// Memory for the numbers of a step.
-#[derive(Clone, Default)]
+/// Memory for the numbers of a step, of which a copy has none.
+#[derive(Default)]
 struct Scratch {
     inputs: Vec<f32>,
     outputs: Vec<f32>,
@@ -35,8 +35,14 @@ struct Scratch {
     aside: Aside,
 }
 
+impl Clone for Scratch {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
 /// What is needed to ask sessions for a prediction before their step has all of its rows, which must leave them as they were.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Aside {
     /// Copies of sessions, if any was ever needed; the first ones are in use.
     copies: Option<State>,
@@ -64,16 +70,15 @@ impl Aside {
 
     /// Copies the sessions `self.rows` of `state`.
     fn copy(&mut self, state: &State) -> Result<()> {
-        let missing = self.rows.len().saturating_sub(self.copies.as_ref().map_or(0, State::rows));
-        if missing > 0 {
-            let more = state.select(&self.rows[..missing])?;
-            match &mut self.copies {
-                Some(copies) => copies.append(&more)?,
-                None => self.copies = Some(more),
+        let copies = match self.copies.take().filter(|copies| copies.rows() >= self.rows.len() && copies.is_like(state)) {
+            None => state.select(&self.rows)?,
+            Some(mut copies) => {
+                self.rows.iter().enumerate().try_for_each(|(at, &row)| copies.copy_row(at, state, row))?;
+                copies
             }
-        }
-        let Some(copies) = &mut self.copies else { return Ok(()) };
-        self.rows.iter().enumerate().try_for_each(|(at, &row)| copies.copy_row(at, state, row))
+        };
+        self.copies = Some(copies);
+        Ok(())
     }
 }
 
@@ -164,14 +169,14 @@ impl TableSessions {
 
     /// Checks that the sessions were made for `task`.
     fn expect_task(&self, task: &TableTask) -> Result<()> {
-        let (Rows { columns, reach, .. }, found) = (self.reads, Rows::of(task));
+        let (Rows { columns, reach, per_step, .. }, found) = (self.reads, Rows::of(task));
         if found == self.reads {
             return Ok(());
         }
         Err(Error::Input(format!(
-            "the sessions read rows of {columns} columns, {reach} of which decide what is seen, found a task of {} columns and {} rows; take the task \
-             that they were made for",
-            found.columns, found.reach
+            "the sessions read rows of {columns} columns, {reach} of which decide what is seen, {per_step} at a step, found a task of {} columns, {} rows, \
+             and {} at a step; take the task that they were made for",
+            found.columns, found.reach, found.per_step
         )))
     }
 
@@ -408,7 +413,8 @@ impl TableSessions {
     /// Reads the next row of each of the sessions `rows`, in the units of the table, and returns the predictions after it
     /// ([`TableTask::predict_into`]): for each session as many numbers as the model has outputs. Whether they are finite is checked by
     /// [`expect_numbers`]. If [several rows](TableTask::rows_per_step) are a step and this is not the last of one, they are those that the
-    /// model would make if the sequence ended here. Nothing is allocated once as many rows have been read before.
+    /// model would make if the sequence ended here. Nothing is allocated once as many rows have been read before,
+    /// unless past tokens have to be copied for that.
     ///
     /// # Shapes
     /// `rows` `[R]`, ascending; `values` `[R, columns]`; the predictions `[R, outputs]`
@@ -490,6 +496,10 @@ impl TableSessions {
             model.step_rows_values(rows, inputs, state, outputs, &mut self.workspace)?;
             for (&at, outputs) in places.iter().zip(outputs.chunks_exact(n_outputs)) {
                 self.scratch.outputs[at * n_outputs..][..n_outputs].copy_from_slice(outputs);
+            }
+            // Past tokens are not kept twice.
+            if self.state.past_widths().len() > 0 {
+                *copies = None;
             }
         }
         Ok(())

@@ -62,7 +62,7 @@ static ALLOCATOR: Asking = Asking(count);
 #[test]
 fn a_row_of_a_table_allocates_nothing_whether_or_not_it_is_the_last_of_its_step() {
     let (pool, asked) = counted_pool(1);
-    for (model, task) in [(of_values(3), classifier()), several(3, Missing::Mask)] {
+    for (model, task) in [(of_values(3), classifier()), several(MixerKind::MinGru, 3, Missing::Mask)] {
         let mut sessions = TableSessions::new(&model, &task, 3).unwrap();
         let counted = pool.install(|| {
             // The sessions are at different rows of their steps.

@@ -3,7 +3,8 @@
 mod common;
 
 use common::tables::{classifier, of_values, several};
-use minrnn_model::{Missing, TableTask};
+use common::{drawn_model, small};
+use minrnn_model::{Missing, MixerKind, ModelConfig, TableTask, WeightFormat};
 use minrnn_stream::{Model, Sessions, TableSessions, Workspace};
 use proptest::prelude::*;
 
@@ -27,9 +28,9 @@ proptest! {
     #[test]
     fn after_every_row_comes_the_prediction_for_the_sequence_so_far_however_it_is_cut(
         rows in prop::collection::vec(prop::option::weighted(0.8, -5.0..5.0f64), 2..160), n in 2..9usize,
-        parts in prop::collection::vec((0..12usize, 0..4usize), 1..12),
+        parts in prop::collection::vec((0..12usize, 0..4usize), 1..12), mixer in prop::sample::select(vec![MixerKind::MinGru, MixerKind::Attention]),
     ) {
-        let (model, task) = several(n, Missing::Mask);
+        let (model, task) = several(mixer, n, Missing::Mask);
         let rows: Vec<f64> = rows.iter().map(|x| x.unwrap_or(f64::NAN)).collect();
         let rows = &rows[..rows.len() / 2 * 2];
         let mut stepped = TableSessions::new(&model, &task, 1).unwrap();
@@ -64,29 +65,31 @@ proptest! {
 
 #[test]
 fn sessions_at_different_rows_of_their_steps_do_not_affect_each_other() {
-    let (model, task) = several(3, Missing::Error);
-    let mut together = TableSessions::new(&model, &task, 4).unwrap();
-    let mut read: Vec<Vec<f64>> = vec![Vec::new(); 4];
-    for turn in 0..40 {
-        let rows: Vec<usize> = (0..4).filter(|row| (turn + row) % (row + 2) != 0).collect();
-        let values: Vec<f64> = rows.iter().flat_map(|&row| [turn as f64 / 8.0, row as f64 - 1.5]).collect();
-        let found = together.step(&model, &task, &rows, &values).map(<[f64]>::to_vec);
-        if rows.is_empty() {
-            continue;
+    for mixer in [MixerKind::MinGru, MixerKind::Attention] {
+        let (model, task) = several(mixer, 3, Missing::Error);
+        let mut together = TableSessions::new(&model, &task, 4).unwrap();
+        let mut read: Vec<Vec<f64>> = vec![Vec::new(); 4];
+        for turn in 0..40 {
+            let rows: Vec<usize> = (0..4).filter(|row| (turn + row) % (row + 2) != 0).collect();
+            let values: Vec<f64> = rows.iter().flat_map(|&row| [turn as f64 / 8.0, row as f64 - 1.5]).collect();
+            let found = together.step(&model, &task, &rows, &values).map(<[f64]>::to_vec);
+            if rows.is_empty() {
+                continue;
+            }
+            let found = found.unwrap();
+            for ((&row, values), found) in rows.iter().zip(values.chunks_exact(2)).zip(found.chunks_exact(3)) {
+                read[row].extend(values);
+                assert_eq!(found, by_hand(&model, &task, &read[row]));
+            }
         }
-        let found = found.unwrap();
-        for ((&row, values), found) in rows.iter().zip(values.chunks_exact(2)).zip(found.chunks_exact(3)) {
-            read[row].extend(values);
-            assert_eq!(found, by_hand(&model, &task, &read[row]));
-        }
+        together.restart(&model, 2).unwrap();
+        assert_eq!(together.step(&model, &task, &[2], &[1.0, 2.0]).unwrap(), by_hand(&model, &task, &[1.0, 2.0]));
     }
-    together.restart(&model, 2).unwrap();
-    assert_eq!(together.step(&model, &task, &[2], &[1.0, 2.0]).unwrap(), by_hand(&model, &task, &[1.0, 2.0]));
 }
 
 #[test]
 fn only_complete_steps_are_given_to_read() {
-    let (model, task) = several(4, Missing::Error);
+    let (model, task) = several(MixerKind::MinGru, 4, Missing::Error);
     let mut sessions = TableSessions::new(&model, &task, 2).unwrap();
     let mut steps = |row: usize, n: usize| {
         let values = vec![1.0; 2 * n];
@@ -98,14 +101,14 @@ fn only_complete_steps_are_given_to_read() {
 
 #[test]
 fn a_row_that_is_refused_leaves_its_step_as_it_was() {
-    let (model, task) = several(2, Missing::Error);
+    let (model, task) = several(MixerKind::MinGru, 2, Missing::Error);
     let mut sessions = TableSessions::new(&model, &task, 2).unwrap();
     sessions.step(&model, &task, &[0], &[1.0, 2.0]).unwrap();
     let before = sessions.clone();
     assert!(sessions.step(&model, &task, &[0, 1], &[1.0, 2.0, f64::INFINITY, 2.0]).is_err());
     assert!(sessions.advance(&model, &task, &[0], &[[1.0, f64::NAN]]).is_err());
     // Sessions of single rows, and of steps of other lengths, are others.
-    for (model, other) in [(of_values(3), classifier()), several(3, Missing::Error)] {
+    for (model, other) in [(of_values(3), classifier()), several(MixerKind::MinGru, 3, Missing::Error)] {
         let foreign = TableSessions::new(&model, &other, 1).unwrap();
         assert!(sessions.copy_row(0, &foreign, 0).is_err());
     }
@@ -114,4 +117,28 @@ fn a_row_that_is_refused_leaves_its_step_as_it_was() {
     let found = sessions.step(&model, &task, &[0, 1], &[3.0, 4.0, 5.0, 6.0]).unwrap().to_vec();
     assert_eq!(found, [by_hand(&model, &task, &[1.0, 2.0, 3.0, 4.0]), by_hand(&model, &task, &[5.0, 6.0])].concat());
     assert_eq!(sessions.histories().map(<[f64]>::len).collect::<Vec<_>>(), [4, 2]);
+}
+
+#[test]
+fn a_model_that_refuses_a_step_leaves_every_session_as_it_was() {
+    let (model, task) = several(MixerKind::MinGru, 2, Missing::Error);
+    let (input_width, n_outputs) = (task.n_inputs(), 3);
+    // Of the same inputs and outputs, and another size.
+    let other = ModelConfig { vocab_size: 0, input_width, n_outputs, d_model: 32, ..small(MixerKind::MinGru) };
+    let other = drawn_model(&other, WeightFormat::F32);
+    let mut sessions = TableSessions::new(&model, &task, 2).unwrap();
+    sessions.step(&model, &task, &[0], &[1.0, 2.0]).unwrap();
+    for _ in 0..2 {
+        let before = sessions.clone();
+        for rows in [&[0][..], &[1], &[0, 1]] {
+            let refused = sessions.step(&other, &task, rows, &[3.0, 4.0, 5.0, 6.0][..2 * rows.len()]).map(<[f64]>::to_vec).unwrap_err();
+            assert!(refused.to_string().contains("another model"), "{refused}");
+            assert_eq!(sessions.state(), before.state());
+            assert!(sessions.histories().eq(before.histories()));
+        }
+        // Once more after copies were made.
+        sessions.step(&model, &task, &[0, 1], &[3.0, 4.0, 5.0, 6.0]).unwrap();
+    }
+    let found = sessions.step(&model, &task, &[0], &[7.0, 8.0]).unwrap().to_vec();
+    assert_eq!(found, by_hand(&model, &task, &[1.0, 2.0, 3.0, 4.0, 3.0, 4.0, 7.0, 8.0]));
 }

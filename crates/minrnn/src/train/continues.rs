@@ -44,7 +44,7 @@ impl Experiment {
         let to_json = |experiment: &Self| serde_json::to_value(experiment).map_err(|error| Error::Config(error.to_string()));
         let (own, default) = (to_json(self)?, to_json(&Self::default())?);
         let model = serde_json::to_value(&began.model).map_err(|error| Error::Config(error.to_string()))?;
-        let sections = &began.sections;
+        let (sections, single) = (&began.sections, serde_json::Value::from(1));
         for (section, free, began) in [
             ("model", &SHAPED[..], Some(&model)),
             ("data", &PLACES, sections.get("data")),
@@ -52,12 +52,9 @@ impl Experiment {
         ] {
             let (Some(keys), Some(began)) = (own[section].as_object(), began) else { continue };
             for (key, found) in keys.iter().filter(|(key, _)| !free.contains(&key.as_str())) {
-                // Such a run has steps of one row, whatever the default is now.
-                if key == "rows_per_step" && began.get(key).is_none() {
-                    continue;
-                }
-                // Any other key newer than the run had its default.
-                let expected = began.get(key).unwrap_or(&default[section][key]);
+                // A key newer than the run had its default, except that every row was a step before there was a choice.
+                let before = || if key == "rows_per_step" && found != &default[section][key] { &single } else { &default[section][key] };
+                let expected = began.get(key).unwrap_or_else(before);
                 if found != expected {
                     return Err(Error::MustStay(format!(
                         "{section}.{key} must stay {expected}, as the run began with it, found {found}; leave that setting as it was (what may \

@@ -29,15 +29,15 @@ pub fn classifier() -> TableTask {
     })
 }
 
-/// The task of [`classifier`], `n` rows at a time, and a model for it.
-pub fn several(n: usize, missing: Missing) -> (Model, TableTask) {
+/// The task of [`classifier`], `n` rows at a time, and a model of `mixer` for it.
+pub fn several(mixer: MixerKind, n: usize, missing: Missing) -> (Model, TableTask) {
     let TableTask::Classify(mut task) = classifier() else { panic!("it classifies") };
     let of = |mean: f64, deviation: f64| Normalization { mean: vec![mean; 2], deviation: vec![deviation; 2] };
     task.rows_per_step = Some(RowsPerStep { n, means: of(0.5, 2.0), deviations: of(1.0, 0.5), changes: of(0.5, 1.5) });
     task.missing = missing;
     let task = TableTask::Classify(task);
     let input_width = task.n_inputs();
-    let config = ModelConfig { vocab_size: 0, input_width, n_outputs: 3, ..small(MixerKind::MinGru) };
+    let config = ModelConfig { vocab_size: 0, input_width, n_outputs: 3, ..small(mixer) };
     (drawn_model(&config, WeightFormat::F32), task)
 }
 

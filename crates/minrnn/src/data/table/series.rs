@@ -14,28 +14,28 @@ use super::values::{Values, ValuesWriter};
 use crate::numbers::INEXACT;
 use crate::{Error, Result};
 
-/// A sequence of T steps of `width` numbers.
+/// A sequence of T rows of `width` numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
     /// Its name in the group column; empty if there is none.
     pub name: String,
     /// Row-major `[T, width]`.
     pub values: Values<f64>,
-    /// Number of values at each step.
+    /// Number of values in each row.
     pub width: usize,
-    /// The times of the steps, ascending; empty without a time column.
+    /// The times of the rows, ascending; empty without a time column.
     pub times: Values<f64>,
     /// The format of the times.
     pub clock: Clock,
-    /// The times of the steps after the last, if future rows with times are given.
+    /// The times of the rows after the last, if future rows with times are given.
     pub to_come: Values<f64>,
-    /// The usual time step in most rows of the table, for a sequence of a single step.
+    /// The usual time step in most rows of the table, for a sequence of a single row.
     pub usual_step: Option<Step>,
 }
 
 impl Series {
     /// Number of rows T.
-    #[allow(clippy::len_without_is_empty, reason = "a sequence has at least one step")]
+    #[allow(clippy::len_without_is_empty, reason = "a sequence has at least one row")]
     pub fn len(&self) -> usize {
         self.values.len() / self.width
     }

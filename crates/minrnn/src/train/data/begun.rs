@@ -35,9 +35,9 @@ impl Data {
 }
 
 /// The task, other than plain text, of the run in the directory `run`, which has begun: with the row order and the season that its model was
-/// given, if none is asked for.
+/// given, if none is asked for, and rows as it read them.
 pub(super) fn begun_task(experiment: &Experiment, run: &Path) -> Result<Option<Box<dyn SequenceTask>>> {
-    let Some(begun) = begun_forecaster(experiment, run) else { return sequence_task(experiment, run) };
+    let Some(begun) = begun_forecaster(experiment, run) else { return sequence_task(&with_steps_of(experiment, run), run) };
     let mut experiment = in_order_of(&begun, experiment);
     let task = sequence_task(&experiment, run)?;
     let found = task.as_ref().and_then(|task| task.table_task());
@@ -49,6 +49,17 @@ pub(super) fn begun_task(experiment: &Experiment, run: &Path) -> Result<Option<B
     }
     experiment.to_mut().data.forecast.season = begun;
     sequence_task(&experiment, run)
+}
+
+/// `experiment` with single rows as steps if the run has a checkpoint and does not say otherwise: since there have been steps of several rows, a run
+/// records them before its first checkpoint.
+fn with_steps_of<'a>(experiment: &'a Experiment, run: &Path) -> Cow<'a, Experiment> {
+    let mut experiment = Cow::Borrowed(experiment);
+    let labels = [Task::Classify, Task::Regress].contains(&experiment.data.task);
+    if labels && experiment.data.table.rows_per_step == 0 && !matches!(checkpoint(run, Pointer::Last), Ok(None)) {
+        experiment.to_mut().data.table.rows_per_step = 1;
+    }
+    experiment
 }
 
 /// `experiment` with rows in file order if `begun` found no times in it: older versions did not find dates stored as text in every format.

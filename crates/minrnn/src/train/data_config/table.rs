@@ -2,14 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use minrnn_model::{CheckpointFiles, MAX_ROWS_PER_STEP};
+use minrnn_model::{MAX_ROWS_PER_STEP, RowsPerStep};
 use serde::{Deserialize, Serialize};
 
 use super::{DataConfig, has_key};
 use crate::data::table::{ClassWeights, Division, Label, Labelling, LabellingConfig, LayoutChoice, Missing, TableTask, TimeColumn, twice};
 use crate::data::{IoKind, SequenceTask};
 use crate::train::check::require;
-use crate::train::run_dir::{Pointer, checkpoint};
 use crate::train::start::Start;
 use crate::train::train_config::TrainConfig;
 use crate::{Error, Needed, Result};
@@ -58,18 +57,11 @@ pub(super) fn table_task_of_start(train: &TrainConfig, run: &Path) -> Result<Opt
     Start::of(train, run)?.map_or(Ok(None), |start| start.table_task())
 }
 
-/// The task on tables of the last checkpoint of the run in the directory `run`, if there is one.
-fn table_task_of_run(run: &Path) -> Result<Option<TableTask>> {
-    let Some(last) = checkpoint(run, Pointer::Last)? else { return Ok(None) };
-    let files = CheckpointFiles::open(last)?;
-    let config = files.config()?;
-    Ok(files.table_task(&config.model)?.map(|(task, _)| task))
-}
-
 impl TableConfig {
-    /// The values of a step, as many as there are named columns.
+    /// The values of a step, as many as there are named columns, or as are read of several rows.
     pub(super) fn values(&self) -> IoKind {
-        IoKind::Values { width: self.columns.len().max(1) }
+        let of_column = if self.rows_per_step > 1 { RowsPerStep::INPUTS } else { 1 };
+        IoKind::Values { width: self.columns.len().max(1).saturating_mul(of_column) }
     }
 
     /// How the files of a training with settings `train` are read and divided.
@@ -160,11 +152,13 @@ impl DataConfig {
     pub(super) fn open_labelling(&self, label: Label, train: &TrainConfig, run: &Path) -> Result<Box<dyn SequenceTask>> {
         let start = table_task_of_start(train, run)?;
         let mut config = self.labelling(label, train)?;
-        if config.rows_per_step == 0
-            && let Some(before) = table_task_of_run(run)?.as_ref().or(start.as_ref())
-        {
-            // Its weights are for such steps. Models from before there were any others have steps of one row.
-            config.rows_per_step = before.rows_per_step();
+        if let Some(start) = &start {
+            // Its weights are for such steps.
+            let (own, found) = (start.rows_per_step(), config.rows_per_step);
+            require([0, own].contains(&found), || {
+                format!("rows_per_step must stay {own}, as in the model that train.from names, found {found}; leave it out")
+            })?;
+            config.rows_per_step = own;
         }
         let like = start.filter(|task| match task {
             TableTask::Classify(_) => label == Label::Class,

@@ -29,7 +29,7 @@ pub struct LabellingConfig {
     pub division: Division,
     /// A model whose means and deviations are kept; `None`: those of the training part.
     pub like: Option<TableTask>,
-    /// Rows of a sequence that the model reads as one step; 0: as `like` does, or else as many as its length suggests.
+    /// Rows of a sequence that the model reads as one step; 0: as many as its length suggests. With `like`, as it does.
     pub rows_per_step: usize,
     /// Seed of the split into parts.
     pub seed: u64,

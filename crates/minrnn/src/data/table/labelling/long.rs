@@ -1,6 +1,6 @@
 //! Long sequences, of which a step of the model has several rows.
 
-use minrnn_model::{Category, MAX_ROWS_PER_STEP, Normalization, RowsPerStep};
+use minrnn_model::{Category, MAX_ROWS_PER_STEP, RowsPerStep};
 
 use super::super::series::Series;
 use super::super::{categories, normalization};
@@ -35,16 +35,18 @@ pub(super) fn fit<'a>(
     if n < 2 {
         return Ok(None);
     }
-    let scale = |which: usize| -> Result<Normalization> {
-        let of_step = move |rows: &[f64]| -> Vec<f64> {
-            (0..width).map(|column| RowsPerStep::summary(rows, width, column).map_or(f64::NAN, |summary| summary[which])).collect()
-        };
-        let steps = sequences.clone().flat_map(move |series| series.rows_at_a_time(n).map(of_step));
-        let mut fitted = normalization::fit(width, steps)?;
-        categories::leave(&mut fitted, categories);
-        Ok(fitted)
+    let of_step = move |rows: &[f64]| -> Vec<f64> {
+        let summary = |column| RowsPerStep::summary(rows, width, column).unwrap_or([f64::NAN; RowsPerStep::INPUTS]);
+        (0..width).flat_map(summary).collect()
     };
-    Ok(Some(RowsPerStep { n, means: scale(0)?, deviations: scale(1)?, changes: scale(2)? }))
+    let fitted = normalization::fit(RowsPerStep::INPUTS * width, sequences.flat_map(|series| series.rows_at_a_time(n).map(of_step)))?;
+    let scale = |which: usize| {
+        let columns: Vec<usize> = (0..width).map(|column| RowsPerStep::INPUTS * column + which).collect();
+        let mut scale = normalization::of_columns(&fitted, &columns);
+        categories::leave(&mut scale, categories);
+        scale
+    };
+    Ok(Some(RowsPerStep { n, means: scale(0), deviations: scale(1), changes: scale(2) }))
 }
 
 #[cfg(test)]

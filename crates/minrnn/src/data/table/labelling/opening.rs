@@ -89,7 +89,7 @@ impl Labelling {
         }
         let Gathered { series, labels } = gathered;
         let sequences = parts.training.iter().map(|&at| &series[at]);
-        let (rows_per_step, of_length) = rows_per_step(&config, sequences.clone())?;
+        let (rows_per_step, of_length) = rows_per_step(&config, sequences.clone());
         let several = match config.like.as_ref().and_then(TableTask::several_rows) {
             Some(like) => Some(like.clone()),
             None => long::fit(rows_per_step, columns.len(), &categories, sequences).map_err(|error| error.in_file(path))?,
@@ -165,29 +165,20 @@ fn written_twice(classes: &[String]) -> Understood {
 }
 
 /// How many rows of the `sequences` trained on are a step, with a sentence if their length decided it.
-///
-/// # Errors
-/// When another number is wanted than the model to start from has.
-fn rows_per_step<'a>(config: &LabellingConfig, sequences: impl Iterator<Item = &'a Series> + Clone) -> Result<(usize, Understood)> {
-    let wanted = config.rows_per_step;
-    if let Some(like) = &config.like {
-        let own = like.rows_per_step();
-        if wanted != 0 && wanted != own {
-            let sentence = format!("rows_per_step must stay {own}, as in the model that train.from names, found {wanted}; leave it out");
-            return Err(Error::Config(sentence));
+fn rows_per_step<'a>(config: &LabellingConfig, sequences: impl Iterator<Item = &'a Series>) -> (usize, Understood) {
+    match (&config.like, config.rows_per_step) {
+        (Some(like), _) => (like.rows_per_step(), None),
+        (None, 0) => {
+            let usual = usual_rows_per_step(sequences);
+            let said = || {
+                format!(
+                    "the sequences are long: {usual} rows are read as one step, by their mean, deviation and change (rows_per_step = 1 reads every row)"
+                )
+            };
+            (usual, (usual > 1).then(said))
         }
-        return Ok((own, None));
+        (None, wanted) => (wanted, None),
     }
-    if wanted != 0 {
-        return Ok((wanted, None));
-    }
-    let usual = usual_rows_per_step(sequences);
-    let said = || {
-        format!(
-            "the sequences are long: {usual} rows are read as one step, by their mean, deviation and change (rows_per_step = 1 reads every row)"
-        )
-    };
-    Ok((usual, (usual > 1).then(said)))
 }
 
 /// Mean and deviation of the numbers of the sequences `training`.
