@@ -224,8 +224,9 @@ fn a_column_that_stays_the_same_in_a_sequence_has_no_deviation() {
     let (finished, run) = train_table(&scratch, "ages.csv", &table, &CLASSIFY, &["rows_per_step=7"]);
     finished.ok();
     let task: Value = serde_json::from_str(&fs::read_to_string(last(&run).join("task.json")).unwrap()).unwrap();
-    for what in ["deviations", "changes"] {
-        let scale = &task["rows_per_step"][what];
-        assert_eq!((scale["mean"][1].as_f64(), scale["deviation"][1].as_f64()), (Some(0.0), Some(1.0)), "{task}");
+    let scale = &task["rows_per_step"]["normalization"];
+    // Of two columns the mean, the deviation and the change.
+    for at in [4, 5] {
+        assert_eq!((scale["mean"][at].as_f64(), scale["deviation"][at].as_f64()), (Some(0.0), Some(1.0)), "{task}");
     }
 }

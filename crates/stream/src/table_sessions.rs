@@ -26,59 +26,19 @@ pub struct TableSessions {
     scratch: Box<Scratch>,
 }
 
-/// Memory for the numbers of a step, of which a copy has none.
+/// Memory of a step, of which a copy has none.
 #[derive(Default)]
 struct Scratch {
     inputs: Vec<f32>,
     outputs: Vec<f32>,
     numbers: Vec<f64>,
-    aside: Aside,
+    /// Sessions as they were before a step that has not all of its rows yet; the first ones are in use.
+    before: Option<State>,
 }
 
 impl Clone for Scratch {
     fn clone(&self) -> Self {
         Self::default()
-    }
-}
-
-/// What is needed to ask sessions for a prediction before their step has all of its rows, which must leave them as they were.
-#[derive(Default)]
-struct Aside {
-    /// Copies of sessions, if any was ever needed; the first ones are in use.
-    copies: Option<State>,
-    /// Which rows of a call these are, and then those that are not.
-    places: Vec<usize>,
-    /// Their sessions.
-    rows: Vec<usize>,
-    inputs: Vec<f32>,
-    outputs: Vec<f32>,
-}
-
-impl Aside {
-    /// Makes room for `n` rows with these numbers of inputs and outputs.
-    fn reserve(&mut self, n: usize, n_inputs: usize, n_outputs: usize) -> Result<()> {
-        let refused = |_| Error::Memory(format!("memory cannot hold what a step of {n} rows reads and predicts; step fewer"));
-        self.places.clear();
-        self.rows.clear();
-        self.inputs.clear();
-        self.outputs.clear();
-        self.places.try_reserve(n).map_err(refused)?;
-        self.rows.try_reserve(n).map_err(refused)?;
-        self.inputs.try_reserve(n.saturating_mul(n_inputs)).map_err(refused)?;
-        self.outputs.try_reserve(n.saturating_mul(n_outputs)).map_err(refused)
-    }
-
-    /// Copies the sessions `self.rows` of `state`.
-    fn copy(&mut self, state: &State) -> Result<()> {
-        let copies = match self.copies.take().filter(|copies| copies.rows() >= self.rows.len() && copies.is_like(state)) {
-            None => state.select(&self.rows)?,
-            Some(mut copies) => {
-                self.rows.iter().enumerate().try_for_each(|(at, &row)| copies.copy_row(at, state, row))?;
-                copies
-            }
-        };
-        self.copies = Some(copies);
-        Ok(())
     }
 }
 
@@ -436,7 +396,7 @@ impl TableSessions {
         each.try_for_each(|(&row, values)| task.expect_readable(values).map_err(|flaw| of_row(rows, row, flaw)))?;
         self.state.expect_rows(rows)?;
         let (n_inputs, n_outputs) = (task.n_inputs(), model.outputs());
-        let refused = |_| Error::Memory(format!("memory cannot hold what a step of {} rows reads and predicts; step fewer", rows.len()));
+        let refused = |_| no_room(rows.len());
         let room = |held: usize, each: usize| rows.len().saturating_mul(each).saturating_sub(held);
         self.scratch.inputs.try_reserve(room(self.scratch.inputs.len(), n_inputs)).map_err(refused)?;
         self.scratch.outputs.try_reserve(room(self.scratch.outputs.len(), n_outputs)).map_err(refused)?;
@@ -466,42 +426,27 @@ impl TableSessions {
         Ok(&self.scratch.numbers)
     }
 
-    /// Reads a step of inputs for each of the sessions `rows` and writes the outputs after it. Of sessions whose step has not all of its rows
-    /// yet, copies read it.
+    /// Reads a step of inputs for each of the sessions `rows` and writes the outputs after it. Those whose step has not all of its rows yet are
+    /// then as they were.
     fn step_inputs(&mut self, model: &Model, rows: &[usize]) -> Result<()> {
-        let histories = &self.histories;
-        let is_pending = |row: usize| histories.get(row).is_some_and(|history| history.pending() > 0);
-        if !rows.iter().any(|&row| is_pending(row)) {
-            return model.step_rows_values(rows, &self.scratch.inputs, &mut self.state, &mut self.scratch.outputs, &mut self.workspace);
+        let Self { state, histories, workspace, scratch, .. } = self;
+        let Scratch { inputs, outputs, before, .. } = &mut **scratch;
+        let is_pending = |row: &&usize| histories.get(**row).is_some_and(|history| history.pending() > 0);
+        let pending = || rows.iter().filter(is_pending).enumerate();
+        let n = pending().count();
+        if n > 0 && before.as_ref().is_none_or(|before| before.rows() < n || !before.is_like(state)) {
+            *before = Some(model.init_state(n)?);
         }
-        let [n_inputs, n_outputs] = [self.scratch.inputs.len(), self.scratch.outputs.len()].map(|len| len / rows.len());
-        // The copies come first, so that a refusal leaves every session as it was.
-        for are_copied in [true, false] {
-            let aside = &mut self.scratch.aside;
-            aside.reserve(rows.len(), n_inputs, n_outputs)?;
-            aside.places.extend((0..rows.len()).filter(|&at| is_pending(rows[at]) == are_copied));
-            if aside.places.is_empty() {
-                continue;
-            }
-            aside.rows.extend(aside.places.iter().map(|&at| rows[at]));
-            aside.places.iter().for_each(|&at| aside.inputs.extend_from_slice(&self.scratch.inputs[at * n_inputs..][..n_inputs]));
-            aside.outputs.resize(aside.places.len() * n_outputs, 0.0);
-            if are_copied {
-                aside.copy(&self.state)?;
-                aside.rows.clear();
-                aside.rows.extend(0..aside.places.len());
-            }
-            let Aside { copies, places, rows, inputs, outputs } = aside;
-            let state = copies.as_mut().filter(|_| are_copied).unwrap_or(&mut self.state);
-            model.step_rows_values(rows, inputs, state, outputs, &mut self.workspace)?;
-            for (&at, outputs) in places.iter().zip(outputs.chunks_exact(n_outputs)) {
-                self.scratch.outputs[at * n_outputs..][..n_outputs].copy_from_slice(outputs);
-            }
-            // Past tokens are not kept twice.
-            if self.state.past_widths().len() > 0 {
-                *copies = None;
-            }
+        if let Some(before) = before {
+            pending().try_for_each(|(at, &row)| before.copy_row(at, state, row))?;
         }
+        model.step_rows_values(rows, inputs, state, outputs, workspace)?;
+        if let Some(kept) = before {
+            // They have room: what they have just read was more.
+            pending().try_for_each(|(at, &row)| state.copy_row(row, kept, at))?;
+        }
+        // Past tokens are not kept twice.
+        before.take_if(|_| state.past_widths().len() > 0);
         Ok(())
     }
 
@@ -540,6 +485,10 @@ impl TableSessions {
         let Some(outputs) = self.forecasts.of(row) else { return Ok(None) };
         Ok(forecaster.surprise(self.histories.get(row).map_or(&[], History::rows), outputs, &next))
     }
+}
+
+fn no_room(rows: usize) -> Error {
+    Error::Memory(format!("memory cannot hold what a step of {rows} rows reads and predicts; step fewer"))
 }
 
 /// Checks that the predictions for each of the sessions `rows`, as returned by [`TableSessions::step`], are finite; those of a badly

@@ -1,7 +1,5 @@
 //! Steps of several rows.
 
-use core::ops::Range;
-
 use minrnn_kernels::simd::sqrt_f64;
 use serde::{Deserialize, Serialize};
 
@@ -26,12 +24,9 @@ pub const MAX_ROWS_PER_STEP: usize = 1 << 16;
 pub struct RowsPerStep {
     /// How many, from 2 on.
     pub n: usize,
-    /// Mean and standard deviation of μ of each column over the steps that were trained on.
-    pub means: Normalization,
-    /// The same of σ.
-    pub deviations: Normalization,
-    /// The same of δ.
-    pub changes: Normalization,
+    /// Mean and standard deviation of μ, σ and δ of each column over the steps that were trained on, `[columns, 3]`; those of columns of
+    /// names are not used.
+    pub normalization: Normalization,
 }
 
 impl RowsPerStep {
@@ -40,13 +35,36 @@ impl RowsPerStep {
 
     /// Mean, deviation and change of the known numbers of `column` in `rows` `[n, width]`, of one step; `None` if none is known.
     pub fn summary(rows: &[f64], width: usize, column: usize) -> Option<[f64; Self::INPUTS]> {
-        summary(rows.chunks_exact(width).map(|row| row[column]))
+        let all = column_of(rows, width, column);
+        let known = all.clone().filter(|x| !x.is_nan());
+        let first = known.clone().next()?;
+        let (mut n, mut is_constant) = (0.0, true);
+        for x in known.clone() {
+            n += 1.0;
+            is_constant &= x == first;
+        }
+        // Rounding errors of a constant are not a deviation.
+        if is_constant {
+            return Some([first, 0.0, 0.0]);
+        }
+        let mean: f64 = known.clone().map(|x| x / n).sum();
+        let variance: f64 = known.map(|x| (x - mean) * (x - mean) / n).sum();
+        let (mut m, mut squares, mut before) = (0.0f64, 0.0, f64::NAN);
+        for x in all {
+            let change = x - before;
+            if !change.is_nan() {
+                m += 1.0;
+                squares += change * change;
+            }
+            before = x;
+        }
+        Some([mean, sqrt_f64(variance), sqrt_f64(squares / m.max(1.0))])
     }
 
     /// Whether everything is in range, for rows of `width` columns.
     pub(super) fn is_usable(&self, width: usize) -> bool {
-        let fits = |known: &Normalization| known.is_usable() && known.width() == width;
-        (2..=MAX_ROWS_PER_STEP).contains(&self.n) && [&self.means, &self.deviations, &self.changes].into_iter().all(fits)
+        let Self { n, normalization } = self;
+        (2..=MAX_ROWS_PER_STEP).contains(n) && normalization.is_usable() && normalization.width() == Self::INPUTS * width
     }
 
     /// The rows before a step in which a number is looked up if none is known in the step itself, as whole steps.
@@ -64,45 +82,37 @@ impl RowsPerStep {
         numbers: &mut [f32],
         is_missing: &mut [f32],
     ) {
-        let n_recent = recent.len() / width;
-        let step: Range<usize> = (n_recent - 1) / self.n * self.n..n_recent;
-        let at = |t: usize| recent[t * width + column];
-        let known = || step.clone().map(at).filter(|x| !x.is_nan());
-        let (n_known, n) = (known().count(), step.len());
+        let first = (recent.len() / width - 1) / self.n * self.n;
+        let (before, step) = recent.split_at(first * width);
+        let n = step.len() / width;
+        let n_known = column_of(step, width, column).filter(|x| !x.is_nan()).count();
         // If none is known, the last one before stands for all of them.
-        let before = || (step.start.saturating_sub(FILLED)..step.start).rev().map(at).find(|x| !x.is_nan());
-        let stand_in = if n_known == 0 { before() } else { None };
+        let stand_in = || column_of(before, width, column).rev().take(FILLED).find(|x| !x.is_nan());
+        let stand_in = if n_known == 0 { stand_in() } else { None };
         if category.is_some() {
-            let among = (n_known + usize::from(stand_in.is_some())).max(1) as f32;
-            for (name, x) in numbers.iter_mut().enumerate() {
-                *x = known().chain(stand_in).filter(|&x| x == name as f64).count() as f32 / among;
+            numbers.fill(0.0);
+            for x in column_of(step, width, column).chain(stand_in) {
+                // Neither a gap nor a name that training never saw is among the names.
+                if let Some(count) = numbers.get_mut(x as usize).filter(|_| x >= 0.0) {
+                    *count += 1.0;
+                }
             }
+            numbers.iter_mut().for_each(|count| *count /= n_known.max(1) as f32);
         } else {
-            let found = summary(step.clone().map(at)).or(stand_in.map(|x| [x, 0.0, 0.0]));
+            let found = Self::summary(step, width, column).or(stand_in.map(|x| [x, 0.0, 0.0]));
             // Steps that were trained on may differ far less than the rows that are accepted.
             let limit = MAX_DEVIATIONS as f32;
-            for (x, (scale, which)) in numbers.iter_mut().zip([&self.means, &self.deviations, &self.changes].into_iter().zip(0..)) {
-                *x = found.map_or(0.0, |found| scale.apply(column, found[which]).clamp(-limit, limit));
+            for (at, x) in numbers.iter_mut().enumerate() {
+                *x = found.map_or(0.0, |found| self.normalization.apply(Self::INPUTS * column + at, found[at]).clamp(-limit, limit));
             }
         }
         is_missing.fill((n - n_known) as f32 / n as f32);
     }
 }
 
-/// Mean, deviation and change of the known ones among `numbers`, the rows of a step; `None` if none is known.
-fn summary(numbers: impl Iterator<Item = f64> + Clone) -> Option<[f64; RowsPerStep::INPUTS]> {
-    let known = numbers.clone().filter(|x| !x.is_nan());
-    let (first, n) = (known.clone().next()?, known.clone().count() as f64);
-    // Rounding errors of a constant are not a deviation.
-    if known.clone().all(|x| x == first) {
-        return Some([first, 0.0, 0.0]);
-    }
-    let mean = known.clone().map(|x| x / n).sum::<f64>();
-    let variance = known.map(|x| (x - mean) * (x - mean) / n).sum::<f64>();
-    let changes = || numbers.clone().zip(numbers.clone().skip(1)).map(|(before, x)| x - before).filter(|change| !change.is_nan());
-    let m = changes().count().max(1) as f64;
-    let change = changes().map(|change| change * change / m).sum::<f64>();
-    Some([mean, sqrt_f64(variance), sqrt_f64(change)])
+/// The numbers of `column` in `rows` `[n, width]`.
+fn column_of(rows: &[f64], width: usize, column: usize) -> impl DoubleEndedIterator<Item = f64> + Clone {
+    rows.chunks_exact(width).map(move |row| row[column])
 }
 
 #[cfg(test)]
@@ -115,7 +125,7 @@ mod tests {
     use super::super::{Classifier, History, Layout, Missing, TableTask};
     use super::*;
 
-    fn scale(mean: [f64; 2], deviation: [f64; 2]) -> Normalization {
+    fn scale<const N: usize>(mean: [f64; N], deviation: [f64; N]) -> Normalization {
         Normalization { mean: mean.to_vec(), deviation: deviation.to_vec() }
     }
 
@@ -132,12 +142,7 @@ mod tests {
             missing,
             layout: Layout::Long,
             categories: vec![Category { column: 1, values: vec!["north".into(), "south".into()] }],
-            rows_per_step: Some(RowsPerStep {
-                n,
-                means: scale([2.0, 0.0], [4.0, 1.0]),
-                deviations: scale([0.5, 0.0], [0.25, 1.0]),
-                changes: scale([1.0, 0.0], [2.0, 1.0]),
-            }),
+            rows_per_step: Some(RowsPerStep { n, normalization: scale([2.0, 0.5, 1.0, 0.0, 0.0, 0.0], [4.0, 0.25, 2.0, 1.0, 1.0, 1.0]) }),
         })
     }
 
@@ -182,10 +187,10 @@ mod tests {
             ("\"n\":4", "\"n\":1"),
             ("\"n\":4", "\"n\":0"),
             ("\"n\":4", "\"n\":65537"),
-            ("[0.25,1.0]", "[0.0,1.0]"),
-            ("[0.25,1.0]", "[0.25]"),
-            ("[4.0,1.0]", "[4.0,1.0,1.0]"),
-            ("\"changes\":", "\"others\":"),
+            ("[4.0,0.25,", "[4.0,0.0,"),
+            ("[4.0,0.25,", "[4.0,"),
+            ("[2.0,0.5,", "[2.0,0.5,0.5,"),
+            ("\"n\":4", "\"m\":4"),
         ] {
             assert!(json.contains(from), "{json}");
             assert!(TableTask::from_bytes(json.replace(from, to).as_bytes(), 5, 2).is_err(), "{from} {to}");
@@ -195,8 +200,7 @@ mod tests {
     #[test]
     fn a_number_far_from_all_means_stays_within_the_limit() {
         let TableTask::Classify(mut several) = task(2, Missing::Error) else { unreachable!() };
-        let narrow = || scale([0.0; 2], [1e-30, 1.0]);
-        several.rows_per_step = Some(RowsPerStep { n: 2, means: narrow(), deviations: narrow(), changes: narrow() });
+        several.rows_per_step = Some(RowsPerStep { n: 2, normalization: scale([0.0; 6], [1e-30; 6]) });
         let mut inputs = [0.0; 5];
         TableTask::Classify(several).show(&[-3e5, 0.0, -2e5, 0.0], &mut inputs);
         assert_eq!(inputs, [-1e6, 1e6, 1e6, 1.0, 0.0]);

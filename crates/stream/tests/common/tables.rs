@@ -32,8 +32,8 @@ pub fn classifier() -> TableTask {
 /// The task of [`classifier`], `n` rows at a time, and a model of `mixer` for it.
 pub fn several(mixer: MixerKind, n: usize, missing: Missing) -> (Model, TableTask) {
     let TableTask::Classify(mut task) = classifier() else { panic!("it classifies") };
-    let of = |mean: f64, deviation: f64| Normalization { mean: vec![mean; 2], deviation: vec![deviation; 2] };
-    task.rows_per_step = Some(RowsPerStep { n, means: of(0.5, 2.0), deviations: of(1.0, 0.5), changes: of(0.5, 1.5) });
+    let normalization = Normalization { mean: [0.5, 1.0, 0.5].repeat(2), deviation: [2.0, 0.5, 1.5].repeat(2) };
+    task.rows_per_step = Some(RowsPerStep { n, normalization });
     task.missing = missing;
     let task = TableTask::Classify(task);
     let input_width = task.n_inputs();

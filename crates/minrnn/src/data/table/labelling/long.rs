@@ -2,8 +2,8 @@
 
 use minrnn_model::{Category, MAX_ROWS_PER_STEP, RowsPerStep};
 
+use super::super::normalization;
 use super::super::series::Series;
-use super::super::{categories, normalization};
 use crate::Result;
 
 /// Rows up to which, on average, every row is a step.
@@ -22,7 +22,7 @@ fn rows_of_length(rows: usize) -> usize {
     if rows > MOST_ROWS { rows.div_ceil(STEPS).min(MAX_ROWS_PER_STEP) } else { 1 }
 }
 
-/// Steps of `n` rows, on the scale of the `sequences`, whose rows have `width` columns; `None` for single rows.
+/// Steps of `n` rows, on the scale of the `sequences`, whose rows have `width` columns, some of them `categories`; `None` for single rows.
 ///
 /// # Errors
 /// When numbers are too large to be squared.
@@ -35,18 +35,13 @@ pub(super) fn fit<'a>(
     if n < 2 {
         return Ok(None);
     }
-    let of_step = move |rows: &[f64]| -> Vec<f64> {
-        let summary = |column| RowsPerStep::summary(rows, width, column).unwrap_or([f64::NAN; RowsPerStep::INPUTS]);
-        (0..width).flat_map(summary).collect()
+    let is_number: Vec<bool> = (0..width).map(|column| categories.iter().all(|category| category.column != column)).collect();
+    let of_step = |rows: &[f64]| -> Vec<f64> {
+        let summary = |column: usize| RowsPerStep::summary(rows, width, column).filter(|_| is_number[column]);
+        (0..width).flat_map(|column| summary(column).unwrap_or([f64::NAN; RowsPerStep::INPUTS])).collect()
     };
-    let fitted = normalization::fit(RowsPerStep::INPUTS * width, sequences.flat_map(|series| series.rows_at_a_time(n).map(of_step)))?;
-    let scale = |which: usize| {
-        let columns: Vec<usize> = (0..width).map(|column| RowsPerStep::INPUTS * column + which).collect();
-        let mut scale = normalization::of_columns(&fitted, &columns);
-        categories::leave(&mut scale, categories);
-        scale
-    };
-    Ok(Some(RowsPerStep { n, means: scale(0), deviations: scale(1), changes: scale(2) }))
+    let steps = sequences.flat_map(|series| series.rows_at_a_time(n).map(&of_step));
+    Ok(Some(RowsPerStep { n, normalization: normalization::fit(RowsPerStep::INPUTS * width, steps)? }))
 }
 
 #[cfg(test)]
