@@ -199,7 +199,9 @@ def main():
             lines += [f"## {title}, {titles.get(kind, f'{kind} sets')}", "", f"{about} Seeds: {', '.join(map(str, seeds))}. Commit {kept['commit']}, {kept['machine']}, two cores; times were taken beside other programs.", ""]
             lines += [*about_torch(sets), ""] if any("nn.GRU" in one for one in sets.values()) else []
             lines += [*shown, ""]
-            worse += lost if kind in ("reported", "long-reported") else []
+            if kind == "long-seen":
+                lost = [f"| {row[2:].replace(' |', ', as read now |', 1)}" for row in lost]
+            worse += [] if kind.endswith("development") else lost
         path = folder / f"forecast-{kind}-alone.json"
         if path.exists():
             kept, sets = cells(path)
