@@ -198,6 +198,61 @@ mod tests {
         assert!(of_footer(&[0x19, 0x15, 2]).contains("a list in its description is of another kind"));
     }
 
+    /// A column or, with children, a group of columns in a footer's schema, whose name has `name` bytes.
+    fn element(name: usize, children: Option<u32>) -> Vec<u8> {
+        let (mut name_length, mut count) = (Vec::new(), Vec::new());
+        number(&mut name_length, name as u64);
+        let kind = match children {
+            // Field 5 is the number of children, field 1 the type (a 64-bit integer); field 3 says that it is required.
+            Some(children) => {
+                count.push(0x15);
+                number(&mut count, u64::from(children) << 1);
+                vec![0x35, 0]
+            }
+            None => vec![0x15, 4, 0x25, 0],
+        };
+        [kind, vec![0x18], name_length, vec![b'n'; name], count, vec![0]].concat()
+    }
+
+    fn number(bytes: &mut Vec<u8>, mut number: u64) {
+        while number >= 0x80 {
+            bytes.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        bytes.push(number as u8);
+    }
+
+    /// The error message for a file without rows whose schema consists of `elements`.
+    fn of_schema(elements: &[Vec<u8>]) -> String {
+        let mut list = vec![0x19, 0xfc];
+        number(&mut list, elements.len() as u64);
+        of_footer(&[list, elements.concat(), vec![0x16, 0, 0x19, 0x0c]].concat())
+    }
+
+    #[test]
+    fn a_schema_that_costs_more_than_its_bytes_is_refused_before_it_is_decoded() {
+        let (group, column) = (|children| element(1, Some(children)), element(1, None));
+        let nested = |depth| of_schema(&[vec![group(1); depth], vec![column.clone()]].concat());
+        assert_eq!(nested(64), format!("there is no column 'x'; expected one of '{}n'", "n.".repeat(63)));
+        for depth in [65, 200_000] {
+            assert_eq!(nested(depth), "its columns lie in more than 64 groups; write it with columns that lie less deep");
+        }
+        // Groups side by side lie no deeper.
+        let wide = of_schema(&[vec![group(500)], vec![[group(1), column.clone()]; 500].concat()].concat());
+        assert!(wide.starts_with("there is no column 'x'; expected one of 'n.n'"), "{wide}");
+        assert_eq!(
+            of_schema(&[group(i32::MAX as u32), column.clone()]),
+            "it is damaged: a group of columns is said to have 2147483646 more than there are; write it anew"
+        );
+        let long =
+            |columns: u32| of_schema(&[vec![group(1), element(1 << 20, Some(columns))], vec![element(0, None); columns as usize]].concat());
+        assert_eq!(
+            long(64),
+            "the names of its columns, each with those of the groups around it, have 67108928 bytes, more than 67108864; write it with shorter names"
+        );
+        assert!(long(2).starts_with("there is no column 'x'"));
+    }
+
     #[test]
     fn a_page_costs_no_more_than_its_bytes() {
         let mut bytes = Vec::new();

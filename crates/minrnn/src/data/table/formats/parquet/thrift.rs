@@ -5,6 +5,7 @@
 //! booleans in a list take no bytes there; and it allocates as many bytes as a field claims to have.
 
 use std::io::{self, Read};
+use std::mem;
 
 use super::super::of_read;
 use crate::{Error, Result};
@@ -84,12 +85,18 @@ const LOGICAL_TYPE: Kind = Kind::Struct(&[
     (19, EMPTY),
 ]);
 
+/// Field number of the schema in the footer: columns and groups of columns, each group followed by what it contains.
+const SCHEMA: i16 = 2;
+/// Field numbers of a column or group: its name, and the number of columns and groups in it.
+const NAME: i16 = 4;
+const CHILDREN: i16 = 5;
+
 const SCHEMA_ELEMENT: Kind = Kind::Struct(&[
     (1, Kind::I32),
     (2, Kind::I32),
     (3, Kind::I32),
-    (4, Kind::Binary),
-    (5, Kind::I32),
+    (NAME, Kind::Binary),
+    (CHILDREN, Kind::I32),
     (6, Kind::I32),
     (7, Kind::I32),
     (8, Kind::I32),
@@ -164,7 +171,7 @@ const ROW_GROUP: Kind = Kind::Struct(&[
 
 const FILE_METADATA: Fields = &[
     (1, Kind::I32),
-    (2, Kind::List(&SCHEMA_ELEMENT)),
+    (SCHEMA, Kind::List(&SCHEMA_ELEMENT)),
     (3, Kind::I64),
     (4, Kind::List(&ROW_GROUP)),
     (5, KEY_VALUES),
@@ -234,6 +241,10 @@ const PAGE_HEADER: Fields = &[
 
 /// Maximum nesting of structures and lists; each level counts twice.
 const DEPTH: usize = 64;
+/// Maximum nesting of groups of columns.
+const SCHEMA_DEPTH: usize = 64;
+/// Maximum number of bytes of the columns' names, each with the names of the groups around it.
+const PATH_BYTES: u64 = 1 << 26;
 /// Maximum number of elements that take no bytes: as many as are skipped in a few milliseconds.
 const WITHOUT_BYTES: u64 = 1 << 20;
 /// Maximum number of bytes of a page's head; each statistic in it is a value of the column.
@@ -244,9 +255,63 @@ pub(super) const MOST_UNFOLDED: i64 = 1032;
 /// Refuses a malformed footer, given without its length and magic word.
 ///
 /// # Errors
-/// When it ends early, a field is not what it should be, or it claims to contain more than it has bytes for.
+/// When it ends early, a field is not what it should be, it claims to contain more than it has bytes for, or its columns lie too deep in groups or have too
+/// long names in all.
 pub(super) fn expect_footer(footer: &[u8]) -> Result<()> {
-    Walk::new(footer).fields(FILE_METADATA, DEPTH, &mut |_, _| ())
+    let (mut schema, mut name, mut children) = (Schema::default(), 0, 0);
+    Walk::new(footer).fields(FILE_METADATA, DEPTH, &mut |told| match told {
+        Told::Number(Some(SCHEMA), NAME, n_bytes) => name = n_bytes.cast_unsigned(),
+        Told::Number(Some(SCHEMA), CHILDREN, n) => children = n,
+        Told::End(Some(SCHEMA)) => schema.push(mem::take(&mut name), mem::take(&mut children)),
+        _ => {}
+    })?;
+    schema.expect_small()
+}
+
+/// How deep the columns of a schema lie, and how much memory they will take: the decoder descends into groups by recursion, allocates as many columns
+/// as a group claims, and copies for each column the names around it.
+#[derive(Default)]
+struct Schema {
+    /// Of each group that is not yet complete, outermost first: the columns and groups that follow, and the bytes of its name and those around it.
+    open: Vec<(i64, u64)>,
+    path_bytes: u64,
+    is_too_deep: bool,
+}
+
+impl Schema {
+    /// Takes a column or, with `children`, a group, whose name has `name` bytes.
+    fn push(&mut self, name: u64, children: i64) {
+        let around = self.open.last().map_or(0, |&(_, bytes)| bytes);
+        let path = around.saturating_add(name);
+        if let Some((children, _)) = self.open.last_mut() {
+            *children -= 1;
+        }
+        if children > 0 {
+            self.is_too_deep |= self.open.len() >= SCHEMA_DEPTH;
+            self.open.push((children, path));
+        } else {
+            self.path_bytes = self.path_bytes.saturating_add(path);
+        }
+        while self.open.pop_if(|(children, _)| *children == 0).is_some() {}
+    }
+
+    fn expect_small(&self) -> Result<()> {
+        if self.is_too_deep {
+            return Err(Error::Data(format!(
+                "its columns lie in more than {SCHEMA_DEPTH} groups; write it with columns that lie less deep"
+            )));
+        }
+        if let Some((missing, _)) = self.open.last() {
+            return Err(damaged(&format!("a group of columns is said to have {missing} more than there are")));
+        }
+        if self.path_bytes > PATH_BYTES {
+            return Err(Error::Data(format!(
+                "the names of its columns, each with those of the groups around it, have {} bytes, more than {PATH_BYTES}; write it with shorter names",
+                self.path_bytes
+            )));
+        }
+        Ok(())
+    }
 }
 
 /// Refuses a page whose head, at the start of `source`, is malformed; a byte can unfold to at most `most`. Only the head is read from `source`.
@@ -256,14 +321,14 @@ pub(super) fn expect_footer(footer: &[u8]) -> Result<()> {
 pub(super) fn expect_page_header(source: impl Read, most: i64) -> Result<PageClaims> {
     let (mut unfolded, mut folded, mut values, mut is_by_differences) = (0, 0, 0, false);
     let (mut levels, mut is_compressed) = ([0; 2], true);
-    Walk::new(source.take(PAGE_HEADER_BYTES)).fields(PAGE_HEADER, DEPTH, &mut |field, number| match field {
-        (None, UNFOLDED) => unfolded = number,
-        (None, FOLDED) => folded = number,
-        (Some(DICTIONARY), VALUES) => values = number,
-        (Some(VERSION_2), field) if field == LEVELS[0] => levels[0] = number,
-        (Some(VERSION_2), field) if field == LEVELS[1] => levels[1] = number,
-        (Some(VERSION_2), IS_COMPRESSED) => is_compressed = number == 1,
-        field if ENCODINGS.contains(&field) => is_by_differences |= BY_DIFFERENCES.contains(&number),
+    Walk::new(source.take(PAGE_HEADER_BYTES)).fields(PAGE_HEADER, DEPTH, &mut |told| match told {
+        Told::Number(None, UNFOLDED, number) => unfolded = number,
+        Told::Number(None, FOLDED, number) => folded = number,
+        Told::Number(Some(DICTIONARY), VALUES, number) => values = number,
+        Told::Number(Some(VERSION_2), field, number) if field == LEVELS[0] => levels[0] = number,
+        Told::Number(Some(VERSION_2), field, number) if field == LEVELS[1] => levels[1] = number,
+        Told::Number(Some(VERSION_2), IS_COMPRESSED, number) => is_compressed = number == 1,
+        Told::Number(outer, field, number) if ENCODINGS.contains(&(outer, field)) => is_by_differences |= BY_DIFFERENCES.contains(&number),
         _ => {}
     })?;
     // The decoder takes these for unsigned numbers.
@@ -285,8 +350,15 @@ pub(super) fn damaged(problem: &str) -> Error {
     Error::Data(format!("it is damaged: {problem}; write it anew"))
 }
 
-/// Receives every integer and boolean of a structure and of those within it, with the number of the outer field, if any, and of the field.
-type Told<'t> = dyn FnMut((Option<i16>, i16), i64) + 't;
+/// What a walk tells of a structure and of those within it, alone or in a list.
+enum Told {
+    /// An integer, a boolean as 0 or 1, or the bytes of a byte string, with the number of the outer field, if any, and of the field.
+    Number(Option<i16>, i16, i64),
+    /// The end of a structure, with the number of the outer field, if any.
+    End(Option<i16>),
+}
+
+type Tell<'t> = dyn FnMut(Told) + 't;
 
 /// A walk over a structure.
 struct Walk<R> {
@@ -329,14 +401,22 @@ impl<R: Read> Walk<R> {
         self.number().map(|number| (number >> 1).cast_signed() ^ -(number & 1).cast_signed())
     }
 
-    /// Walks a structure to its end, checking that `known` fields have the right kind; passes its integers and booleans to `told`.
-    fn fields(&mut self, known: Fields, depth: usize, told: &mut Told) -> Result<()> {
+    /// Steps over a byte string; returns its length.
+    fn binary(&mut self) -> Result<i64> {
+        let length = self.number()?;
+        self.step_over(length)?;
+        i64::try_from(length).map_err(|_| damaged("a text in its description is longer than any file"))
+    }
+
+    /// Walks a structure to its end, checking that `known` fields have the right kind; passes what it finds to `tell`.
+    fn fields(&mut self, known: Fields, depth: usize, tell: &mut Tell) -> Result<()> {
         let depth = depth.checked_sub(1).ok_or_else(|| damaged("its description lies too deep in itself"))?;
         let mut last = 0i16;
         loop {
             let head = self.byte()?;
             let (step, kind) = (head >> 4, head & 15);
             if kind == 0 {
+                tell(Told::End(None));
                 return Ok(());
             }
             last = match step {
@@ -359,20 +439,21 @@ impl<R: Read> Walk<R> {
                     if !fits {
                         return Err(damaged(&format!("field {last} of its description has no room for {number}")));
                     }
-                    told((None, last), number);
+                    tell(Told::Number(None, last, number));
                 }
-                BOOL_TRUE | BOOL_FALSE => told((None, last), (kind == BOOL_TRUE).into()),
-                _ => self.value(kind, expected, depth, &mut |field, number| {
-                    if let (None, inner) = field {
-                        told((Some(last), inner), number);
-                    }
+                BOOL_TRUE | BOOL_FALSE => tell(Told::Number(None, last, (kind == BOOL_TRUE).into())),
+                BINARY => tell(Told::Number(None, last, self.binary()?)),
+                _ => self.value(kind, expected, depth, &mut |inner| match inner {
+                    Told::Number(None, field, number) => tell(Told::Number(Some(last), field, number)),
+                    Told::End(None) => tell(Told::End(Some(last))),
+                    Told::Number(..) | Told::End(_) => {}
                 })?,
             }
         }
     }
 
     /// Walks a value of the kind `kind` declared by the file, which must be `expected` if that is known.
-    fn value(&mut self, kind: u8, expected: Option<Kind>, depth: usize, told: &mut Told) -> Result<()> {
+    fn value(&mut self, kind: u8, expected: Option<Kind>, depth: usize, tell: &mut Tell) -> Result<()> {
         let depth = depth.checked_sub(1).ok_or_else(|| damaged("its description lies too deep in itself"))?;
         match kind {
             BOOL_TRUE | BOOL_FALSE => Ok(()),
@@ -380,10 +461,7 @@ impl<R: Read> Walk<R> {
             I16 | I32 | I64 => self.number().map(drop),
             DOUBLE => self.step_over(8),
             UUID => self.step_over(16),
-            BINARY => {
-                let length = self.number()?;
-                self.step_over(length)
-            }
+            BINARY => self.binary().map(drop),
             LIST | SET => {
                 let head = self.byte()?;
                 let (mut length, element) = (u64::from(head >> 4), head & 15);
@@ -397,13 +475,13 @@ impl<R: Read> Walk<R> {
                 if length > 0 && expected.is_some_and(|expected| !expected.is(element)) {
                     return Err(damaged("a list in its description is of another kind than it should be"));
                 }
-                self.elements(length, &[element], expected, depth)
+                self.elements(length, &[element], expected, depth, tell)
             }
             MAP => match self.number()? {
                 0 => Ok(()),
                 length => {
                     let kinds = self.byte()?;
-                    self.elements(length, &[kinds >> 4, kinds & 15], None, depth)
+                    self.elements(length, &[kinds >> 4, kinds & 15], None, depth, &mut |_| ())
                 }
             },
             STRUCT => {
@@ -411,14 +489,14 @@ impl<R: Read> Walk<R> {
                     Some(Kind::Struct(known)) => known,
                     _ => &[],
                 };
-                self.fields(known, depth, told)
+                self.fields(known, depth, tell)
             }
             _ => Err(damaged(&format!("its description has a field of the unknown kind {kind}"))),
         }
     }
 
     /// Walks `length` times a value of each of `kinds`.
-    fn elements(&mut self, length: u64, kinds: &[u8], expected: Option<Kind>, depth: usize) -> Result<()> {
+    fn elements(&mut self, length: u64, kinds: &[u8], expected: Option<Kind>, depth: usize, tell: &mut Tell) -> Result<()> {
         if kinds.iter().all(|&kind| matches!(kind, BOOL_TRUE | BOOL_FALSE)) {
             self.without_bytes = self
                 .without_bytes
@@ -428,7 +506,7 @@ impl<R: Read> Walk<R> {
         }
         for _ in 0..length {
             for &kind in kinds {
-                self.value(kind, expected, depth, &mut |_, _| ())?;
+                self.value(kind, expected, depth, tell)?;
             }
         }
         Ok(())
