@@ -45,7 +45,7 @@ export interface Sampling {
 
 /** A trained model. Everything made from it is usable until `free`. */
 export interface Model {
-  readonly kind: "text" | "classify" | "forecast" | "policy" | "tokens" | "values" | "regress";
+  readonly kind: "text" | "classifier" | "forecaster" | "policy" | "tokens" | "values" | "regressor";
   readonly reads: Reads;
   /** Number of outputs after a step: logits of tokens or classes, or values. */
   readonly outputs: number;

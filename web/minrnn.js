@@ -1,6 +1,8 @@
 // minrnn's inference runtime as an ES module: packed models in a browser, a worker or node. Types and documentation: minrnn.d.ts.
 
-const KINDS = ["", "text", "classify", "forecast", "policy", "tokens", "values", "regress"];
+const KINDS = ["", "text", "classifier", "forecaster", "policy", "tokens", "values", "regressor"];
+/** The task of a model of a table, as its file has it, by the kind of the model. */
+const TASKS = { classifier: "classify", forecaster: "forecast", regressor: "regress" };
 const SIZES = ["vocab", "width", "outputs", "parameters", "columns", "classes", "targets", "horizon", "quantiles", "predictions", "mayMiss", "stepsSeen", "groups"];
 const SETTINGS = ["temperature", "topK", "topP", "minP", "repetitionPenalty"];
 /** The number of latest tokens that the repetition penalty applies to, as in `minrnn generate`. */
@@ -158,12 +160,13 @@ class Model {
     this.sessionBytes = runtime.call("minrnn_model_session_bytes", this.handle, 0) >>> 0;
     this.hasText = this.kind === "text";
     this.table = null;
-    if (["classify", "regress", "forecast"].includes(this.kind)) {
+    const task = TASKS[this.kind];
+    if (task !== undefined) {
       const [group = null] = names("groups");
-      this.table = { task: this.kind, columns: names("columns"), target: names("targets"), group, mayMiss: sizes.mayMiss === 1 };
+      this.table = { task, columns: names("columns"), target: names("targets"), group, mayMiss: sizes.mayMiss === 1 };
     }
-    if (this.kind === "classify") this.table.classes = names("classes");
-    if (this.kind === "forecast") {
+    if (task === "classify") this.table.classes = names("classes");
+    if (task === "forecast") {
       const quantiles = Array.from({ length: sizes.quantiles }, (_, i) => runtime.call("minrnn_model_quantile", this.handle, i));
       Object.assign(this.table, { horizon: sizes.horizon, quantiles });
     }

@@ -148,11 +148,11 @@ export class StreamCard {
     this.spent = this.spent === null ? cost : 0.95 * this.spent + 0.05 * cost;
     const last = predictions.at(-1);
     const picture = { rows: this.rows, span: SPAN };
-    if (this.model.kind === "classify") {
+    if (this.model.kind === "classifier") {
       this.shares = this.shares.concat(predictions.map((shares) => Array.from(shares))).slice(-SPAN);
       this.showClasses(last);
       picture.shares = this.shares;
-    } else if (this.model.kind === "forecast") {
+    } else if (this.model.kind === "forecaster") {
       picture.ahead = this.forecast(last);
       picture.span = Math.min(SPAN, Math.max(48, 8 * picture.ahead.middle.length));
       picture.rows = this.rows.slice(-picture.span);

@@ -48,7 +48,7 @@ test("a session of the C library goes on here, and one of ours is handed back", 
 
 test("a forecaster reads a table as the C library does, and goes on from its session", async () => {
   const model = await load(await file("temperature.minrnn"));
-  assert.equal(model.table.task, "forecast");
+  assert.deepEqual([model.kind, model.table.task], ["forecaster", "forecast"]);
   assert.deepEqual(model.table.columns, ["temperature"]);
   const rows = (await readFile(`${models}/temperature.csv`, "utf8")).trim().split("\n").slice(1).map((line) => [Number(line.split(",")[1])]);
   const session = model.session();
@@ -71,6 +71,7 @@ test("a forecaster reads a table as the C library does, and goes on from its ses
 
 test("forks go their own way, resets begin anew, rows are independent", async () => {
   const model = await load(await file("sensors.minrnn"));
+  assert.deepEqual([model.kind, model.table.task], ["classifier", "classify"]);
   assert.deepEqual(model.table.classes.length, model.outputs);
   assert.throws(() => model.session().surprise([0.3]), /labels whole sequences/);
   assert.throws(() => model.threshold(), /does not say how surprising/);
@@ -102,6 +103,7 @@ test("steps, a prompt at once, and outputs after every step agree", async () => 
 
 test("a regressor answers in the units of its table, as the C library does", async () => {
   const model = await load(await file("life.minrnn"));
+  assert.equal(model.kind, "regressor");
   assert.deepEqual(model.table, { task: "regress", columns: ["heat", "noise"], target: ["life"], group: "machine", mayMiss: false });
   reference.machines.forEach((rows, machine) => {
     const session = model.session();

@@ -34,6 +34,9 @@ pub enum Error {
     /// Training does not support this number format.
     #[error("{0} is a format of weights for inference; training has f32 and bf16")]
     WeightsOnly(WeightFormat),
+    /// The device has no tasks to record.
+    #[error("a step is cut into tasks on the CPU")]
+    OnlyOnCpu,
     /// The threads did not start.
     #[error("cannot start {threads} threads: {problem}")]
     Threads {
@@ -62,7 +65,7 @@ impl Error {
     /// Whether the request is at fault rather than the machine.
     pub fn is_wrong_input(&self) -> bool {
         match self {
-            Self::Memory { .. } | Self::Widths { .. } | Self::WeightsOnly(_) => true,
+            Self::Memory { .. } | Self::Widths { .. } | Self::WeightsOnly(_) | Self::OnlyOnCpu => true,
             Self::Threads { .. } | Self::Device { .. } | Self::Scratch(_) => false,
             Self::Model(error) => error.is_wrong_input(),
         }

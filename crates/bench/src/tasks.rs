@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use burn::tensor::Device;
 use minrnn_kernels::schedule::{Record, Region, record};
 use minrnn_kernels::simd::Level;
 use serde::{Deserialize, Serialize};
 
 use crate::lm::{Training, least_bytes};
 use crate::timing::Plan;
-use crate::{Case, Place, Result, machine};
+use crate::{Case, Error, Place, Result, machine};
 
 /// A training step split for a number of threads.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -29,29 +30,30 @@ pub struct Tasks {
     pub least_bytes: f64,
 }
 
-/// Records the tasks of [`Bench::Lm`](crate::Bench::Lm), the minimum time of each over the plan's iterations.
+/// Records the tasks of [`Bench::Lm`](crate::Bench::Lm), the minimum time of each over the plan's iterations, at least one.
 ///
 /// # Errors
 /// When the sizes do not fit together, there is not enough memory, or the device is not the CPU.
 pub fn measure_tasks(case: &Case, plan: Plan, place: &Place) -> Result<Tasks> {
+    if place.device != Device::flex() {
+        return Err(Error::OnlyOnCpu);
+    }
     place.on_threads(|| {
         let mut training = Training::new(case, &place.device)?;
         (0..plan.warmup).for_each(|_| training.step());
-        let mut least: Option<Record> = None;
-        for _ in 0..plan.iterations {
-            let found = record(|| training.step());
-            least = Some(least.take().map_or_else(|| found.clone(), |least| least_of(least, &found)));
+        let mut least = record(|| training.step());
+        for _ in 1..plan.iterations {
+            least = least_of(least, &record(|| training.step()));
         }
         training.end()?;
-        let record = least.expect("a plan has an iteration");
         let ms = |time: Duration| crate::line::round(1e3 * time.as_secs_f64(), 4);
         Ok(Tasks {
             threads: place.threads,
             machine: machine::name(),
             commit: place.build.commit.to_owned(),
             simd: Level::current().name().to_owned(),
-            regions: record.regions.into_iter().map(|region| (ms(region.before), region.tasks.into_iter().map(ms).collect())).collect(),
-            after_ms: ms(record.after),
+            regions: least.regions.into_iter().map(|region| (ms(region.before), region.tasks.into_iter().map(ms).collect())).collect(),
+            after_ms: ms(least.after),
             least_bytes: least_bytes(case) as f64,
         })
     })?

@@ -54,7 +54,7 @@ thread_local! {
 
 /// Runs `call`, keeps the message of its failure, and returns its status. A panic does not unwind into C.
 pub(crate) fn guarded(call: impl FnOnce() -> Result<()>) -> Status {
-    match guarded_or((), call) {
+    match caught(call) {
         Ok(()) => Status::Ok,
         Err(status) => status,
     }
@@ -62,10 +62,10 @@ pub(crate) fn guarded(call: impl FnOnce() -> Result<()>) -> Status {
 
 /// The same for a call that returns a value, or `refused` when it fails.
 pub(crate) fn valued<T: Copy>(refused: T, call: impl FnOnce() -> Result<T>) -> T {
-    guarded_or(refused, call).unwrap_or(refused)
+    caught(call).unwrap_or(refused)
 }
 
-fn guarded_or<T>(_: T, call: impl FnOnce() -> Result<T>) -> std::result::Result<T, Status> {
+fn caught<T>(call: impl FnOnce() -> Result<T>) -> std::result::Result<T, Status> {
     // What a panic may leave half done is behind the lock of its handle, which is then poisoned and refused.
     let called = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
         let words = panic_words(&*panic);

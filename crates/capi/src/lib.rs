@@ -5,6 +5,7 @@ mod columns;
 mod constants;
 mod failure;
 mod handles;
+mod lent;
 mod model;
 mod pointers;
 mod sampler;

@@ -94,6 +94,11 @@ pub(crate) fn expect_len(name: &str, found: usize, expected: usize, of: &str) ->
     }
 }
 
+/// The refusal of a buffer that holds only `room` of the `needed` elements.
+pub(crate) fn no_room(name: &str, room: usize, needed: usize) -> Failure {
+    Failure::new(Status::Length, format!("{name} has room for {room}, expected at least {needed}"))
+}
+
 fn check<T>(name: &str, pointer: *const T, len: usize) -> Result<()> {
     if len == 0 {
         return Ok(());
@@ -127,7 +132,7 @@ pub(crate) unsafe fn place<'a, T>(
     unsafe { give(len_name, len, needed) }?;
     let room = buffer.len();
     match buffer.get_mut(..needed) {
-        None if room > 0 => Err(Failure::new(Status::Length, format!("{name} has room for {room}, expected at least {needed}"))),
+        None if room > 0 => Err(no_room(name, room, needed)),
         place => Ok(place),
     }
 }

@@ -4,43 +4,10 @@ use minrnn_model::TableTask;
 use minrnn_stream::{Sessions, TableSessions, expect_numbers};
 
 use crate::failure::{Result, guarded};
-use crate::pointers::{self, expect_apart, expect_len};
+use crate::lent::Lent;
+use crate::pointers::expect_len;
 use crate::session::{SESSIONS, SessionHandle};
 use crate::status::Status;
-
-/// What a caller lends.
-struct Lent<'a> {
-    /// The chosen rows; none stand for all.
-    rows: Option<&'a [usize]>,
-    values: &'a [f64],
-    results: &'a mut [f64],
-}
-
-impl Lent<'_> {
-    /// The buffers of a call, which lie apart; `name` is that of the results in messages.
-    ///
-    /// # Safety
-    /// The pointers are null or have the stated number of elements.
-    unsafe fn new(
-        rows: (*const usize, usize),
-        values: (*const f64, usize),
-        name: &'static str,
-        results: (*mut f64, usize),
-    ) -> Result<Self> {
-        expect_apart(["values", name], values, results)?;
-        expect_apart(["rows", name], rows, results)?;
-        let rows = match rows {
-            (rows, 0) if rows.is_null() => None,
-            // SAFETY: the caller's promise.
-            (rows, n) => Some(unsafe { pointers::read("rows", rows, n) }?),
-        };
-        // SAFETY: the caller's promise.
-        let values = unsafe { pointers::read("values", values.0, values.1) }?;
-        // SAFETY: the caller's promise, and they lie apart.
-        let results = unsafe { pointers::write(name, results.0, results.1) }?;
-        Ok(Self { rows, values, results })
-    }
-}
 
 fn of_table(sessions: &mut Sessions) -> &mut TableSessions {
     let Sessions::Table(sessions) = sessions else { unreachable!("sessions of a model with a table are those of a table") };
@@ -69,8 +36,8 @@ pub unsafe extern "C" fn minrnn_table_surprise(
 ) -> Status {
     guarded(|| {
         // SAFETY: the caller's promise.
-        let lent = unsafe { Lent::new((rows, n_rows), (values, n_values), "surprises", (surprises, n_surprises)) }?;
-        let Lent { rows, values, results: surprises } = lent;
+        let lent = unsafe { Lent::new(["values", "surprises"], (rows, n_rows), (values, n_values), (surprises, n_surprises)) }?;
+        let Lent { rows, inputs: values, results: surprises } = lent;
         let mut session = SESSIONS.exclusive(session.addr())?;
         let (loaded, rows, memory) = session.parts(rows);
         let (task, sessions) = (loaded.table()?, of_table(memory));
@@ -103,8 +70,8 @@ pub unsafe extern "C" fn minrnn_table_step(
 ) -> Status {
     guarded(|| {
         // SAFETY: the caller's promise.
-        let lent = unsafe { Lent::new((rows, n_rows), (values, n_values), "predictions", (predictions, n_predictions)) }?;
-        let Lent { rows, values, results: predictions } = lent;
+        let lent = unsafe { Lent::new(["values", "predictions"], (rows, n_rows), (values, n_values), (predictions, n_predictions)) }?;
+        let Lent { rows, inputs: values, results: predictions } = lent;
         let mut session = SESSIONS.exclusive(session.addr())?;
         let (loaded, rows, memory) = session.parts(rows);
         let (model, task) = (&loaded.model, loaded.table()?);

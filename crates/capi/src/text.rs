@@ -167,8 +167,7 @@ pub unsafe extern "C" fn minrnn_text_encode(
             input.take_back(ready, waiting);
             // SAFETY: the caller's promise.
             unsafe { pointers::give("n_tokens", n_tokens, found.len()) }?;
-            let (room, needed) = (tokens.len(), found.len());
-            return Err(Failure::new(Status::Length, format!("tokens has room for {room}, expected at least {needed}")));
+            return Err(pointers::no_room("tokens", tokens.len(), found.len()));
         }
         // SAFETY: the caller's promise.
         unsafe { pointers::fill(["tokens", "n_tokens"], tokens, &found, n_tokens) }?;
@@ -200,8 +199,7 @@ pub unsafe extern "C" fn minrnn_text_decode(
         if found.len() > bytes.len() {
             // SAFETY: the caller's promise.
             unsafe { pointers::give("len", len, found.len()) }?;
-            let (room, needed) = (bytes.len(), found.len());
-            return Err(Failure::new(Status::Length, format!("bytes has room for {room}, expected at least {needed}")));
+            return Err(pointers::no_room("bytes", bytes.len(), found.len()));
         }
         // SAFETY: the caller's promise.
         unsafe { pointers::fill(["bytes", "len"], bytes, found.as_bytes(), len) }?;

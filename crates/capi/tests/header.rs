@@ -113,9 +113,6 @@ fn listed(text: &str, prefix: &str) -> BTreeMap<String, i64> {
 /// The name that JavaScript has for what the header calls `name`.
 fn in_javascript(name: &str) -> String {
     match name {
-        "CLASSIFIER" => "classify".to_owned(),
-        "FORECASTER" => "forecast".to_owned(),
-        "REGRESSOR" => "regress".to_owned(),
         "INPUTS" => "width".to_owned(),
         _ => {
             let mut words = name.split('_').map(str::to_lowercase);

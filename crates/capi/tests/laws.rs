@@ -1,5 +1,7 @@
 //! C gets what the runtime computes, to the last bit.
 
+#![allow(clippy::undocumented_unsafe_blocks, reason = "every call hands over buffers of the test with lengths that they have")]
+
 mod common;
 
 use common::{

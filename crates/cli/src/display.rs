@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 use minrnn::checkpoint::parameter_count;
 use minrnn::data::table::left_out;
-use minrnn::numbers::significant;
 use minrnn::report::REPORT_FILE;
 use minrnn::train::{Data, Ending, Evaluation, Event, Expect, FINAL_BATCHES, FinalReport, Keep, Metric, Task, Trainer, Update, duration};
 use minrnn::words::counted;
@@ -161,11 +160,11 @@ pub fn announce_ending(ending: Ending, trainer: &Trainer) {
 /// Prints the final report on stdout.
 pub fn print_report(report: &FinalReport, trainer: &Trainer) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    let task = trainer.experiment().data.task;
-    let shown = |evaluation: &Evaluation| match (task.scored_accuracy(evaluation.accuracy), evaluation.accuracy) {
-        (Some(accuracy), _) => format!("accuracy {:.2} %, loss {:.4}", 100.0 * accuracy, evaluation.loss),
-        (None, Some(_)) => format!("loss {:.4} nats", evaluation.loss),
-        (None, None) => format!("mean squared error {}", significant(evaluation.loss)),
+    let (task, loss) = (trainer.experiment().data.task, trainer.experiment().loss());
+    let shown = |evaluation: &Evaluation| match (task.scored_accuracy(evaluation.accuracy), loss.shown(evaluation.loss)) {
+        (Some(accuracy), shown) => format!("accuracy {:.2} %, {shown}", 100.0 * accuracy),
+        (None, shown) if loss.is_in_nats() => format!("{shown} nats"),
+        (None, shown) => shown,
     };
     // Measures that are compared with a baseline are printed below with their uncertainty, and only there.
     if report.compared.is_empty() {

@@ -9,6 +9,7 @@ use minrnn_reproduce::FolderProblem;
 pub fn with_hint(error: &(dyn StdError + 'static)) -> String {
     let told = error.to_string();
     match error.downcast_ref() {
+        Some(minrnn_bench::Error::OnlyOnCpu) => return format!("bench tasks: {told}; leave --device out"),
         Some(minrnn_bench::Error::WeightsOnly(_)) => return format!("--precision {told}"),
         Some(&minrnn_bench::Error::Widths { d_model, d_hidden, most }) => {
             let (least, widest) = (d_hidden.div_ceil(most), most * d_model);

@@ -1,11 +1,37 @@
 //! Rows of a table and how surprising they are, as a table: sequence, time or number of the step, each target with its forecast, surprise and mark.
 
-use minrnn::data::table::{ForecastRow, Forecaster, Series};
-use minrnn::deployed::Usual;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use minrnn::data::table::{ForecastRow, ForecastRows, Forecaster, Series, TableSource};
+use minrnn::deployed::{Deployed, Usual};
 
 use crate::cells::Cell;
 use crate::failure::WrongInput;
 use crate::free_name::free_name;
+use crate::say::say;
+use crate::{input, interrupt};
+
+/// The rows of the table at `path`; `None` if `stop` was raised before they were read.
+pub fn rows_of(path: &Path, forecaster: &Forecaster, stop: &AtomicBool) -> anyhow::Result<Option<ForecastRows>> {
+    let (path, reads) = (input::path(path), forecaster.clone());
+    Ok(interrupt::unless_stopped(stop, move || ForecastRows::read(TableSource::File(&path), &reads)).transpose()?)
+}
+
+/// How surprising usual rows are to a model: those of the table `calibrate`, notes on which are printed, or else those that its training held
+/// out. `None` if `stop` was raised before the end.
+pub fn usual_rows(
+    calibrate: Option<&Path>,
+    deployed: &Deployed,
+    forecaster: &Forecaster,
+    stop: &AtomicBool,
+) -> anyhow::Result<Option<Usual>> {
+    let Some(path) = calibrate else { return Ok(Some(Usual::from(deployed.surprise.clone()))) };
+    let Some(rows) = rows_of(path, forecaster, stop)? else { return Ok(None) };
+    let Some((usual, notes)) = Usual::of_rows(&path.display().to_string(), &rows, &deployed.model, stop)? else { return Ok(None) };
+    notes.into_iter().for_each(say);
+    Ok(Some(usual))
+}
 
 /// The threshold above which rows are marked, none if there is nothing to compare with, and what rows are compared with, as a sentence. The
 /// share was given as `name`; `by` says how usual rows are given.

@@ -73,9 +73,9 @@ fn small(mixer: MixerKind) -> ModelConfig {
 fn heads_and_states_that_do_not_fit_are_named() {
     let scratch = Scratch::new();
     let cases: [(&str, &[&str]); 12] = [
-        ("mixer=attention n_heads=3", &["n_heads must divide d_model = 16", "found 3"]),
-        ("mixer=s-lstm n_heads=3", &["n_heads = 3 does not divide 16", "d_model of mixer = s-lstm"]),
-        ("mixer=m-lstm n_heads=3", &["n_heads = 3 does not divide 64", "the inner width", "mixer = m-lstm"]),
+        ("mixer=attention n_heads=3", &["n_heads must divide d_model, found 3 heads for 16 with mixer = attention"]),
+        ("mixer=s-lstm n_heads=3", &["n_heads must divide d_model, found 3 heads for 16 with mixer = s-lstm"]),
+        ("mixer=m-lstm n_heads=3", &["n_heads must divide the inner width", "found 3 heads for 64 with mixer = m-lstm"]),
         ("mixer=ret-net n_heads=3", &["n_heads must divide d_model, found 3 heads for 16"]),
         ("mixer=ret-net n_heads=16", &["rotates pairs of channels", "16 heads of d_model 16 have 1 each"]),
         ("mixer=aaren n_heads=3", &["n_heads must divide the inner width, found 3 heads for 32"]),

@@ -59,7 +59,7 @@ fn a_packed_one_writes_the_same_text_and_says_how_its_state_grows() {
 #[test]
 fn what_cannot_be_is_a_sentence() {
     let scratch = Scratch::new();
-    scratch.training("run", &["mixer=attention", "n_heads=3"]).run().refused(&["n_heads must divide d_model = 16", "found 3"]);
+    scratch.training("run", &["mixer=attention", "n_heads=3"]).run().refused(&["n_heads must divide d_model, found 3 heads for 16"]);
     scratch.training("run", &["mixer=attention", "max_seq_len=8"]).run().refused(&["seq_len = 16 is beyond max_seq_len = 8"]);
     scratch.training("run", &["positions=rotary"]).run().refused(&["positions = rotary", "mixer = min-gru"]);
 }

@@ -1,6 +1,7 @@
 //! What all recurrence kernels share: sizes, and the choices between formulas.
 
 use crate::choices;
+use crate::sigmoid::positive;
 
 /// Sizes of a batch of sequences `[B, T, E]`, row-major.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +88,11 @@ impl Candidate {
             Self::Identity | Self::Tanh => Self::Identity,
         }
     }
+
+    /// One number of a learned initial state: what [`of_state`](Self::of_state) makes of its parameter `theta`, θ.
+    pub fn first_state(self, theta: f32) -> f32 {
+        if self.of_state() == Self::Positive { positive(theta) } else { theta }
+    }
 }
 
 /// How the forget and input gates of minLSTM are used.
@@ -106,4 +112,19 @@ pub enum Gates {
 #[track_caller]
 pub fn expect_len<T>(name: &str, slice: &[T], expected: usize) {
     assert!(slice.len() == expected, "{name}: expected {expected} elements, found {}; check it against the shape", slice.len());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Candidate;
+
+    #[test]
+    fn a_first_state_is_what_the_reference_makes_of_its_parameter() {
+        for &candidate in Candidate::ALL {
+            for theta in [-200.0f32, -3.0, -1e-3, -0.0, 0.0, 0.7, 5.0] {
+                let (found, expected) = (candidate.first_state(theta), candidate.of_state().value(f64::from(theta)) as f32);
+                assert!((found - expected).abs() <= 1e-6 * expected.abs(), "{candidate} of {theta}: {found} instead of {expected}");
+            }
+        }
+    }
 }

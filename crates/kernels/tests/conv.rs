@@ -153,7 +153,7 @@ fn long_filters_match_the_reference() {
 }
 
 #[test]
-fn empty_batches_work() {
+fn an_empty_batch_and_no_channels_equal_the_reference() {
     let shape = Shape { batch: 0, seq_len: 5, width: 3 };
     Case::new(&mut Random(3), shape, 4).check("empty batch");
     let shape = Shape { batch: 2, seq_len: 5, width: 0 };

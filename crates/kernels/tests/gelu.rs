@@ -57,7 +57,7 @@ fn the_distribution_is_accurate_everywhere() {
 }
 
 #[test]
-fn special_values_behave() {
+fn nan_is_passed_on_and_extremes_keep_their_limits() {
     let x = [f32::NAN, f32::INFINITY, 1e30, -1e30, 0.0];
     on_every_level(|level| {
         let [y] = outputs([5], |[y]| gelu::forward(1, 5, &x, None, y));

@@ -6,15 +6,18 @@ use minrnn_model::{WRITING, sync_directory, without_temporary_name};
 
 use crate::{Error, Result};
 
+/// Refuses a name that already exists.
+pub(crate) fn expect_new(directory: &Path) -> Result<()> {
+    if directory.exists() { Err(Error::malformed(directory, "it already exists; name a new directory")) } else { Ok(()) }
+}
+
 /// Makes the directory `directory` with the files that `fill` writes into an empty one beside it. If that fails, nothing is left behind; once made it
 /// survives a power failure, as far as `fill` has synced its files.
 ///
 /// # Errors
 /// When the name already exists, or `fill` fails; errors name files by their final paths.
 pub(crate) fn make_directory<T>(directory: &Path, fill: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
-    if directory.exists() {
-        return Err(Error::malformed(directory, "it already exists; name a new directory"));
-    }
+    expect_new(directory)?;
     let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let io = |error| Error::io("make", directory, error);
     let mut builder = tempfile::Builder::new();

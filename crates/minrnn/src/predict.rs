@@ -32,7 +32,8 @@ pub fn prediction_memory(config: &ModelConfig, task: &TableTask, series: &[Serie
 /// When a batch is inconsistent, or a prediction is not finite.
 ///
 /// # Panics
-/// When the model does not read as many numbers as `task` has columns.
+/// When the model does not read the [`n_inputs`](TableTask::n_inputs) numbers of `task`, or predicts others than its
+/// [`n_outputs`](TableTask::n_outputs).
 pub fn predict<M: Mixer>(
     model: &SequenceModel<M>,
     task: &TableTask,

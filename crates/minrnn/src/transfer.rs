@@ -15,7 +15,7 @@ use crate::data::Tokenizer;
 use crate::deployed::Deployed;
 use crate::interchange::{ForeignModel, Form, Format, NamedTensor, Settings, export, export_folder, import};
 use crate::model::AnyModel;
-use crate::new_directory::make_directory;
+use crate::new_directory::{expect_new, make_directory};
 use crate::output::{expect_harmless, expect_outside_runs, expect_replaceable};
 use crate::tensor_file::begins_as_tensors;
 use crate::train::find_checkpoint;
@@ -54,9 +54,7 @@ impl Import {
     /// When the weights cannot be read or do not fit the format, when an argument is missing or unused, or when `output` exists or cannot
     /// be created.
     pub fn write(&self, output: &Path) -> Result<Imported> {
-        if output.exists() {
-            return Err(Error::Config(format!("'{}' already exists; name a new directory", output.display())));
-        }
+        expect_new(output)?;
         expect_outside_runs(output)?;
         let format = self.format;
         let mut model = ForeignModel::read(&self.file)?;
@@ -120,9 +118,8 @@ pub fn export_model(run: &Path, format: Format, output: &Path) -> Result<Exporte
     if !is_folder {
         expect_harmless(output, [run])?;
         expect_replaceable(output, "a safetensors file", begins_as_tensors)?;
-    } else if output.exists() {
-        return Err(Error::Config(format!("'{}' already exists; name a new directory", output.display())));
     } else {
+        expect_new(output)?;
         expect_outside_runs(output)?;
     }
     let Source { path, config, mut weights, sections } = Source::read(run)?;

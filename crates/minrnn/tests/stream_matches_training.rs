@@ -399,6 +399,12 @@ fn predictions_are_those_of_each_sequence_alone_on_any_number_of_threads() {
     let (_, model) = both(&ModelConfig { vocab_size: 0, input_width: 1, n_outputs: 3, ..configs::small(MixerKind::MinGru) });
     stop.store(true, Ordering::Relaxed);
     assert_eq!(predict(&model, &task, &series, &stop).unwrap(), None);
+    // The same columns, and another number of classes.
+    let config = ModelConfig { vocab_size: 0, input_width: 1, n_outputs: 2, d_model: 8, ..ModelConfig::default() };
+    assert_eq!(
+        predict(&both(&config).1, &task, &series, &stop).unwrap_err().to_string(),
+        "the description of the task cannot be used: it is that of a model with 1 inputs and 3 outputs, found one with 1 and 2; take the task of this model"
+    );
 }
 
 #[test]

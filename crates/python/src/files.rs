@@ -64,7 +64,7 @@ pub(crate) fn import_weights(
     tokenizer: Option<PathBuf>,
     into: Option<PathBuf>,
 ) -> Result<String> {
-    let format: Format = format.parse()?;
+    let format: Format = format.parse().map_err(|error| Failure::input(format!("{error}")))?;
     let import = Import { file, format, settings, tokenizer, into };
     let Imported { loaded, unused } = apart(py, || import.write(&output))??;
     let told = json!({

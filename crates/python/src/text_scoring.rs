@@ -68,8 +68,10 @@ impl Text {
 /// The unit called `by`.
 pub(crate) fn unit(by: &Bound<'_, PyAny>) -> Result<RowUnit> {
     let name = text(by, "by")?;
-    let [line, token] = RowUnit::NAMES;
-    RowUnit::named(&name).ok_or_else(|| Failure::input(format!("by: expected '{line}' or '{token}', found '{name}'")))
+    name.parse().map_err(|_| {
+        let [line, token] = [RowUnit::Line, RowUnit::Token];
+        Failure::input(format!("by: expected '{line}' or '{token}', found '{name}'"))
+    })
 }
 
 /// The rows as columns.

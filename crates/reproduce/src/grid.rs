@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use minrnn::train::Loss;
 use minrnn_bench::Line;
 
 use crate::{Baseline, FolderProblem, Line as TargetLine, Metric, Origin, Outcome, Published, Run, Scale, Summary, Target};
@@ -23,8 +24,8 @@ pub struct Grid<'a> {
     pub baselines: Vec<Vec<Baseline>>,
     /// The lengths at which a formal language is learned, for each column; `None` for other tasks.
     pub learned_lengths: Vec<Option<(usize, usize)>>,
-    /// The loss of its trainings, with its unit; `None` if nothing is trained.
-    pub loss: Option<&'static str>,
+    /// What its trainings minimise; `None` if nothing is trained.
+    pub loss: Option<Loss>,
 }
 
 /// The result of a cell.

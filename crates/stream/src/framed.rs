@@ -4,8 +4,12 @@
 //! magic (8 bytes) | length of the header u32 | header (JSON) | numbers … | CRC-32C of all before (u32)
 //! ```
 
+use alloc::{format, string::String, vec::Vec};
+
 use minrnn_model::crc32c;
 use serde::de::DeserializeOwned;
+
+use crate::Error;
 
 /// Magic and length of the header.
 const FRAME: usize = 8 + 4;
@@ -25,10 +29,35 @@ pub(crate) enum Flaw {
     Header(serde_json::Error),
 }
 
+impl Flaw {
+    /// What is wrong with the bytes, in words that follow "the saved state", and the advice `what_to_do`.
+    pub(crate) fn sentence(self, what_to_do: &str) -> String {
+        match self {
+            Self::Magic => format!("does not begin like one that minrnn saved; {what_to_do}"),
+            Self::CutShort => format!("was cut short; {what_to_do}"),
+            Self::Checksum => format!("is damaged: its checksum does not match; {what_to_do}"),
+            Self::Shorter => format!("is shorter than its header says; {what_to_do}"),
+            Self::Header(error) => format!("has a header that cannot be read ({error}); {what_to_do}"),
+        }
+    }
+}
+
 /// Bytes of a frame with the JSON `header` and `numbers` bytes of numbers; none if the header takes 4 GiB or more.
 pub(crate) fn len(header: &[u8], numbers: usize) -> Option<usize> {
     u32::try_from(header.len()).ok()?;
     (FRAME + CHECKSUM).checked_add(header.len())?.checked_add(numbers)
+}
+
+/// `size` zeros for [`write()`] to replace.
+///
+/// # Errors
+/// When memory cannot hold them.
+pub(crate) fn room(size: usize) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    let refused = |_| Error::Memory(format!("memory cannot hold the {size} bytes of saved sessions; save fewer at once"));
+    bytes.try_reserve_exact(size).map_err(refused)?;
+    bytes.resize(size, 0);
+    Ok(bytes)
 }
 
 /// Writes the frame into `bytes`, as many as [`len`] says; `write` fills in the numbers.

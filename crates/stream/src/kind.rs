@@ -31,6 +31,17 @@ pub fn expect_table(table: Option<&TableTask>) -> Result<&TableTask> {
     table.ok_or(Error::Kind("the model was not trained on a table: it has no rows to read"))
 }
 
+/// Checks that `model` reads and predicts what `task` says, by their numbers of inputs and outputs.
+///
+/// # Errors
+/// When the model reads tokens, or `task` is that of another model.
+pub fn expect_task_of(model: &Model, task: &TableTask) -> Result<()> {
+    match model.reads() {
+        Reads::Values { width } => Ok(task.expect_fits(width, model.outputs())?),
+        Reads::Tokens { .. } => Err(Error::Reads { expected: model.reads(), found: "rows of a table" }),
+    }
+}
+
 /// The forecaster of a model whose forecasts say how surprising rows are.
 ///
 /// # Errors

@@ -63,7 +63,7 @@ pub use continuation::{Continuation, RECENT_TOKENS};
 pub use error::is_wrong_path;
 pub use error::{Error, ErrorKind, Result, panic_words};
 pub use inside::Inside;
-pub use kind::{ModelKind, expect_surprise, expect_table};
+pub use kind::{ModelKind, expect_surprise, expect_table, expect_task_of};
 pub use minrnn_kernels::weight_matrix::AlignedBytes;
 pub use minrnn_model;
 pub use model::{Model, PASS_STEPS};

@@ -96,10 +96,7 @@ impl<'a> Saving<'a> {
     /// # Errors
     /// When memory cannot hold them.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        let refused = |_| Error::Memory(format!("memory cannot hold the {} bytes of saved sessions; save fewer at once", self.size));
-        bytes.try_reserve_exact(self.size).map_err(refused)?;
-        bytes.resize(self.size, 0);
+        let mut bytes = framed::room(self.size)?;
         self.write(&mut bytes);
         Ok(bytes)
     }
@@ -188,15 +185,10 @@ impl SavedSessions {
     }
 
     fn parse(bytes: &[u8], model: &Model, identity: &str) -> Result<Self, String> {
-        let damaged = |what: &str| format!("{what}; it is damaged, begin without it or take another one");
-        let shorter = || damaged("is shorter than its header says");
-        let (header, rest): (Header<'static>, _) = framed::parse(Self::MAGIC, bytes).map_err(|flaw| match flaw {
-            Flaw::Magic => "does not begin like one, expected sessions that minrnn saved".into(),
-            Flaw::CutShort => damaged("was cut short"),
-            Flaw::Checksum => damaged("has another checksum than its own"),
-            Flaw::Shorter => shorter(),
-            Flaw::Header(error) => damaged(&format!("has a header that cannot be read ({error})")),
-        })?;
+        const REMEDY: &str = "begin without it or take another one";
+        let damaged = |what: &str| format!("{what}; it is damaged, {REMEDY}");
+        let shorter = || Flaw::Shorter.sentence(REMEDY);
+        let (header, rest): (Header<'static>, _) = framed::parse(Self::MAGIC, bytes).map_err(|flaw| flaw.sentence(REMEDY))?;
         if !(PLAIN..=WITH_FORECASTS).contains(&header.version) {
             return Err(format!("has version {}, expected {PLAIN} to {WITH_FORECASTS}; use the minrnn that wrote it", header.version));
         }

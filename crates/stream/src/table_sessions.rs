@@ -6,8 +6,8 @@ use core::fmt;
 use minrnn_model::{History, TableTask};
 
 use crate::forecasts::Forecasts;
-use crate::kind::expect_surprise;
-use crate::{Error, Model, Reads, Result, State, Workspace};
+use crate::kind::{expect_surprise, expect_task_of};
+use crate::{Error, Model, Result, State, Workspace};
 
 /// The memory of sessions that read rows of a table: a [`State`], the last rows of each session if the next row is read relative to them
 /// or belongs to the same [step](TableTask::rows_per_step), the forecast of the next row if it tells [how surprising](Self::surprise) that
@@ -507,14 +507,6 @@ pub fn expect_numbers(rows: &[usize], predictions: &[f64]) -> Result<()> {
 fn expect_usable_task_of(model: &Model, task: &TableTask) -> Result<()> {
     expect_task_of(model, task)?;
     Ok(task.expect_usable(task.n_inputs(), task.n_outputs())?)
-}
-
-/// Checks that `model` reads and predicts what `task` says.
-fn expect_task_of(model: &Model, task: &TableTask) -> Result<()> {
-    match model.reads() {
-        Reads::Values { width } => Ok(task.expect_fits(width, model.outputs())?),
-        Reads::Tokens { .. } => Err(Error::Reads { expected: model.reads(), found: "rows of a table" }),
-    }
 }
 
 /// The error `flaw` for the row of a session, which is named if there are several in `rows`.

@@ -10,7 +10,7 @@ use minrnn_model::{
     CheckpointConfig, FeedForwardKind, MixerKind, ModelConfig, WeightFormat, Weights, WiringKind, read_checkpoint, read_text,
     write_safetensors,
 };
-use minrnn_stream::{Error, Model, PackedModel, Sampler, Sampling, State, Workspace};
+use minrnn_stream::{Error, ErrorKind, Model, PackedModel, Sampler, Sampling, SavedSessions, Sessions, State, Workspace};
 
 /// Products of the last three with anything larger than 1 do not fit into memory, those of the last two not even into 64 bits.
 const SIZES: [usize; 6] = [0, 1, 3, 1 << 40, 1 << 62, usize::MAX];
@@ -229,9 +229,9 @@ fn states_with_numbers_that_are_not_finite_are_refused() {
         let told = State::from_values(&model, 2, values).unwrap_err().to_string();
         assert!(told.contains(&format!("holds {value} in session 1")), "{told}");
     }
-    // A diverged session can be saved but not taken up again.
+    // Bytes that say so under a checksum that fits.
     let mut state = model.init_state(1).unwrap();
-    let bytes = state.to_bytes();
+    let bytes = state.to_bytes().unwrap();
     let nan = 0.0f32.to_le_bytes().map(|_| 0xff);
     let mut damaged = bytes.clone();
     let end = bytes.len() - 4;
@@ -241,6 +241,26 @@ fn states_with_numbers_that_are_not_finite_are_refused() {
     let told = State::from_bytes(&damaged, &model).unwrap_err().to_string();
     assert!(told.contains("holds NaN in session 0"), "{told}");
     state.append(&State::from_bytes(&bytes, &model).unwrap()).unwrap();
+}
+
+#[test]
+fn states_with_numbers_that_are_not_finite_are_not_saved() {
+    let config = small(MixerKind::MinGru);
+    let mut overflowing = tensors(&config, 7);
+    overflowing.get_mut("embedding.weight").unwrap().1.fill(f32::MAX);
+    let model = Model::new(&config, &mut weights(&overflowing), WeightFormat::F32).unwrap();
+    let (mut state, mut workspace) = (model.init_state(2).unwrap(), Workspace::new());
+    let finite = state.to_bytes().unwrap();
+    model.step_rows(&[1], &[3], &mut state, &mut vec![0.0; model.outputs()], &mut workspace).unwrap();
+    let told = state.to_bytes().unwrap_err();
+    assert_eq!(told.kind(), ErrorKind::State);
+    assert_eq!(told.to_string(), "the saved state holds NaN in session 1, expected finite numbers; begin that session anew");
+    let names = vec!["north".to_owned(), "south".to_owned()];
+    let named = SavedSessions { names, logits: vec![], histories: vec![], forecasts: vec![], state: state.clone() };
+    assert_eq!(named.to_bytes(&model, "m").unwrap_err().to_string(), told.to_string());
+    assert_eq!(Sessions::Plain(state.clone(), Workspace::new()).to_bytes("m").unwrap_err().to_string(), told.to_string());
+    model.restart(&mut state, 1).unwrap();
+    assert_eq!(state.to_bytes().unwrap(), finite);
 }
 
 #[test]

@@ -5,8 +5,12 @@ mod common;
 use common::tables::{classifier, of_values, several};
 use common::{drawn_model, small};
 use minrnn_model::{Missing, MixerKind, ModelConfig, TableTask, WeightFormat};
-use minrnn_stream::{Model, Sessions, TableSessions, Workspace};
+use minrnn_stream::{Error, Model, Sessions, TableSessions, Workspace};
 use proptest::prelude::*;
+
+fn sentence<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
+    result.unwrap_err().to_string()
+}
 
 /// The prediction after all of `rows`, whose steps are read by the model alone.
 fn by_hand(model: &Model, task: &TableTask, rows: &[f64]) -> Vec<f64> {
@@ -93,7 +97,7 @@ fn only_complete_steps_are_given_to_read() {
     let mut sessions = TableSessions::new(&model, &task, 2).unwrap();
     let mut steps = |row: usize, n: usize| {
         let values = vec![1.0; 2 * n];
-        let read = |inputs: Vec<Vec<f32>>, _: &mut _, _: &mut _| Ok::<_, minrnn_stream::Error>(inputs[0].len() / 6);
+        let read = |inputs: Vec<Vec<f32>>, _: &mut _, _: &mut _| Ok::<_, Error>(inputs[0].len() / 6);
         sessions.read(&task, &[row], &[values], read).unwrap()
     };
     assert_eq!([steps(0, 3), steps(0, 0), steps(0, 1), steps(0, 9), steps(0, 2), steps(0, 1), steps(1, 4)], [0, 0, 1, 2, 0, 1, 1]);
@@ -105,12 +109,15 @@ fn a_row_that_is_refused_leaves_its_step_as_it_was() {
     let mut sessions = TableSessions::new(&model, &task, 2).unwrap();
     sessions.step(&model, &task, &[0], &[1.0, 2.0]).unwrap();
     let before = sessions.clone();
-    assert!(sessions.step(&model, &task, &[0, 1], &[1.0, 2.0, f64::INFINITY, 2.0]).is_err());
-    assert!(sessions.advance(&model, &task, &[0], &[[1.0, f64::NAN]]).is_err());
+    let refused = sentence(sessions.step(&model, &task, &[0, 1], &[1.0, 2.0, f64::INFINITY, 2.0]).map(<[f64]>::to_vec));
+    assert_eq!(refused, "row 1, column 'x': found inf, expected a finite number");
+    let refused = sentence(sessions.advance(&model, &task, &[0], &[[1.0, f64::NAN]]));
+    assert_eq!(refused, "column 'y': found NaN, expected a finite number");
     // Sessions of single rows, and of steps of other lengths, are others.
     for (model, other) in [(of_values(3), classifier()), several(MixerKind::MinGru, 3, Missing::Error)] {
         let foreign = TableSessions::new(&model, &other, 1).unwrap();
-        assert!(sessions.copy_row(0, &foreign, 0).is_err());
+        let refused = sentence(sessions.copy_row(0, &foreign, 0));
+        assert_eq!(refused, "the rows belong to sessions of different tasks; take both from sessions of one");
     }
     assert_eq!(sessions.state(), before.state());
     assert!(sessions.histories().eq(before.histories()));

@@ -4,7 +4,7 @@ mod common;
 
 use common::{configs, drawn_model, model, small, tokens};
 use minrnn_model::{MixerKind, ModelConfig, WeightFormat};
-use minrnn_stream::{Model, State, Workspace};
+use minrnn_stream::{Model, SavedSessions, State, Workspace};
 
 /// A state of `rows` sessions that have read different prompts.
 fn read(model: &Model, rows: usize) -> State {
@@ -20,7 +20,7 @@ fn a_state_survives_the_trip_through_bytes() {
         let model = model(&config, WeightFormat::F32);
         for rows in [0, 1, 3] {
             let state = read(&model, rows);
-            assert_eq!(State::from_bytes(&state.to_bytes(), &model).unwrap(), state);
+            assert_eq!(State::from_bytes(&state.to_bytes().unwrap(), &model).unwrap(), state);
         }
     }
 }
@@ -38,7 +38,7 @@ fn a_session_takes_its_vectors_and_nothing_else() {
 fn damaged_states_and_those_of_other_models_are_sentences() {
     let config = small(MixerKind::MinGru);
     let model = model(&config, WeightFormat::F32);
-    let bytes = read(&model, 2).to_bytes();
+    let bytes = read(&model, 2).to_bytes().unwrap();
     let refusal = |bytes: &[u8], model: &Model| State::from_bytes(bytes, model).unwrap_err().to_string();
     for len in 0..bytes.len() {
         assert!(refusal(&bytes[..len], &model).starts_with("the saved state "), "cut to {len}");
@@ -52,6 +52,43 @@ fn damaged_states_and_those_of_other_models_are_sentences() {
     }
     let other = common::model(&ModelConfig { n_layers: 3, ..config }, WeightFormat::F32);
     assert!(refusal(&bytes, &other).contains("belongs to another model"));
+}
+
+/// `bytes` with another checksum, with a header that is no object, and with a header that is longer than they are.
+fn damaged(bytes: &[u8]) -> [Vec<u8>; 3] {
+    let sealed = |mut bytes: Vec<u8>| {
+        let end = bytes.len() - 4;
+        let checksum = crc32c::crc32c(&bytes[..end]).to_le_bytes();
+        bytes[end..].copy_from_slice(&checksum);
+        bytes
+    };
+    let [mut flipped, mut garbled, mut longer] = [(); 3].map(|()| bytes.to_vec());
+    *flipped.last_mut().unwrap() ^= 1;
+    garbled[12] = b'[';
+    longer[8..12].fill(0xff);
+    [flipped, sealed(garbled), sealed(longer)]
+}
+
+#[test]
+fn damage_has_the_same_words_in_states_and_in_named_sessions() {
+    let model = model(&small(MixerKind::MinGru), WeightFormat::F32);
+    let state = read(&model, 1);
+    let names = vec!["north".to_owned()];
+    let sessions = SavedSessions { names, logits: vec![], histories: vec![], forecasts: vec![], state: state.clone() };
+    let (of_state, of_sessions) = (state.to_bytes().unwrap(), sessions.to_bytes(&model, "m").unwrap());
+    let cases = [
+        (of_state[..12].to_vec(), of_sessions[..12].to_vec(), "the saved state was cut short; "),
+        (of_state[1..].to_vec(), of_sessions[1..].to_vec(), "the saved state does not begin like one that minrnn saved; "),
+    ];
+    let words = ["is damaged: its checksum does not match; ", "has a header that cannot be read (", "is shorter than its header says; "];
+    let changed = damaged(&of_state).into_iter().zip(damaged(&of_sessions)).zip(words);
+    let changed = changed.map(|((state, sessions), words)| (state, sessions, words));
+    for (state, sessions, words) in cases.into_iter().chain(changed) {
+        let of_state = State::from_bytes(&state, &model).unwrap_err().to_string();
+        let of_sessions = SavedSessions::from_bytes(&sessions, &model, "m").unwrap_err().to_string();
+        assert!(of_state.contains(words) && of_state.ends_with("; save it again"), "{of_state}");
+        assert!(of_sessions.contains(words) && of_sessions.ends_with("; begin without it or take another one"), "{of_sessions}");
+    }
 }
 
 #[test]
@@ -72,7 +109,7 @@ fn of_two_models_the_first_difference_is_told_and_no_more() {
     ] {
         let [one, other] = [one, &other].map(|config| drawn_model(config, WeightFormat::F32));
         let mut state = read(&one, 1);
-        let saved = State::from_bytes(&state.to_bytes(), &other).unwrap_err().to_string();
+        let saved = State::from_bytes(&state.to_bytes().unwrap(), &other).unwrap_err().to_string();
         assert!(saved.contains(&format!("the saved state belongs to another model: {words}")) && saved.len() < 200, "{saved}");
         let stepped = other.step(&[1], &mut state, &mut vec![0.0; other.outputs()], &mut Workspace::new()).unwrap_err().to_string();
         assert!(stepped.contains(&format!("the state belongs to another model: {words}")) && stepped.len() < 200, "{stepped}");

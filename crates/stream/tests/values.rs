@@ -149,7 +149,7 @@ fn states_with_a_past_survive_the_trip_through_bytes_and_parts() {
             assert_eq!(state.bytes() as u128, bytes, "{config:?} after {lens:?}");
             let pasts = (0..2).flat_map(|row| state.pasts(row).map(<[f32]>::to_vec).collect::<Vec<_>>()).collect();
             let copies = [
-                State::from_bytes(&state.to_bytes(), &model).unwrap(),
+                State::from_bytes(&state.to_bytes().unwrap(), &model).unwrap(),
                 State::from_parts(&model, 2, state.values().to_vec(), pasts).unwrap(),
                 state.select(&[0, 1]).unwrap(),
                 state.clone(),
@@ -189,7 +189,7 @@ fn contradictions_in_a_saved_past_are_refused() {
     let model = drawn_model(&config, WeightFormat::F32);
     let mut state = model.init_state(1).unwrap();
     model.advance_values(&[numbers(2 * 5, 1)], &mut state, &mut Workspace::new()).unwrap();
-    let bytes = state.to_bytes();
+    let bytes = state.to_bytes().unwrap();
     let refusal = |bytes: &[u8]| State::from_bytes(bytes, &model).unwrap_err().to_string();
     assert_eq!(State::from_bytes(&forged(&bytes, r#""kept":[5]"#, r#""kept":[5]"#), &model).unwrap(), state);
     let huge = format!(r#""kept":[{}]"#, usize::MAX);

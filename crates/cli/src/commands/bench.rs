@@ -180,9 +180,6 @@ fn cases(bench: Bench, args: &CaseArgs, tokens: Option<usize>) -> anyhow::Result
 /// Records the tasks of each case and prints them.
 fn tasks(args: &CaseArgs) -> anyhow::Result<()> {
     let place = args.run.place()?;
-    if place.device != Device::flex() {
-        return Err(WrongInput("bench tasks: a step is cut into tasks on the CPU; leave --device out".into()).into());
-    }
     for case in args.cases(Bench::Lm) {
         println!("{}", serde_json::to_string(&measure_tasks(&case, args.run.plan(Bench::Lm.iterations()), &place)?)?);
     }

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 
 use minrnn::checkpoint::TOKENIZER_FILE;
 use minrnn::data::Tokenizer;
-use minrnn::numbers::significant;
 use minrnn::output::expect_harmless;
 use minrnn::plot::{Panel, Series, line_picture};
-use minrnn::train::{EXPERIMENT_FILE, Experiment, METRICS_FILE, Record, Task, read_metrics};
+use minrnn::train::{EXPERIMENT_FILE, Experiment, Loss, METRICS_FILE, Record, Task, read_metrics};
 use minrnn_model::{TokenizerKind, other_than_file, read_text};
 
 use crate::exit::ExitCode;
@@ -48,7 +47,7 @@ pub struct Args {
 struct Run {
     name: String,
     /// What its loss is, with the unit; none for a log without its run.
-    loss: Option<&'static str>,
+    loss: Option<Loss>,
     /// What its text is cut into, if it reads one.
     tokens: Option<Tokens>,
     points: Vec<(f64, f64)>,
@@ -60,15 +59,19 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Err(WrongInput(sentence).into());
     }
     let png = png_beside(&args.output)?;
-    let runs = args.runs.iter().map(|text| read(text, args.accuracy)).collect::<anyhow::Result<Vec<Run>>>()?;
+    let measure = if args.accuracy { Measure::Accuracy } else { Measure::Loss };
+    let runs = args.runs.iter().map(|text| read(text, measure)).collect::<anyhow::Result<Vec<Run>>>()?;
     for (at, run) in runs.iter().enumerate() {
         if runs[..at].iter().any(|other| other.name == run.name) {
             let sentence = format!("two lines would be called '{}'; give their names: NAME=RUN", run.name);
             return Err(WrongInput(sentence).into());
         }
     }
-    let y_label = if args.accuracy { "test accuracy".to_owned() } else { format!("test {}", loss_of_all(&runs)?.unwrap_or("loss")) };
-    let published = args.published.iter().map(|text| published(text, &runs, args.accuracy)).collect::<Result<Vec<_>, _>>()?;
+    let y_label = match measure {
+        Measure::Accuracy => "test accuracy".to_owned(),
+        Measure::Loss => format!("test {}", loss_of_all(&runs)?.map_or("loss", Loss::label)),
+    };
+    let published = args.published.iter().map(|text| published(text, &runs, measure)).collect::<Result<Vec<_>, _>>()?;
     let series = |(at, run): (usize, &Run)| Series {
         label: run.name.clone(),
         points: run.points.clone(),
@@ -77,7 +80,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let mut panel =
         Panel { x_label: "iteration".to_owned(), y_label, series: runs.iter().enumerate().map(series).collect(), ..Panel::default() };
-    if !args.accuracy {
+    if measure == Measure::Loss {
         panel.leave_out_the_fall();
     }
     let runs_given = || args.runs.iter().map(|text| path_of(text).1);
@@ -88,7 +91,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let drawn = line_picture(&args.title, &[panel])?.expect("runs without points are refused");
     drawn.write(&args.output, &png)?;
     for run in &runs {
-        print(format_args!("{}\n", best_line(run, args.accuracy)))?;
+        print(format_args!("{}\n", best_line(run, measure)))?;
     }
     tell_of_different_tokens(&runs);
     say(format_args!("picture: {}, {}", args.output.display(), png.display()));
@@ -96,14 +99,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// The loss that all `runs` are measured by, as far as they say; different measures cannot share an axis.
-fn loss_of_all(runs: &[Run]) -> Result<Option<&'static str>, WrongInput> {
+fn loss_of_all(runs: &[Run]) -> Result<Option<Loss>, WrongInput> {
     let mut known = runs.iter().filter_map(|run| Some((run.name.as_str(), run.loss?)));
     let Some((first, loss)) = known.next() else { return Ok(None) };
     match known.find(|(_, other)| *other != loss) {
         None => Ok(Some(loss)),
         Some((second, other)) => Err(WrongInput(format!(
-            "'{first}' is measured by its {loss} and '{second}' by its {other}, which have no axis in common; plot them apart, or what both have \
-             with --accuracy"
+            "'{first}' is measured by its {} and '{second}' by its {}, which have no axis in common; plot them apart, or what both have \
+             with --accuracy",
+            loss.label(),
+            other.label()
         ))),
     }
 }
@@ -125,8 +130,42 @@ fn tell_of_different_tokens(runs: &[Run]) {
     }
 }
 
+/// What is plotted over the iterations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Measure {
+    Loss,
+    Accuracy,
+}
+
+impl Measure {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Loss => "loss",
+            Self::Accuracy => "accuracy",
+        }
+    }
+
+    /// The largest value that a published number may have.
+    fn largest(self) -> f64 {
+        match self {
+            Self::Loss => LARGEST_LOSS,
+            Self::Accuracy => 1.0,
+        }
+    }
+
+    /// The first of `points` with the best value.
+    fn best(self, points: &[(f64, f64)]) -> Option<(f64, f64)> {
+        let by_value = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
+        match self {
+            Self::Loss => points.iter().min_by(by_value),
+            Self::Accuracy => points.iter().rev().max_by(by_value),
+        }
+        .copied()
+    }
+}
+
 /// The place among `runs` of the line that a published number belongs to, and the number with its iteration.
-fn published(text: &str, runs: &[Run], accuracy: bool) -> Result<(usize, (f64, f64)), WrongInput> {
+fn published(text: &str, runs: &[Run], measure: Measure) -> Result<(usize, (f64, f64)), WrongInput> {
     let sentence = || WrongInput(format!("--published '{text}': expected NAME=ITERATION:VALUE, such as minGRU=575:1.548, both finite"));
     let (name, numbers) = text.rsplit_once('=').ok_or_else(sentence)?;
     let (iteration, value) = numbers.split_once(':').ok_or_else(sentence)?;
@@ -136,8 +175,7 @@ fn published(text: &str, runs: &[Run], accuracy: bool) -> Result<(usize, (f64, f
         let names = runs.iter().map(|run| run.name.as_str());
         WrongInput(format!("--published '{text}': there is no line '{name}'{}", minrnn::words::suggestion(name, names)))
     })?;
-    let (what, largest) = if accuracy { ("accuracy", 1.0) } else { ("loss", LARGEST_LOSS) };
-    for (what, found, most) in [("iteration", iteration, MOST_ITERATIONS), (what, value, largest)] {
+    for (what, found, most) in [("iteration", iteration, MOST_ITERATIONS), (measure.name(), value, measure.largest())] {
         if !(0.0..=most).contains(&found) {
             return Err(WrongInput(format!("--published '{text}': the {what} must be between 0 and {most}")));
         }
@@ -193,7 +231,7 @@ fn tokens_of(experiment: &Experiment, metrics: &Path) -> Option<Tokens> {
     (experiment.data.task == Task::Text).then(|| Tokens(kind, if kind == TokenizerKind::Bpe { vocabulary() } else { None }))
 }
 
-fn read(text: &str, accuracy: bool) -> anyhow::Result<Run> {
+fn read(text: &str, measure: Measure) -> anyhow::Result<Run> {
     let (name, path) = path_of(text);
     if name.is_some_and(|name| name.trim().is_empty()) {
         return Err(WrongInput(format!("'{text}' has no name before the =; write NAME=RUN, or the run alone")).into());
@@ -206,16 +244,16 @@ fn read(text: &str, accuracy: bool) -> anyhow::Result<Run> {
     }
     let value = |record: Record| match record {
         Record::Eval { iteration, test_loss, test_accuracy, .. } => {
-            Some((iteration as f64, if accuracy { test_accuracy? } else { test_loss }))
+            Some((iteration as f64, if measure == Measure::Accuracy { test_accuracy? } else { test_loss }))
         }
         Record::Train { .. } => None,
     };
     let points: Vec<(f64, f64)> = records.into_iter().filter_map(value).filter(|point| point.1.is_finite()).collect();
     if points.is_empty() {
-        let what = if accuracy { "accuracy" } else { "loss" };
         let sentence = format!(
-            "'{}' has no evaluation with a finite {what}: none was made yet, or the run keeps its last weights (train.keep) and makes none; leave it out",
-            metrics.display()
+            "'{}' has no evaluation with a finite {}: none was made yet, or the run keeps its last weights (train.keep) and makes none; leave it out",
+            metrics.display(),
+            measure.name()
         );
         return Err(WrongInput(sentence).into());
     }
@@ -240,15 +278,12 @@ fn own_name(path: &Path) -> String {
     full.as_deref().and_then(Path::file_name).map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
-fn best_line(run: &Run, accuracy: bool) -> String {
-    let by_value = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
-    let best = if accuracy { run.points.iter().max_by(by_value) } else { run.points.iter().min_by(by_value) };
-    let (iteration, value) = best.expect("runs without points are refused");
+fn best_line(run: &Run, measure: Measure) -> String {
+    let (iteration, value) = measure.best(&run.points).expect("runs without points are refused");
     let last = run.points.last().expect("runs without points are refused").0;
-    let value = match run.loss.unwrap_or("loss") {
-        _ if accuracy => format!("accuracy {:.2} %", 100.0 * value),
-        loss if loss.starts_with("loss") => format!("loss {value:.4}"),
-        other => format!("{other} {}", significant(*value)),
+    let value = match measure {
+        Measure::Accuracy => format!("accuracy {:.2} %", 100.0 * value),
+        Measure::Loss => run.loss.map_or_else(|| format!("loss {value:.4}"), |loss| loss.shown(value)),
     };
     format!("{}: best {value} at iteration {iteration} of {last}", printable(&run.name))
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use minrnn::checkpoint::{LoadedModel, load_model, load_table_task};
-use minrnn::data::table::{Prediction, Series, TableTask, notes, read_series_and_unseen};
+use minrnn::data::table::{Prediction, Series, TableSource, TableTask, notes, read_series_from};
 use minrnn::deployed::{self, Deployed, InsideInputs};
 use minrnn::memory::Estimate;
 use minrnn::output::{expect_harmless, expect_writable, is_same_place};
@@ -75,7 +75,7 @@ fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode>
         Ok(ExitCode::from(FAILED))
     };
     let (reads, data, future) = (task.clone(), input::path(&args.data), args.future.clone());
-    let read = move || read_series_and_unseen(&reads, &data, future.as_deref());
+    let read = move || read_series_from(&reads, TableSource::File(&data), future.as_deref().map(TableSource::File));
     let Some((series, unseen)) = interrupt::unless_stopped(stop, read).transpose()? else { return stopped() };
     if args.device.is_cpu()? {
         model.memory(task, &series)?.expect_room(args.memory.given())?;

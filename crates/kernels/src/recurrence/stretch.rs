@@ -32,6 +32,9 @@ impl Source {
     }
 
     /// Reads the vector of step `t` at channel `c`; with `TAIL` only its first `width − c` lanes, the others 0.
+    ///
+    /// # Safety
+    /// See [`Body`].
     #[inline(always)]
     pub unsafe fn read<S: Simd, const TAIL: bool>(self, simd: S, t: usize, c: usize, width: usize) -> S::f32s {
         // SAFETY: the caller's promise in `Body`.
@@ -44,6 +47,9 @@ impl Source {
 
 impl Target {
     /// Writes the vector of step `t` at channel `c`; with `TAIL` only its first `width − c` lanes.
+    ///
+    /// # Safety
+    /// See [`Body`].
     #[inline(always)]
     pub unsafe fn write<S: Simd, const TAIL: bool>(self, simd: S, t: usize, c: usize, width: usize, streaming: bool, value: S::f32s) {
         // SAFETY: the caller's promise in `Body`.
@@ -61,6 +67,9 @@ impl Target {
 }
 
 /// Reads from a buffer with room for whole vectors.
+///
+/// # Safety
+/// See [`Body`].
 #[inline(always)]
 pub unsafe fn get<S: Simd>(_simd: S, buffer: *const f32, c: usize) -> S::f32s {
     // SAFETY: the caller's promise in `Body`.
@@ -68,6 +77,9 @@ pub unsafe fn get<S: Simd>(_simd: S, buffer: *const f32, c: usize) -> S::f32s {
 }
 
 /// Writes to a buffer with room for whole vectors.
+///
+/// # Safety
+/// See [`Body`].
 #[inline(always)]
 pub unsafe fn put<S: Simd>(_simd: S, buffer: *mut f32, c: usize, value: S::f32s) {
     // SAFETY: the caller's promise in `Body`.

@@ -104,11 +104,13 @@ pub(crate) unsafe fn stream<S: Simd>(_simd: S, target: *mut f32, value: S::f32s)
         use core::arch::x86_64::{_mm_stream_ps, _mm256_stream_ps, _mm512_stream_ps};
         use core::mem::transmute_copy;
         // SAFETY: this crate's vectors come from `Level::run`, which detected their instruction set; the pointer is the caller's promise.
-        match size_of::<S::f32s>() {
-            64 => return unsafe { _mm512_stream_ps(target, transmute_copy(&value)) },
-            32 => return unsafe { _mm256_stream_ps(target, transmute_copy(&value)) },
-            16 => return unsafe { _mm_stream_ps(target, transmute_copy(&value)) },
-            _ => {}
+        unsafe {
+            match size_of::<S::f32s>() {
+                64 => return _mm512_stream_ps(target, transmute_copy(&value)),
+                32 => return _mm256_stream_ps(target, transmute_copy(&value)),
+                16 => return _mm_stream_ps(target, transmute_copy(&value)),
+                _ => {}
+            }
         }
     }
     // SAFETY: the caller's promise.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use minrnn_model::{ModelConfig, Prediction, TableTask};
-use minrnn_stream::{Model, Workspace, ambient_threads};
+use minrnn_stream::{Model, Workspace, ambient_threads, expect_task_of};
 use rayon::prelude::*;
 
 use crate::Result;
@@ -40,8 +40,9 @@ pub fn prediction_memory(config: &ModelConfig, task: &TableTask, series: &[Serie
 /// The threads of the ambient pool read different sequences.
 ///
 /// # Errors
-/// When the model does not read the columns of `task`, or a prediction is not finite: the error names the first such sequence.
+/// When `task` is that of another model, or a prediction is not finite: the error names the first such sequence.
 pub fn predict(model: &Model, task: &TableTask, series: &[Series], stop: &AtomicBool) -> Result<Option<Vec<Prediction>>> {
+    expect_task_of(model, task)?;
     let (bunches, threads) = (bunches(task, series), ambient_threads());
     let read = |workspace: &mut Workspace, bunch: &[Series]| of_bunch(model, task, bunch, workspace, stop);
     let found: Vec<Option<Vec<Prediction>>> = if threads > 1 && bunches.len() > 1 {

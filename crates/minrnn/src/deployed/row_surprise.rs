@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use minrnn_model::{Calibration, ModelConfig};
-use minrnn_stream::{Model, Workspace};
+use minrnn_stream::{Model, Workspace, expect_task_of};
 
 use crate::data::table::{ForecastRow, ForecastRows, Series};
 use crate::memory::{Estimate, Run, running};
@@ -26,13 +26,14 @@ pub fn scoring_memory(config: &ModelConfig, rows: &ForecastRows) -> Result<Estim
 /// `stop` was raised before the end.
 ///
 /// # Errors
-/// When the model has other inputs, a surprise is not finite, or any error of `see`.
+/// When `rows` were read for another model, a surprise is not finite, or any error of `see`.
 pub fn score_rows(
     model: &Model,
     rows: &ForecastRows,
     stop: &AtomicBool,
     mut see: impl FnMut(usize, usize, ForecastRow) -> Result<()>,
 ) -> Result<bool> {
+    expect_task_of(model, rows.task())?;
     let width = model.outputs();
     let (mut workspace, mut state) = (Workspace::new(), model.init_state(1)?);
     let (mut outputs, mut before): (Vec<f32>, Vec<f32>) = (Vec::new(), Vec::new());
@@ -62,7 +63,7 @@ pub fn score_rows(
 /// How surprising the rows of `rows` are to `model`, as a basis for comparison with others; `None` if `stop` was raised before the end.
 ///
 /// # Errors
-/// When the model has other inputs, or a surprise is not finite.
+/// When `rows` were read for another model, or a surprise is not finite.
 pub fn calibrate_rows(model: &Model, rows: &ForecastRows, stop: &AtomicBool) -> Result<Option<Calibration>> {
     let mut surprises = Vec::new();
     let is_whole = score_rows(model, rows, stop, |_, _, row| {

@@ -1,5 +1,7 @@
 //! The lines or tokens of a text as rows, each with its surprise.
 
+use minrnn_kernels::choices;
+
 use super::surprise::Listener;
 use super::usual::exceeds;
 use crate::{Error, Result};
@@ -7,27 +9,14 @@ use crate::{Error, Result};
 /// Maximum number of bytes of a row's text that are kept.
 const LONGEST_TEXT: usize = 1 << 16;
 
-/// The unit of a text's rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RowUnit {
-    /// A line: the mean surprise of its tokens.
-    Line,
-    /// A token.
-    Token,
-}
-
-impl RowUnit {
-    /// The names of the units.
-    pub const NAMES: [&'static str; 2] = ["line", "token"];
-
-    /// The unit of that name.
-    pub fn named(name: &str) -> Option<Self> {
-        [Self::Line, Self::Token].into_iter().find(|unit| unit.name() == name)
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
+choices! {
+    /// The unit of a text's rows.
+    RowUnit, "unit" {
+        /// A line: the mean surprise of its tokens.
+        #[default]
+        Line = "line",
+        /// A token.
+        Token = "token",
     }
 }
 
@@ -185,12 +174,6 @@ mod tests {
             assert_eq!(row(surprise, false).is_marked(threshold), expected);
             assert_eq!(row(surprise, true).is_marked(threshold), Some(true));
         }
-    }
-
-    #[test]
-    fn units_are_called_by_their_names() {
-        assert_eq!(RowUnit::NAMES.map(RowUnit::named), [Some(RowUnit::Line), Some(RowUnit::Token)]);
-        assert_eq!(RowUnit::named("word"), None);
     }
 
     #[test]

@@ -33,8 +33,8 @@ mod torch_recurrent;
 mod xlstm;
 
 use std::fmt;
-use std::str::FromStr;
 
+use minrnn_kernels::choices;
 use minrnn_model::{Candidate, CheckedConfig, ForgetFloor, MixerKind, ModelConfig, Pooling, Positions, Tensor, Weights, WiringKind};
 
 use self::folder::Folder;
@@ -49,24 +49,26 @@ use crate::{Error, Result};
 /// A tensor and its name.
 pub type NamedTensor = (String, Tensor);
 
-/// The names and layouts of another library.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Format {
-    /// `minLM` or `minGRULM` of lucidrains/minGRU-pytorch.
-    MinGruPytorch,
-    /// `Model` of BorealisAI/minRNNs.
-    MinRnns,
-    /// `MambaForCausalLM` of transformers.
-    MambaHf,
-    /// `xLSTMLMModel` of NX-AI's xlstm.
-    Xlstm,
-    /// The model of karpathy/nanoGPT.
-    NanoGpt,
-    /// Layers of `torch.nn.GRU`.
-    TorchGru,
-    /// Layers of `torch.nn.LSTM`.
-    TorchLstm,
+choices! {
+    /// The names and layouts of another library.
+    #[non_exhaustive]
+    Format, "format" {
+        /// `minLM` or `minGRULM` of lucidrains/minGRU-pytorch.
+        #[default]
+        MinGruPytorch = "min-gru-pytorch",
+        /// `Model` of BorealisAI/minRNNs.
+        MinRnns = "min-rnns",
+        /// `MambaForCausalLM` of transformers.
+        MambaHf = "mamba-hf",
+        /// `xLSTMLMModel` of NX-AI's xlstm.
+        Xlstm = "xlstm",
+        /// The model of karpathy/nanoGPT.
+        NanoGpt = "nano-gpt",
+        /// Layers of `torch.nn.GRU`.
+        TorchGru = "torch-gru",
+        /// Layers of `torch.nn.LSTM`.
+        TorchLstm = "torch-lstm",
+    }
 }
 
 /// What there is to know about a format.
@@ -95,23 +97,6 @@ impl Layout {
 }
 
 impl Format {
-    /// Every format, in the order of the documentation.
-    pub const ALL: &'static [Self] =
-        &[Self::MinGruPytorch, Self::MinRnns, Self::MambaHf, Self::Xlstm, Self::NanoGpt, Self::TorchGru, Self::TorchLstm];
-
-    /// The name used on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::MinGruPytorch => "min-gru-pytorch",
-            Self::MinRnns => "min-rnns",
-            Self::MambaHf => "mamba-hf",
-            Self::Xlstm => "xlstm",
-            Self::NanoGpt => "nano-gpt",
-            Self::TorchGru => "torch-gru",
-            Self::TorchLstm => "torch-lstm",
-        }
-    }
-
     /// Whether a file holds only the mixers of a model. Its configuration, and all other tensors, then come from elsewhere.
     pub fn is_part(self) -> bool {
         matches!(self, Self::TorchGru | Self::TorchLstm)
@@ -139,23 +124,6 @@ impl Format {
             Self::TorchGru => torch_recurrent::GRU,
             Self::TorchLstm => torch_recurrent::LSTM,
         }
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Format {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        Self::ALL.iter().copied().find(|format| format.name() == text).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|format| format.name()).collect();
-            Error::Config(format!("unknown format '{text}'; expected one of {}", names.join(", ")))
-        })
     }
 }
 

@@ -21,7 +21,7 @@ use burn::nn::Linear;
 use burn::tensor::Tensor;
 use minrnn_model::{Candidate, CheckedConfig};
 
-use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
+use super::hidden::{Hidden, first_hidden, initial_vector, learned_state};
 use super::init::Initializer;
 use super::linear::{apply, bias, matmul};
 use super::mixer::Mixer;
@@ -77,7 +77,7 @@ impl DecayMinGru {
     /// When the shapes of input, times, state and steps do not fit.
     pub fn forward_timed(&self, x: Tensor<3>, delta_t: Tensor<2>, state: Hidden, steps: &StepCodes) -> (Tensor<3>, Hidden) {
         let preact = matmul(&self.in_proj, x);
-        let start = Start { h0: Some(state.h), init: self.initial_vector() };
+        let start = Start { h0: Some(state.h), init: initial_vector(self.initial_state.as_ref(), self.candidate) };
         let exponent = self.exponent(delta_t);
         let candidate = self.candidate;
         let (h, h_last) = ops::decay_min_gru(preact, exponent, bias(&self.in_proj), candidate, start, steps);
@@ -94,18 +94,13 @@ impl DecayMinGru {
         }
         delta_t.unsqueeze_dim::<3>(2) * softplus(theta).unsqueeze::<3>()
     }
-
-    fn initial_vector(&self) -> Option<Tensor<1>> {
-        initial_vector(self.initial_state.as_ref(), self.candidate)
-    }
 }
 
 impl Mixer for DecayMinGru {
     type State = Hidden;
 
     fn init_state(&self, batch_size: usize) -> Hidden {
-        let [d_inner, _] = self.out_proj.weight.dims();
-        initial_hidden(self.initial_vector(), batch_size, d_inner, &self.out_proj.weight.val().device())
+        first_hidden(self.initial_state.as_ref(), self.candidate, &self.out_proj, batch_size)
     }
 
     fn forward(&self, x: Tensor<3>, state: Hidden, steps: &StepCodes) -> (Tensor<3>, Hidden) {

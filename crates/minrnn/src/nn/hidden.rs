@@ -1,7 +1,8 @@
 //! The state of cells whose memory is one vector, with an optionally learned initial state.
 
 use burn::module::Param;
-use burn::tensor::{Device, Tensor};
+use burn::nn::Linear;
+use burn::tensor::Tensor;
 use minrnn_model::{Candidate, CheckedConfig, InitialState};
 
 use super::init::Initializer;
@@ -32,12 +33,13 @@ pub(super) fn initial_vector(theta: Option<&Param<Tensor<1>>>, candidate: Candid
     Some(if candidate.of_state() == Candidate::Positive { ops::positive(theta) } else { theta })
 }
 
-/// `batch_size` copies of the initial vector.
-pub(super) fn initial_hidden(init: Option<Tensor<1>>, batch_size: usize, d_inner: usize, device: &Device) -> Hidden {
-    let h = match init {
+/// [`initial_vector`] for each of `batch_size` sequences: what a cell of E channels, which `out_proj` (E → D) follows, begins with.
+pub(super) fn first_hidden(theta: Option<&Param<Tensor<1>>>, candidate: Candidate, out_proj: &Linear, batch_size: usize) -> Hidden {
+    let [d_inner, _] = out_proj.weight.dims();
+    let h = match initial_vector(theta, candidate) {
         // Burn's expand refuses a size of 0.
         Some(init) if batch_size > 0 => init.unsqueeze::<2>().expand([batch_size, d_inner]),
-        _ => Tensor::zeros([batch_size, d_inner], device),
+        _ => Tensor::zeros([batch_size, d_inner], &out_proj.weight.val().device()),
     };
     Hidden { h }
 }

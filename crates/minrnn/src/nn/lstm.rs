@@ -13,7 +13,7 @@ use burn::nn::Linear;
 use burn::tensor::Tensor;
 use minrnn_model::{Candidate, CheckedConfig};
 
-use super::hidden::{initial_hidden, initial_vector, learned_state};
+use super::hidden::{first_hidden, initial_vector, learned_state};
 use super::init::Initializer;
 use super::linear::{apply, bias, matmul};
 use super::mixer::Mixer;
@@ -72,8 +72,9 @@ impl Lstm {
         list.out(e, d, true);
     }
 
-    fn initial_vectors(&self) -> [Option<Tensor<1>>; 2] {
-        [&self.initial_state, &self.initial_cell].map(|theta| initial_vector(theta.as_ref(), Candidate::Identity))
+    /// θ of the hidden state and of the cell state, if they are learned.
+    fn thetas(&self) -> [Option<&Param<Tensor<1>>>; 2] {
+        [self.initial_state.as_ref(), self.initial_cell.as_ref()]
     }
 }
 
@@ -81,8 +82,7 @@ impl Mixer for Lstm {
     type State = LstmState;
 
     fn init_state(&self, batch_size: usize) -> LstmState {
-        let weight = self.out_proj.weight.val();
-        let [h, c] = self.initial_vectors().map(|init| initial_hidden(init, batch_size, weight.dims()[0], &weight.device()).h);
+        let [h, c] = self.thetas().map(|theta| first_hidden(theta, Candidate::Identity, &self.out_proj, batch_size).h);
         LstmState { h, c }
     }
 
@@ -92,7 +92,7 @@ impl Mixer for Lstm {
 
     fn forward(&self, x: Tensor<3>, state: LstmState, steps: &StepCodes) -> (Tensor<3>, LstmState) {
         let preact = matmul(&self.in_proj, x);
-        let [init_h, init_c] = self.initial_vectors();
+        let [init_h, init_c] = self.thetas().map(|theta| initial_vector(theta, Candidate::Identity));
         let hidden = Start { h0: Some(state.h), init: init_h };
         let cell = Start { h0: Some(state.c), init: init_c };
         let (weight, recurrent_bias) = (self.recurrent.weight.val(), self.recurrent.bias());

@@ -28,7 +28,7 @@ use burn::nn::Linear;
 use burn::tensor::{Tensor, activation};
 use minrnn_model::{Candidate, CheckedConfig, ForgetFloor, ScanKind};
 
-use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
+use super::hidden::{Hidden, first_hidden, initial_vector, learned_state};
 use super::highway::{highway_gate, project};
 use super::init::Initializer;
 use super::layer::expect_layer;
@@ -84,18 +84,13 @@ impl MinGru {
     pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
         minimal_activations(config, 2, 3, list);
     }
-
-    fn initial_vector(&self) -> Option<Tensor<1>> {
-        initial_vector(self.initial_state.as_ref(), self.candidate)
-    }
 }
 
 impl Mixer for MinGru {
     type State = Hidden;
 
     fn init_state(&self, batch_size: usize) -> Hidden {
-        let [d_inner, _] = self.out_proj.weight.dims();
-        initial_hidden(self.initial_vector(), batch_size, d_inner, &self.out_proj.weight.val().device())
+        first_hidden(self.initial_state.as_ref(), self.candidate, &self.out_proj, batch_size)
     }
 
     fn takes_bf16(&self) -> bool {
@@ -104,7 +99,7 @@ impl Mixer for MinGru {
 
     fn forward(&self, x: Tensor<3>, state: Hidden, steps: &StepCodes) -> (Tensor<3>, Hidden) {
         let preact = matmul(&self.in_proj, x.clone());
-        let start = Start { h0: Some(state.h), init: self.initial_vector() };
+        let start = Start { h0: Some(state.h), init: initial_vector(self.initial_state.as_ref(), self.candidate) };
         let candidate = self.candidate;
         let (h, h_last) = match (self.scan, &self.forget_floor) {
             (ScanKind::Linear, None) => ops::min_gru(preact, bias(&self.in_proj), candidate, start, steps),

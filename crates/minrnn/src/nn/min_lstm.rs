@@ -14,7 +14,7 @@ use burn::nn::Linear;
 use burn::tensor::Tensor;
 use minrnn_model::{Candidate, CheckedConfig, ScanKind};
 
-use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
+use super::hidden::{Hidden, first_hidden, initial_vector, learned_state};
 use super::highway::{highway_gate, project};
 use super::init::Initializer;
 use super::linear::{bias, matmul};
@@ -61,18 +61,13 @@ impl MinLstm {
     pub(super) fn activations(config: &CheckedConfig, list: &mut Activations) {
         minimal_activations(config, 3, 5, list);
     }
-
-    fn initial_vector(&self) -> Option<Tensor<1>> {
-        initial_vector(self.initial_state.as_ref(), self.candidate)
-    }
 }
 
 impl Mixer for MinLstm {
     type State = Hidden;
 
     fn init_state(&self, batch_size: usize) -> Hidden {
-        let [d_inner, _] = self.out_proj.weight.dims();
-        initial_hidden(self.initial_vector(), batch_size, d_inner, &self.out_proj.weight.val().device())
+        first_hidden(self.initial_state.as_ref(), self.candidate, &self.out_proj, batch_size)
     }
 
     fn takes_bf16(&self) -> bool {
@@ -81,7 +76,7 @@ impl Mixer for MinLstm {
 
     fn forward(&self, x: Tensor<3>, state: Hidden, steps: &StepCodes) -> (Tensor<3>, Hidden) {
         let preact = matmul(&self.in_proj, x.clone());
-        let start = Start { h0: Some(state.h), init: self.initial_vector() };
+        let start = Start { h0: Some(state.h), init: initial_vector(self.initial_state.as_ref(), self.candidate) };
         let (h, h_last) = match self.scan {
             ScanKind::Linear => ops::min_lstm(preact, bias(&self.in_proj), self.candidate, self.gates, start, steps),
             ScanKind::LogSpace => {

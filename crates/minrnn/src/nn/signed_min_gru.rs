@@ -21,7 +21,7 @@ use burn::nn::Linear;
 use burn::tensor::Tensor;
 use minrnn_model::{Candidate, CheckedConfig};
 
-use super::hidden::{Hidden, initial_hidden, initial_vector, learned_state};
+use super::hidden::{Hidden, first_hidden, initial_vector, learned_state};
 use super::init::Initializer;
 use super::linear::{apply, bias, matmul};
 use super::mixer::Mixer;
@@ -58,23 +58,18 @@ impl SignedMinGru {
         list.recurrence(d, e, 3 * e, &[3 * e, e]);
         list.out(e, d, true);
     }
-
-    fn initial_vector(&self) -> Option<Tensor<1>> {
-        initial_vector(self.initial_state.as_ref(), self.candidate)
-    }
 }
 
 impl Mixer for SignedMinGru {
     type State = Hidden;
 
     fn init_state(&self, batch_size: usize) -> Hidden {
-        let [d_inner, _] = self.out_proj.weight.dims();
-        initial_hidden(self.initial_vector(), batch_size, d_inner, &self.out_proj.weight.val().device())
+        first_hidden(self.initial_state.as_ref(), self.candidate, &self.out_proj, batch_size)
     }
 
     fn forward(&self, x: Tensor<3>, state: Hidden, steps: &StepCodes) -> (Tensor<3>, Hidden) {
         let preact = matmul(&self.in_proj, x);
-        let start = Start { h0: Some(state.h), init: self.initial_vector() };
+        let start = Start { h0: Some(state.h), init: initial_vector(self.initial_state.as_ref(), self.candidate) };
         let (h, h_last) = ops::signed_min_gru(preact, bias(&self.in_proj), self.candidate, start, steps);
         (apply(&self.out_proj, h), Hidden { h: h_last })
     }

@@ -63,7 +63,7 @@ pub fn write_report(trainer: &Trainer, found: &FinalReport) -> Result<()> {
         notes,
         records: &records,
         refit_at: progress.refit.map(|refit| refit.began_at),
-        loss: experiment.loss(),
+        loss: experiment.loss().label(),
         examples: &found.examples,
         experiment: &experiment.to_toml()?,
     };
@@ -83,7 +83,7 @@ fn without_baseline(trainer: &Trainer, found: &FinalReport) -> Vec<Measure> {
     };
     let score = match trainer.experiment().data.task.scored_accuracy(found.fixed.accuracy) {
         Some(accuracy) => measure(MeasureKind::Accuracy, accuracy),
-        None => measure(MeasureKind::Loss(trainer.experiment().loss()), found.fixed.loss),
+        None => measure(MeasureKind::Loss(trainer.experiment().loss().label()), found.fixed.loss),
     };
     let of_bytes = found.bits_per_byte.map(|bits| measure(MeasureKind::Loss("bits per byte"), bits));
     std::iter::once(score).chain(of_bytes).collect()

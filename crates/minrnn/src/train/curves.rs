@@ -6,6 +6,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use super::loss::Loss;
 use super::metrics::Record;
 use crate::Result;
 use crate::plot::{COLORS, DrawResult, GRID, INK, Picture, axis_label, range_of, save, shorten, text};
@@ -27,8 +28,8 @@ pub(crate) type Points = Vec<(f64, f64)>;
 pub struct CurveLabels<'a> {
     /// The title.
     pub title: &'a str,
-    /// The name of the loss.
-    pub loss: &'a str,
+    /// What is drawn.
+    pub loss: Loss,
     /// Number of updates after which a second round began.
     pub refit_at: Option<u64>,
 }
@@ -47,7 +48,7 @@ pub fn draw_curves(records: &[Record], labels: CurveLabels<'_>, directory: impl 
 
 struct Curves {
     title: String,
-    loss: String,
+    loss: Loss,
     /// For each round, all losses and their smoothed curve.
     train: [Points; 2],
     train_smooth: [Points; 2],
@@ -75,7 +76,7 @@ impl Curves {
         let all = || train.iter().flatten().chain(&test);
         let iterations = all().map(|point| point.0).reduce(f64::max)?;
         let losses = range_of(all().map(|point| point.1));
-        let (title, loss) = (shorten(labels.title), labels.loss.to_owned());
+        let (title, loss) = (shorten(labels.title), labels.loss);
         Some(Self { title, loss, train, train_smooth, test, best, iterations: iterations.max(1.0), losses })
     }
 }
@@ -99,7 +100,7 @@ impl Picture for Curves {
         chart
             .configure_mesh()
             .x_desc("iteration")
-            .y_desc(self.loss.as_str())
+            .y_desc(self.loss.label())
             .x_labels(10)
             .y_labels(9)
             .x_label_formatter(&|iteration| format!("{iteration:.0}"))
@@ -187,7 +188,7 @@ mod tests {
     }
 
     fn labels(title: &str) -> CurveLabels<'_> {
-        CurveLabels { title, loss: "loss (nats per token)", refit_at: None }
+        CurveLabels { title, loss: Loss::PerToken, refit_at: None }
     }
 
     #[test]

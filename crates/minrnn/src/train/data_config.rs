@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::require;
 use super::evaluate::Evaluation;
+use super::loss::Loss;
 use super::train_config::TrainConfig;
 use crate::data::table::{CalendarPart, memory_of};
 use crate::data::{IoKind, ListOpsTask, Mqar, NearestNeighbour, RetrievalTask, SelectiveCopyingConfig, SequenceTask};
@@ -75,9 +76,6 @@ pub use text::{TextConfig, WindowSampling};
 /// What a task reads and what it predicts, from its settings.
 type Io = fn(&DataConfig) -> (IoKind, IoKind);
 
-/// The loss of numbers.
-const SQUARED_ERROR: &str = "mean squared error";
-
 /// What training needs to know about a task before its data are read, and in order to read them.
 pub(super) struct TaskSpec {
     /// The source of its data.
@@ -98,8 +96,8 @@ pub(super) struct TaskSpec {
     pub io: Option<Io>,
     /// Assumed inputs and outputs, if only the data determine them and are not to be read.
     pub assumed_io: Option<Io>,
-    /// The loss, with its unit.
-    pub loss: fn(&DataConfig) -> &'static str,
+    /// What training minimises.
+    pub loss: fn(&DataConfig) -> Loss,
     /// Whether it is scored by accuracy rather than loss: it predicts classes, and not a text's next token.
     pub by_accuracy: bool,
     /// Bytes of its data held in memory.
@@ -126,7 +124,7 @@ impl TaskSpec {
         scored: |_, seq_len| seq_len,
         io: None,
         assumed_io: None,
-        loss: |_| "loss (nats per answer)",
+        loss: |_| Loss::PerAnswer,
         by_accuracy: true,
         held: |_| 0,
         open: None,

@@ -12,6 +12,7 @@ use toml::{Table, Value};
 use self::keys::{known_keys, overlay_top, syntax_error, to_table};
 use super::check::require;
 use super::data_config::{DataConfig, Task, WindowSampling};
+use super::loss::Loss;
 use super::presets::{READINGS, preset};
 use super::rates::{Layer, Rates};
 use super::run_dir::run_of;
@@ -203,8 +204,8 @@ impl Experiment {
         })
     }
 
-    /// The loss, with its unit.
-    pub fn loss(&self) -> &'static str {
+    /// What its training minimises.
+    pub fn loss(&self) -> Loss {
         (self.data.task.spec().loss)(&self.data)
     }
 
@@ -375,7 +376,7 @@ mod tests {
 
     #[test]
     fn the_loss_is_named_by_what_the_task_predicts() {
-        let loss = |text: &str| parse(text).unwrap().loss();
+        let loss = |text: &str| parse(text).unwrap().loss().label();
         assert_eq!(loss(""), "loss (nats per token)");
         assert_eq!(loss("[data]\ntask = 'selective-copying'"), "loss (nats per answer)");
         assert_eq!(loss("[data]\ntask = 'nearest-neighbour'"), "mean squared error");

@@ -26,9 +26,15 @@ impl Schedule {
         Self { kind: config.schedule, lr: config.lr, min_lr: config.min_lr, warmup: config.warmup, horizon: config.lr_horizon() }
     }
 
-    /// The same schedule over a round of `updates`.
+    /// The schedule of a second round of `updates`: that of the first, with a shorter horizon in proportion if it is shorter, and then with at most half
+    /// of it as a warm-up.
     pub fn of_round(config: &TrainConfig, updates: u64) -> Self {
-        Self { warmup: config.warmup.min(updates / 2), horizon: updates, ..Self::new(config) }
+        let whole = Self::new(config);
+        if updates >= config.max_iterations {
+            return whole;
+        }
+        let horizon = u128::from(whole.horizon) * u128::from(updates) / u128::from(config.max_iterations);
+        Self { warmup: config.warmup.min(updates / 2), horizon: u64::try_from(horizon).unwrap_or(u64::MAX), ..whole }
     }
 
     /// A sentence if a training of `iterations` ends before the warm-up does.
@@ -105,6 +111,20 @@ mod tests {
     fn a_shorter_run_keeps_the_curve_when_its_horizon_is_given() {
         let short = schedule(|config| (config.max_iterations, config.lr_decay_iterations) = (700, 5000));
         assert_eq!(short, schedule(|_| {}));
+    }
+
+    #[test]
+    fn a_second_round_has_the_schedule_of_the_first_shortened_in_proportion() {
+        let config = |decay, warmup| TrainConfig { lr_decay_iterations: decay, warmup, max_iterations: 200, ..Default::default() };
+        for (decay, warmup) in [(0, 20), (30, 5), (5000, 150), (30, 400)] {
+            let config = config(decay, warmup);
+            assert_eq!(Schedule::of_round(&config, 200), Schedule::new(&config), "{decay}, {warmup}");
+        }
+        let shape = |schedule: Schedule| (schedule.warmup, schedule.horizon);
+        assert_eq!(shape(Schedule::of_round(&config(0, 20), 50)), (20, 50));
+        assert_eq!(shape(Schedule::of_round(&config(40, 20), 50)), (20, 10));
+        assert_eq!(shape(Schedule::of_round(&config(5000, 90), 50)), (25, 1250));
+        assert_eq!(shape(Schedule::of_round(&config(u64::MAX, 0), 199)).1, (u128::from(u64::MAX) * 199 / 200) as u64);
     }
 
     proptest! {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use minrnn_kernels::choices;
 use serde::{Deserialize, Serialize};
 
 use crate::ops::Precision;
@@ -46,27 +47,16 @@ pub enum DecayGroups {
     None,
 }
 
-/// Which weights a training ends with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Keep {
-    /// Those of the checkpoint that is best on held-out data.
-    #[default]
-    Best,
-    /// The last ones.
-    Last,
-    /// The mean of the weights after each of the last quarter of the updates.
-    Average,
-}
-
-impl Keep {
-    /// Its name in settings.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Best => "best",
-            Self::Last => "last",
-            Self::Average => "average",
-        }
+choices! {
+    /// Which weights a training ends with.
+    Keep, "choice of weights" {
+        /// Those of the checkpoint that is best on held-out data.
+        #[default]
+        Best = "best",
+        /// The last ones.
+        Last = "last",
+        /// The mean of the weights after each of the last quarter of the updates.
+        Average = "average",
     }
 }
 

@@ -267,16 +267,17 @@ impl ModelConfig {
         Ok((width as usize).max(1).next_multiple_of(ROUNDED_WIDTH))
     }
 
-    /// `width`, called `what`, and how much of it each of the `n_heads` heads has.
+    /// How much each of the `n_heads` heads of `mixer` has of its `width`, which is called `what`.
     ///
     /// # Errors
     /// When the heads do not divide it.
-    pub(crate) fn heads_of(&self, width: usize, what: &str) -> Result<(usize, usize)> {
+    pub(crate) fn heads_of(&self, mixer: MixerKind, width: usize, what: &str) -> Result<usize> {
         let heads = self.n_heads;
         if heads == 0 || !width.is_multiple_of(heads) {
-            return wrong(format!("n_heads must divide {what}, found {heads} heads for {width}; change n_heads, d_model or expansion"));
+            let keys = if mixer.is_expanded() { "n_heads, d_model or expansion" } else { "n_heads or d_model" };
+            return wrong(format!("n_heads must divide {what}, found {heads} heads for {width} with mixer = {mixer}; change {keys}"));
         }
-        Ok((width, width / heads))
+        Ok(width / heads)
     }
 
     /// Channels of a head's query and of its value in a retention.
@@ -284,8 +285,8 @@ impl ModelConfig {
     /// # Errors
     /// When the heads do not divide the widths, or a query has no pairs of channels.
     pub(crate) fn retention_heads(&self) -> Result<[usize; 2]> {
-        let (_, key) = self.heads_of(self.d_model, "d_model")?;
-        let (_, value) = self.heads_of(self.d_inner()?, "the inner width")?;
+        let key = self.heads_of(MixerKind::RetNet, self.d_model, "d_model")?;
+        let value = self.heads_of(MixerKind::RetNet, self.d_inner()?, "the inner width")?;
         if key % 2 != 0 {
             let (heads, d) = (self.n_heads, self.d_model);
             return wrong(format!("ret-net rotates pairs of channels, but {heads} heads of d_model {d} have {key} each; change n_heads"));

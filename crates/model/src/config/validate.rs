@@ -191,7 +191,10 @@ mod tests {
     fn attention_needs_heads_that_fit_and_rotary_positions_need_attention() {
         let attention =
             |c: &mut ModelConfig, n_heads, positions| (c.mixer, c.n_heads, c.positions) = (MixerKind::Attention, n_heads, positions);
-        assert!(refusal(|c| attention(c, 5, Positions::None)).contains("n_heads must divide d_model = 128"));
+        assert!(
+            refusal(|c| attention(c, 5, Positions::None))
+                .contains("n_heads must divide d_model, found 5 heads for 128 with mixer = attention; change n_heads or d_model")
+        );
         assert!(refusal(|c| attention(c, 128, Positions::Rotary)).contains("even width, found 1"));
         assert!(refusal(|c| c.positions = Positions::Rotary).contains("found mixer = min-gru"));
         assert!(refusal(|c| c.init = Initialization::Gpt).contains("init = gpt exists for attention only"));
@@ -211,7 +214,12 @@ mod tests {
     #[test]
     fn heads_divide_the_width_of_their_mixer() {
         let refused = refusal(|c| (c.mixer, c.n_heads) = (MixerKind::Aaren, 3));
-        assert!(refused.contains("n_heads must divide the inner width, found 3 heads for 256"), "{refused}");
+        assert!(
+            refused.contains(
+                "n_heads must divide the inner width, found 3 heads for 256 with mixer = aaren; change n_heads, d_model or expansion"
+            ),
+            "{refused}"
+        );
         assert!(refusal(|c| (c.mixer, c.n_heads) = (MixerKind::RetNet, 3)).contains("n_heads must divide d_model, found 3 heads for 128"));
         assert!(refusal(|c| (c.mixer, c.n_heads) = (MixerKind::RetNet, 128)).contains("128 heads of d_model 128 have 1 each"));
         ModelConfig { n_heads: 3, ..valid() }.validate().unwrap();
@@ -225,8 +233,15 @@ mod tests {
         assert_eq!(of(MixerKind::SLstm).d_ff().unwrap(), 128);
         let mixed = ModelConfig { mixers: vec![MixerKind::MLstm, MixerKind::SLstm], ..of(MixerKind::MinGru) };
         assert_eq!([mixed.ff_at(0), mixed.ff_at(1)], [FeedForwardKind::None, FeedForwardKind::GeGlu]);
-        assert!(refusal(|c| (c.mixer, c.n_heads) = (MixerKind::SLstm, 3)).contains("n_heads = 3 does not divide 128, d_model"));
-        assert!(refusal(|c| (c.mixer, c.n_heads) = (MixerKind::MLstm, 3)).contains("n_heads = 3 does not divide 256"));
+        assert!(
+            refusal(|c| (c.mixer, c.n_heads) = (MixerKind::SLstm, 3))
+                .contains("n_heads must divide d_model, found 3 heads for 128 with mixer = s-lstm")
+        );
+        let refused = refusal(|c| (c.mixer, c.n_heads) = (MixerKind::MLstm, 3));
+        assert!(
+            refused.contains("expansion · d_model rounded up to a multiple of 64), found 3 heads for 256 with mixer = m-lstm"),
+            "{refused}"
+        );
         assert!(refusal(|c| (c.mixer, c.initial_state) = (MixerKind::MLstm, InitialState::Learned)).contains("use zero"));
     }
 

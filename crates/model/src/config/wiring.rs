@@ -55,7 +55,7 @@ mod tests {
             (c.d_model, c.expansion, c.n_heads) = (6, 1.5, 2);
         };
         let refused = refusal(|c| heads(c, WiringKind::Mamba));
-        assert!(refused.contains("d_model = 9") && refused.contains("expansion · d_model"), "{refused}");
+        assert!(refused.contains("found 2 heads for 9 with mixer = attention") && refused.contains("expansion · d_model"), "{refused}");
         let mut config = valid();
         heads(&mut config, WiringKind::H3);
         config.validate().unwrap();

@@ -14,13 +14,7 @@ impl MixerSpec for Spec {
     }
 
     fn validate(&self, config: &ModelConfig) -> Result<()> {
-        let (d_model, n_heads) = (config.d_model, config.n_heads);
-        if !d_model.is_multiple_of(n_heads) {
-            return wrong(alloc::format!(
-                "n_heads must divide d_model = {d_model} with mixer = attention, found {n_heads}; change one of them"
-            ));
-        }
-        let head_width = d_model / n_heads;
+        let (head_width, n_heads) = (config.heads_of(MixerKind::Attention, config.d_model, "d_model")?, config.n_heads);
         if config.positions == Positions::Rotary && !head_width.is_multiple_of(2) {
             return wrong(alloc::format!(
                 "positions = rotary needs heads of even width, found {head_width} with n_heads = {n_heads}; change n_heads"

@@ -1,6 +1,6 @@
 //! Associative memories under the delta rule (Schlag et al. 2021, arXiv:2102.11174; Yang et al. 2024, arXiv:2406.06484).
 
-use super::{MixerSpec, Sealed, Setting, Tensors};
+use super::{MixerKind, MixerSpec, Sealed, Setting, Tensors};
 use crate::config::{CheckedConfig, Cost, Sizes};
 use crate::{ModelConfig, Result};
 
@@ -14,7 +14,7 @@ impl MixerSpec for Spec {
     }
 
     fn validate(&self, config: &ModelConfig) -> Result<()> {
-        config.heads_of(config.d_inner()?, "the inner width").map(drop)
+        config.heads_of(MixerKind::Delta, config.d_inner()?, "the inner width").map(drop)
     }
 
     fn tensors(&self, config: &CheckedConfig, _layer: usize, tensors: &mut Tensors) {

@@ -1,6 +1,6 @@
 //! Linear attention (Katharopoulos et al. 2020, arXiv:2006.16236).
 
-use super::{MixerSpec, Sealed, Setting, Tensors};
+use super::{MixerKind, MixerSpec, Sealed, Setting, Tensors};
 use crate::config::{CheckedConfig, Cost, Sizes};
 use crate::{ModelConfig, Result};
 
@@ -14,7 +14,7 @@ impl MixerSpec for Spec {
     }
 
     fn validate(&self, config: &ModelConfig) -> Result<()> {
-        config.heads_of(config.d_inner()?, "the inner width").map(drop)
+        config.heads_of(MixerKind::LinearAttention, config.d_inner()?, "the inner width").map(drop)
     }
 
     fn tensors(&self, config: &CheckedConfig, _layer: usize, tensors: &mut Tensors) {

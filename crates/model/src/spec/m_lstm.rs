@@ -1,6 +1,5 @@
 //! mLSTM in its block (Beck et al. 2024, arXiv:2405.04517).
 
-use super::s_lstm::heads_divide;
 use super::{MixerKind, MixerSpec, Sealed, Setting, Tensors};
 use crate::config::{CheckedConfig, Cost};
 use crate::{ModelConfig, Result};
@@ -22,8 +21,8 @@ impl MixerSpec for Spec {
     }
 
     fn validate(&self, config: &ModelConfig) -> Result<()> {
-        let is = "the inner width, expansion · d_model rounded up to a multiple of 64";
-        heads_divide(config, MixerKind::MLstm, config.mlstm_inner()?, is)
+        let what = "the inner width (expansion · d_model rounded up to a multiple of 64)";
+        config.heads_of(MixerKind::MLstm, config.mlstm_inner()?, what).map(drop)
     }
 
     fn tensors(&self, config: &CheckedConfig, _layer: usize, tensors: &mut Tensors) {

@@ -187,6 +187,13 @@ macro_rules! specs {
 
 mixers!(specs);
 
+impl MixerKind {
+    /// Whether the width of its cell is [`Setting::Expansion`] times that of the model.
+    pub(crate) fn is_expanded(self) -> bool {
+        self.spec().takes().contains(&Setting::Expansion)
+    }
+}
+
 /// The names of the mixers that take `setting`, for a sentence.
 pub(crate) fn names_with(setting: Setting) -> alloc::string::String {
     setting.readers().map(MixerKind::name).collect::<alloc::vec::Vec<_>>().join(" and ")

@@ -14,7 +14,7 @@ impl MixerSpec for Spec {
     }
 
     fn validate(&self, config: &ModelConfig) -> Result<()> {
-        heads_divide(config, MixerKind::SLstm, config.d_model, "d_model")
+        config.heads_of(MixerKind::SLstm, config.d_model, "d_model").map(drop)
     }
 
     fn tensors(&self, config: &CheckedConfig, _layer: usize, tensors: &mut Tensors) {
@@ -35,13 +35,4 @@ impl MixerSpec for Spec {
         let conv = if config.slstm_conv { Cost::short_conv(config.sizes().d) } else { Cost::default() };
         conv + Cost::elementwise(5 * config.sizes().d) + Cost::state(4 * config.sizes().d)
     }
-}
-
-/// Checks that the heads of `kind` divide `width`.
-pub(super) fn heads_divide(config: &ModelConfig, kind: MixerKind, width: usize, is: &str) -> Result<()> {
-    if width.is_multiple_of(config.n_heads) {
-        return Ok(());
-    }
-    let heads = config.n_heads;
-    crate::config::wrong(alloc::format!("n_heads = {heads} does not divide {width}, {is} of mixer = {kind}; use one that does"))
 }

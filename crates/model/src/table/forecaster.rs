@@ -81,8 +81,7 @@ impl Forecaster {
     /// # Panics
     /// When there is no such target.
     pub fn knows(&self, target: usize, recent: &[f64]) -> bool {
-        let column = self.columns.iter().position(|name| *name == self.target[target]);
-        column.is_none_or(|column| self.scaling.knows(recent, self.columns.len(), column))
+        self.column_of(target).is_none_or(|column| self.scaling.knows(recent, self.columns.len(), column))
     }
 
     /// The scale of a target's numbers after the rows `recent`, `[n, columns]`.
@@ -91,11 +90,15 @@ impl Forecaster {
     /// When there is no such target, or `recent` has no row and numbers are relative to a level; also for a forecaster made by hand that
     /// [is refused](super::TableTask::expect_usable).
     pub fn target_scale(&self, target: usize, recent: &[f64]) -> Scale {
-        let column =
-            || self.columns.iter().position(|name| *name == self.target[target]).expect("a level is that of a column that is read");
+        let column = || self.column_of(target).expect("a level is that of a column that is read");
         let column = if self.scaling.is_standard() { 0 } else { column() };
         let usual = self.of_table.as_ref().unwrap_or(&self.normalization);
         scale(&self.scaling, &self.target_normalization, [target, column], recent, self.columns.len(), usual)
+    }
+
+    /// The column that the values of `target` are read from, if they are read.
+    pub(super) fn column_of(&self, target: usize) -> Option<usize> {
+        self.columns.iter().position(|column| *column == self.target[target])
     }
 
     pub(super) fn restore(&self, recent: &[f64], outputs: &[f32], numbers: &mut [f64]) {

@@ -23,6 +23,7 @@ pub use scaling::{FILLED, MAX_REACH, Missing, Scale, Scaling, Transform};
 
 use alloc::{format, string::String, vec::Vec};
 use core::ops::Range;
+use core::slice;
 
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +42,18 @@ pub enum TableTask {
     Regress(Regressor),
     /// The next values of every sequence.
     Forecast(Forecaster),
+}
+
+/// What every task has.
+struct Common<'a> {
+    columns: &'a [String],
+    group: Option<&'a str>,
+    targets: &'a [String],
+    time: Option<&'a str>,
+    normalization: &'a Normalization,
+    missing: Missing,
+    layout: Layout,
+    categories: &'a [Category],
 }
 
 /// The prediction for a sequence.
@@ -110,6 +123,34 @@ impl TableTask {
         if fits { Ok(()) } else { refused(format!("expected what {n_outputs} outputs stand for")) }
     }
 
+    /// What the task has in common with all others.
+    #[inline]
+    fn common(&self) -> Common<'_> {
+        match self {
+            Self::Classify(Classifier { columns, group, target, time, normalization, missing, layout, categories, .. })
+            | Self::Regress(Regressor { columns, group, target, time, normalization, missing, layout, categories, .. }) => Common {
+                columns,
+                group: Some(group),
+                targets: slice::from_ref(target),
+                time: time.as_deref(),
+                normalization,
+                missing: *missing,
+                layout: *layout,
+                categories,
+            },
+            Self::Forecast(Forecaster { columns, group, target, time, normalization, missing, layout, categories, .. }) => Common {
+                columns,
+                group: group.as_deref(),
+                targets: target,
+                time: time.as_deref(),
+                normalization,
+                missing: *missing,
+                layout: *layout,
+                categories,
+            },
+        }
+    }
+
     /// What numbers are read relative to.
     pub fn scaling(&self) -> &Scaling {
         match self {
@@ -177,30 +218,21 @@ impl TableTask {
     }
 
     /// How missing numbers are treated.
+    #[inline]
     pub fn missing(&self) -> Missing {
-        match self {
-            Self::Classify(classifier) => classifier.missing,
-            Self::Regress(regressor) => regressor.missing,
-            Self::Forecast(forecaster) => forecaster.missing,
-        }
+        self.common().missing
     }
 
     /// The layout of the series in a table that does not have the columns that are read.
+    #[inline]
     pub fn layout(&self) -> Layout {
-        match self {
-            Self::Classify(classifier) => classifier.layout,
-            Self::Regress(regressor) => regressor.layout,
-            Self::Forecast(forecaster) => forecaster.layout,
-        }
+        self.common().layout
     }
 
     /// Those of the columns that hold names.
+    #[inline]
     pub fn categories(&self) -> &[Category] {
-        match self {
-            Self::Classify(classifier) => &classifier.categories,
-            Self::Regress(regressor) => &regressor.categories,
-            Self::Forecast(forecaster) => &forecaster.categories,
-        }
+        self.common().categories
     }
 
     /// For each column, its category if it holds names.
@@ -306,39 +338,27 @@ impl TableTask {
     }
 
     /// The columns that are read, in the order of the model's inputs.
+    #[inline]
     pub fn columns(&self) -> &[String] {
-        match self {
-            Self::Classify(classifier) => &classifier.columns,
-            Self::Regress(regressor) => &regressor.columns,
-            Self::Forecast(forecaster) => &forecaster.columns,
-        }
+        self.common().columns
     }
 
     /// The column that names the sequence of a row, if any.
+    #[inline]
     pub fn group(&self) -> Option<&str> {
-        match self {
-            Self::Classify(classifier) => Some(&classifier.group),
-            Self::Regress(regressor) => Some(&regressor.group),
-            Self::Forecast(forecaster) => forecaster.group.as_deref(),
-        }
+        self.common().group
     }
 
     /// The column with the time of a row, if any.
+    #[inline]
     pub fn time(&self) -> Option<&str> {
-        match self {
-            Self::Classify(classifier) => classifier.time.as_deref(),
-            Self::Regress(regressor) => regressor.time.as_deref(),
-            Self::Forecast(forecaster) => forecaster.time.as_deref(),
-        }
+        self.common().time
     }
 
     /// The predicted columns: the class or number of a sequence, or the values that are forecast.
+    #[inline]
     pub fn targets(&self) -> &[String] {
-        match self {
-            Self::Classify(classifier) => core::slice::from_ref(&classifier.target),
-            Self::Regress(regressor) => core::slice::from_ref(&regressor.target),
-            Self::Forecast(forecaster) => &forecaster.target,
-        }
+        self.common().targets
     }
 
     /// Names of the classes, in the order of the model's outputs; empty if numbers are predicted.
@@ -350,12 +370,9 @@ impl TableTask {
     }
 
     /// Means and standard deviations of the columns that are read.
+    #[inline]
     pub fn normalization(&self) -> &Normalization {
-        match self {
-            Self::Classify(classifier) => &classifier.normalization,
-            Self::Regress(regressor) => &regressor.normalization,
-            Self::Forecast(forecaster) => &forecaster.normalization,
-        }
+        self.common().normalization
     }
 
     /// The meaning of the model's outputs after a step: the probability of each class, the number of the sequence, or the values of the

@@ -37,23 +37,27 @@ impl Forecaster {
         if self.tells_surprise() { self.target.len().saturating_mul(self.n_quantiles()) } else { 0 }
     }
 
-    /// The values of the targets in a `row` `[columns]`.
+    /// The columns that the values of the targets are read from, one for each.
     ///
     /// # Errors
     /// When a target is not among the columns.
-    ///
-    /// # Panics
-    /// When the row has fewer numbers than there are columns.
-    pub fn targets_of(&self, row: &[f64]) -> Result<Vec<f64>> {
+    pub fn target_columns(&self) -> Result<Vec<usize>> {
         let unread = |name: &String| {
             let sentence = format!("column '{name}': it is forecast but not read, so a row does not say how surprising its value is");
             Error::Row(format!("{sentence}; train a model that reads it, too"))
         };
-        let value = |name: &String| {
-            let column = self.columns.iter().position(|column| column == name);
-            column.map(|column| row[column]).ok_or_else(|| unread(name))
-        };
-        self.target.iter().map(value).collect()
+        (0..self.target.len()).map(|target| self.column_of(target).ok_or_else(|| unread(&self.target[target]))).collect()
+    }
+
+    /// The values of the targets in a `row` `[columns]`.
+    ///
+    /// # Errors
+    /// As [`target_columns`](Self::target_columns).
+    ///
+    /// # Panics
+    /// When the row has fewer numbers than there are columns.
+    pub fn targets_of(&self, row: &[f64]) -> Result<Vec<f64>> {
+        Ok(self.target_columns()?.into_iter().map(|column| row[column]).collect())
     }
 
     /// The joint surprise, in nats, of the next values `next` `[targets]` after the rows `recent`, given the model's `outputs`; NaN is a
@@ -61,12 +65,17 @@ impl Forecaster {
     /// relative to rows that do not exist yet. `recent` may be empty if numbers are not relative to a level.
     ///
     /// # Panics
-    /// When there are too few outputs or values.
+    /// When there are fewer outputs than [`outputs_of_surprise`](Self::outputs_of_surprise), or fewer values than targets.
     pub fn surprise(&self, recent: &[f64], outputs: &[f32], next: &[f64]) -> Option<f64> {
         let reaches_back = self.scaling.is_standard() || recent.len() / self.columns.len().max(1) >= self.scaling.reach();
         if !self.tells_surprise() || !reaches_back {
             return None;
         }
+        let (expected, found) = (self.outputs_of_surprise(), outputs.len());
+        assert!(
+            found >= expected,
+            "expected the {expected} outputs of the next step, found {found}; is this the forecaster of that model?"
+        );
         let mut quantiles: Vec<f64> = Vec::with_capacity(self.quantiles.len());
         let mut sum = None;
         for (target, outputs) in outputs.chunks_exact(self.n_quantiles()).take(self.target.len()).enumerate() {

@@ -72,11 +72,11 @@ mixers! {
     Attention | Hyena | HyenaFilter => "what it keeps of the past grows with every step; run it with minrnn itself"
 }
 
-/// The state before the first token: 0, or what [`Candidate::of_state`] makes of θ, the tensor `part`.
+/// The state before the first token: 0, or what [`Candidate::first_state`] makes of θ, the tensor `part`.
 fn initial(g: &mut Graph<'_>, at: &Place<'_>, part: &str, candidate: Candidate) -> Result<Initial> {
     if at.config.initial_state == InitialState::Zero {
         return Ok(Initial::All(0.0));
     }
     let theta = g.tensor(&at.at(part), &[at.config.d_inner()])?;
-    Ok(Initial::Each(theta.into_iter().map(|theta| candidate.of_state().value(theta)).collect()))
+    Ok(Initial::Each(theta.into_iter().map(|theta| candidate.first_state(theta)).collect()))
 }

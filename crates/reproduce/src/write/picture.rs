@@ -36,7 +36,7 @@ pub fn draw(grid: &Grid, folder: &Folder) -> minrnn::Result<bool> {
 /// The label of an axis for `metric`; for a loss it says which one.
 fn axis(grid: &Grid, metric: Metric) -> String {
     match grid.loss.filter(|_| metric == Metric::Loss) {
-        Some(loss) => format!("Test {loss}"),
+        Some(loss) => format!("Test {}", loss.label()),
         None => metric.title().to_owned(),
     }
 }
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn the_axis_of_a_loss_says_which_one_it_is() {
         let target = super::super::tests::target();
-        let grid = Grid { loss: Some("mean squared error"), ..Grid::empty(&target, crate::Scale::Cpu, String::new()) };
+        let grid = Grid { loss: Some(minrnn::train::Loss::SquaredError), ..Grid::empty(&target, crate::Scale::Cpu, String::new()) };
         assert_eq!(axis(&grid, Metric::Loss), "Test mean squared error");
         assert_eq!(axis(&grid, Metric::Accuracy), Metric::Accuracy.title());
     }

@@ -26,7 +26,6 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Debug;
 
-use minrnn_kernels::sigmoid::positive;
 use minrnn_kernels::{Out, gelu};
 
 use crate::pass::{Memory, Pass};
@@ -121,15 +120,13 @@ mixers! {
     RgLru => rg_lru::RgLru::read(config, source, name)?,
 }
 
-/// The state `[E]` before the first token: 0, or what [`Candidate::of_state`] makes of θ, the tensor `part`.
+/// The state `[E]` before the first token: 0, or what [`Candidate::first_state`] makes of θ, the tensor `part`.
 fn initial(config: &CheckedConfig, source: &mut dyn Source, name: &str, part: &str, candidate: Candidate) -> Result<Vec<f32>> {
     let e = config.d_inner();
     if config.initial_state == InitialState::Zero {
         return Ok(vec![0.0; e]);
     }
     let mut theta = source.vector(&join(name, part), &[e])?;
-    if candidate.of_state() == Candidate::Positive {
-        theta.iter_mut().for_each(|x| *x = positive(*x));
-    }
+    theta.iter_mut().for_each(|theta| *theta = candidate.first_state(*theta));
     Ok(theta)
 }

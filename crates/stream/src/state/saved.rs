@@ -1,12 +1,12 @@
 //! Takes states apart into numbers or bytes, and restores them for the model they belong to.
 
-use alloc::{format, string::String, vec, vec::Vec};
+use alloc::{format, string::String, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
 use super::shape::with_zeros;
 use super::{State, StateShape};
-use crate::framed::{self, Flaw};
+use crate::framed;
 use crate::past::Past;
 use crate::{Error, Model, Result};
 
@@ -66,13 +66,16 @@ impl State {
 
     /// Everything as bytes: the sizes of the model, the numbers (little-endian) of all sessions, their past tokens, and a checksum.
     ///
-    /// # Panics
-    /// When there are so many sessions that their token counts take 4 GiB.
-    pub fn to_bytes(&self) -> Vec<u8> {
+    /// # Errors
+    /// When a number is NaN or infinite, so that [`from_bytes`](State::from_bytes) would refuse the bytes; when there are so many sessions
+    /// that their token counts take 4 GiB or more; or when memory cannot hold the bytes.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        self.expect_finite()?;
         let header = self.header();
-        let mut bytes = vec![0; self.len_with(&header).expect("a header is shorter than 4 GiB")];
+        let too_large = || Error::State("would be too large: its counts of steps take 4 GiB or more; save fewer sessions at once".into());
+        let mut bytes = framed::room(self.len_with(&header).ok_or_else(too_large)?)?;
         self.write(&header, &mut bytes);
-        bytes
+        Ok(bytes)
     }
 
     /// The header that describes the numbers in [`to_bytes`](State::to_bytes).
@@ -100,15 +103,8 @@ impl State {
     /// When the bytes are damaged, from another version, or of a model of other sizes, or a number is NaN or infinite.
     pub fn from_bytes(bytes: &[u8], model: &Model) -> Result<Self> {
         let wrong = |problem: String| Err(Error::State(problem));
-        let (header, numbers): (Header, _) = match framed::parse(MAGIC, bytes) {
-            Ok(parts) => parts,
-            Err(Flaw::Magic) => return wrong("does not begin like one; expected the bytes of a state".into()),
-            Err(Flaw::CutShort | Flaw::Shorter) => {
-                return wrong(format!("has {} bytes, fewer than its header; it was cut short, save it again", bytes.len()));
-            }
-            Err(Flaw::Checksum) => return wrong("is damaged: its checksum does not match; save it again".into()),
-            Err(Flaw::Header(error)) => return wrong(format!("has a header that cannot be read ({error}); save it again")),
-        };
+        let parts = framed::parse(MAGIC, bytes).map_err(|flaw| Error::State(flaw.sentence("save it again")));
+        let (header, numbers): (Header, _) = parts?;
         if header.version != VERSION {
             return wrong(format!("has version {}, expected {VERSION}; use the minrnn that wrote it", header.version));
         }

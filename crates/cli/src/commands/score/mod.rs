@@ -7,6 +7,7 @@ mod text;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use minrnn::deployed::{Deployed, RowUnit, Usual};
 use minrnn::output::{expect_harmless, expect_writable};
 use minrnn_stream::expect_surprise;
@@ -36,16 +37,14 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     calibrate: Option<PathBuf>,
     /// What to score in a text
-    #[arg(long, value_name = "UNIT", default_value = RowUnit::Line.name(), value_parser = RowUnit::NAMES)]
-    by: String,
+    #[arg(long, value_name = "UNIT", default_value_t, value_parser = units())]
+    by: RowUnit,
     #[command(flatten)]
     threads: Threads,
 }
 
-impl Args {
-    fn unit(&self) -> RowUnit {
-        RowUnit::named(&self.by).unwrap_or(RowUnit::Line)
-    }
+fn units() -> impl TypedValueParser<Value = RowUnit> {
+    PossibleValuesParser::new(RowUnit::ALL.iter().map(|unit| unit.name())).try_map(|name| name.parse())
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -63,7 +62,7 @@ fn score(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
     }
     let deployed = Deployed::load(&args.model)?;
     let refused = |sentence: &str| Err(WrongInput(format!("'{}': {sentence}", args.model.display())).into());
-    if deployed.table.is_some() && args.unit() == RowUnit::Token {
+    if deployed.table.is_some() && args.by == RowUnit::Token {
         return refused("it reads tables, whose rows are scored, and --by token is for texts; leave it out");
     }
     let finished = match (&deployed.table, &deployed.tokenizer) {

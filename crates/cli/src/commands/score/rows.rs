@@ -1,32 +1,21 @@
 //! Rows of a table.
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use minrnn::data::table::{ForecastRow, ForecastRows, Forecaster, Series, TableSource};
-use minrnn::deployed::{Deployed, Usual, exceeds, score_rows};
+use minrnn::data::table::{ForecastRow, Forecaster, Series};
+use minrnn::deployed::{Deployed, exceeds, score_rows};
 
 use super::tally::Tally;
 use super::{Args, threshold};
 use crate::cells::{header, write_line};
 use crate::say::say;
-use crate::scored::Columns;
+use crate::scored::{Columns, rows_of, usual_rows};
 use crate::sink::Sink;
-use crate::{input, interrupt};
 
 /// Scores every row; false when `stop` was raised before the end.
 pub fn score(args: &Args, deployed: &Deployed, forecaster: &Forecaster, stop: &AtomicBool) -> anyhow::Result<bool> {
-    let usual = match &args.calibrate {
-        None => Usual::from(deployed.surprise.clone()),
-        Some(path) => {
-            let Some(rows) = read(path, forecaster, stop)? else { return Ok(false) };
-            let name = path.display().to_string();
-            let Some((usual, notes)) = Usual::of_rows(&name, &rows, &deployed.model, stop)? else { return Ok(false) };
-            notes.into_iter().for_each(say);
-            usual
-        }
-    };
-    let Some(rows) = read(&args.data, forecaster, stop)? else { return Ok(false) };
+    let Some(usual) = usual_rows(args.calibrate.as_deref(), deployed, forecaster, stop)? else { return Ok(false) };
+    let Some(rows) = rows_of(&args.data, forecaster, stop)? else { return Ok(false) };
     rows.notes().into_iter().for_each(say);
     let threshold = threshold(args, &usual)?;
     let mut sink = Sink::open(args.out.as_deref())?;
@@ -50,11 +39,6 @@ pub fn score(args: &Args, deployed: &Deployed, forecaster: &Forecaster, stop: &A
         say(format_args!("rows: {}", out.display()));
     }
     Ok(true)
-}
-
-fn read(path: &Path, forecaster: &Forecaster, stop: &AtomicBool) -> anyhow::Result<Option<ForecastRows>> {
-    let (path, reads) = (input::path(path), forecaster.clone());
-    Ok(interrupt::unless_stopped(stop, move || ForecastRows::read(TableSource::File(&path), &reads)).transpose()?)
 }
 
 /// What a row is called.

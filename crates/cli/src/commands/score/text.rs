@@ -20,7 +20,7 @@ use crate::{input, interrupt};
 
 /// Scores every row; false when `stop` was raised before the end.
 pub fn score(args: &Args, deployed: &Deployed, tokenizer: &Tokenizer, stop: &AtomicBool) -> anyhow::Result<bool> {
-    let unit = args.unit();
+    let unit = args.by;
     let scorer = TextScorer::new(deployed, tokenizer, unit, stop);
     let wanted = Cell::new(true);
     let usual = match &args.calibrate {

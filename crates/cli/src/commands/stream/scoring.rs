@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use minrnn::data::table::{ForecastRows, Row, TableSource, TableTask};
-use minrnn::deployed::{Deployed, Groups, Usual, exceeds};
+use minrnn::data::table::{Row, TableTask};
+use minrnn::deployed::{Deployed, Groups, exceeds};
 use minrnn_stream::expect_surprise;
 
 use super::Args;
@@ -39,18 +39,10 @@ impl Scoring {
         let refused = |sentence: String| WrongInput(format!("'{}': {sentence}", args.model.display()));
         let forecaster = expect_surprise(task).map_err(|error| refused(error.to_string()))?;
         // Without the values of what is forecast, no row could be judged.
-        forecaster.targets_of(&vec![0.0; forecaster.columns.len()]).map_err(|error| refused(error.to_string()))?;
-        let usual = match &args.calibrate {
-            None => Usual::from(deployed.surprise.clone()),
-            Some(path) => {
-                input::expect_apart(Path::new("-"), "the rows", Some(path))?;
-                let rows = ForecastRows::read(TableSource::File(&input::path(path)), forecaster)?;
-                let name = path.display().to_string();
-                let Some((usual, notes)) = Usual::of_rows(&name, &rows, &deployed.model, &AtomicBool::new(false))? else { return Ok(None) };
-                notes.into_iter().for_each(say);
-                usual
-            }
-        };
+        forecaster.target_columns().map_err(|error| refused(error.to_string()))?;
+        input::expect_apart(Path::new("-"), "the rows", args.calibrate.as_deref())?;
+        let usual = scored::usual_rows(args.calibrate.as_deref(), deployed, forecaster, &AtomicBool::new(false))?;
+        let usual = usual.expect("nothing raises the flag");
         let (threshold, told) = scored::threshold(&usual, share, "--threshold", "with --calibrate FILE")?;
         say(told);
         Ok(Some(Self { threshold }))

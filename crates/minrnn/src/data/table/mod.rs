@@ -86,7 +86,7 @@ pub use self::rows::{Arrival, Row, Rows};
 pub use self::seasonal_naive::SeasonalNaive;
 pub use self::series::Series;
 pub use self::step::Step;
-pub use self::table_task::{read_series, read_series_and_unseen, read_series_from, read_series_to_forecast};
+pub use self::table_task::{read_series, read_series_from};
 pub use self::texts::Texts;
 pub use self::unseen_names::UnseenNames;
 pub use self::values::Values;

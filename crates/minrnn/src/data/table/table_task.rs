@@ -20,27 +20,11 @@ pub fn read_series(task: &TableTask, path: &Path) -> Result<Vec<Series>> {
     read(task, TableSource::File(path)).map(|read| read.series)
 }
 
-/// The same, for predicting the next values: columns that are known ahead are read from the file `future`, whose rows follow those of each
-/// sequence.
+/// The same of a table from any source, for predicting the next values: columns that are known ahead are read from the table `future`,
+/// whose rows follow those of each sequence. Also returns the columns that have names training did not see.
 ///
 /// # Errors
 /// As [`read_series`], and when future rows are needed and missing, or given and not needed.
-pub fn read_series_to_forecast(task: &TableTask, path: &Path, future: Option<&Path>) -> Result<Vec<Series>> {
-    read_series_and_unseen(task, path, future).map(|(series, _)| series)
-}
-
-/// The same, with the columns that have names training did not see.
-///
-/// # Errors
-/// As [`read_series_to_forecast`].
-pub fn read_series_and_unseen(task: &TableTask, path: &Path, future: Option<&Path>) -> Result<(Vec<Series>, Vec<UnseenNames>)> {
-    read_series_from(task, TableSource::File(path), future.map(TableSource::File))
-}
-
-/// As [`read_series_and_unseen`], for tables from any source.
-///
-/// # Errors
-/// As [`read_series_to_forecast`].
 pub fn read_series_from(
     task: &TableTask,
     table: TableSource<'_>,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::table::table_task_of_start;
-use super::{DataConfig, SQUARED_ERROR, Source, TableConfig, TaskSpec, has_key};
+use super::{DataConfig, Loss, Source, TableConfig, TaskSpec, has_key};
 use crate::Result;
 use crate::data::IoKind;
 use crate::data::table::{CalendarPart, Forecasting, ForecastingConfig, ScalingChoice, TableTask, twice};
@@ -40,7 +40,7 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
         require(season <= MAX_SEASON, || format!("season must be at most {MAX_SEASON} steps, with 0 for the last value, found {season}"))
     },
     steps: |_, train, _| [train.seq_len; 2],
-    loss: |data| if data.forecast.quantiles.is_empty() { SQUARED_ERROR } else { "pinball loss" },
+    loss: |data| if data.forecast.quantiles.is_empty() { Loss::SquaredError } else { Loss::Pinball },
     by_accuracy: false,
     assumed_io: Some(|data| (data.table.values(), IoKind::Values { width: data.table.target.len().max(1) })),
     open: Some(|data, train, run| {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use minrnn_model::create_directories;
 
 use super::{DataConfig, Source, TaskSpec, expect_folder, has_key};
-use crate::train::run_dir::DATA_FOLDER;
 use crate::data::ListOps;
+use crate::train::run_dir::DATA_FOLDER;
 use crate::{Error, Result};
 
 pub(super) const SPEC: TaskSpec = TaskSpec {

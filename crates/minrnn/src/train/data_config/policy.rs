@@ -3,7 +3,7 @@
 use minrnn_model::POLICY_PLACES;
 use serde::{Deserialize, Serialize};
 
-use super::{DataConfig, SQUARED_ERROR, Source, TaskSpec, has_key};
+use super::{DataConfig, Loss, Source, TaskSpec, has_key};
 use crate::data::IoKind;
 use crate::data::offline_rl::{LeftPadding, OfflineRl, Trajectories};
 use crate::train::check::require;
@@ -24,7 +24,7 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
     length: |_, train| Ok(("the three places of each of seq_len steps", train.seq_len.saturating_mul(POLICY_PLACES))),
     steps: |_, train, _| [train.seq_len.saturating_mul(POLICY_PLACES); 2],
     scored: |_, places| places / POLICY_PLACES,
-    loss: |_| SQUARED_ERROR,
+    loss: |_| Loss::SquaredError,
     by_accuracy: false,
     assumed_io: Some(|_| (IoKind::Values { width: ASSUMED[0] + ASSUMED[1] + 2 }, IoKind::Values { width: ASSUMED[1] })),
     // Held as read, along with a table of returns.

@@ -1,6 +1,6 @@
 //! Predicting a number for every sequence of a table.
 
-use super::{DataConfig, SQUARED_ERROR, Source, TaskSpec};
+use super::{DataConfig, Loss, Source, TaskSpec};
 use crate::data::IoKind;
 use crate::data::table::Label;
 use crate::train::check::require;
@@ -13,7 +13,7 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
     },
     steps: |_, _, longest| [longest.unwrap_or(1); 2],
     scored: |_, _| 1,
-    loss: |_| SQUARED_ERROR,
+    loss: |_| Loss::SquaredError,
     by_accuracy: false,
     assumed_io: Some(|data| (data.table.values(), IoKind::Values { width: 1 })),
     open: Some(|data, train, run| data.open_labelling(Label::Number, train, run)),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Source, TaskSpec, has_key};
+use super::{Loss, Source, TaskSpec, has_key};
 use crate::data::TokenizerKind;
 use crate::train::check::require;
 
@@ -16,7 +16,7 @@ pub(super) const SPEC: TaskSpec = TaskSpec {
     },
     length: |_, train| Ok(("seq_len", train.seq_len)),
     steps: |_, train, _| [train.seq_len; 2],
-    loss: |_| "loss (nats per token)",
+    loss: |_| Loss::PerToken,
     by_accuracy: false,
     ..TaskSpec::MADE
 };

@@ -30,8 +30,7 @@ fn run(given: &Given) -> Vec<Tensor<1>> {
         mean: Tensor::zeros([batch_size, d_inner], &v.device()),
         log_weight: Tensor::full([batch_size, n_heads], EMPTY_LOG_WEIGHT, &v.device()),
     };
-    let (y, _) = given.in_calls(memory, |range, memory| {
-        ops::prefix_softmax(steps(&scores, range), steps(&v, range), memory, &StepCodes::dense())
-    });
+    let (y, _) =
+        given.in_calls(memory, |range, memory| ops::prefix_softmax(steps(&scores, range), steps(&v, range), memory, &StepCodes::dense()));
     vec![given.by_head(y)]
 }

@@ -43,7 +43,7 @@ fn run(given: &Given) -> Vec<Tensor<1>> {
     let u = given.get::<3>("u");
     let parameters = diagonal_recurrence(given.get("log_dt"), given.get("log_a_real"), given.get("a_imag"), given.get("C"));
     let x0 = Tensor::zeros([batch_size, 2 * d_inner, d_model], &u.device());
-    let (y, _) = given
-        .in_calls(x0, |range, x| ops::state_space(steps(&u, range), parameters.clone(), given.get("D"), x, &StepCodes::dense()));
+    let (y, _) =
+        given.in_calls(x0, |range, x| ops::state_space(steps(&u, range), parameters.clone(), given.get("D"), x, &StepCodes::dense()));
     vec![y.flatten(0, 2)]
 }

@@ -1,6 +1,6 @@
 //! Every row of a table beside its forecast.
 
-use minrnn_model::Forecaster;
+use minrnn_model::{Forecaster, TableTask};
 
 use super::super::notes::of_rows;
 use super::super::series::Series;
@@ -50,6 +50,11 @@ impl ForecastRows {
             ));
         }
         notes
+    }
+
+    /// The task of the model that they are read for.
+    pub(crate) fn task(&self) -> &TableTask {
+        &self.table.task
     }
 
     /// The sequences; the columns that are read come first in each step.

@@ -3,6 +3,12 @@
 use super::*;
 use crate::data::SequenceTask;
 
+/// The sequences of the file `history`, with what is known ahead from the text `future`.
+fn with_future(task: &TableTask, history: &Path, future: &str) -> Result<Vec<Series>> {
+    let future = write_table(future);
+    read_series_from(task, TableSource::File(history), Some(TableSource::File(future.path()))).map(|(series, _)| series)
+}
+
 #[test]
 fn what_the_calendar_tells_is_known_ahead_by_the_times_of_the_rows_to_come() {
     // The first is a Monday, the 28th a Sunday.
@@ -20,7 +26,7 @@ fn what_the_calendar_tells_is_known_ahead_by_the_times_of_the_rows_to_come() {
     let task = Forecasting::open(file.path(), &config).unwrap().table_task().unwrap();
     assert_eq!(task.columns(), ["y", "ds.weekday", "ds.weekday+1", "ds.weekday+2"]);
     for future in ["store,ds\na,2024-01-29\na,2024-01-30\n", "note,ds,store\n1,2024-01-29,a\n2,2024-01-30,a\n"] {
-        let read = read_series_to_forecast(&task, file.path(), Some(write_table(future).path())).unwrap();
+        let read = with_future(&task, file.path(), future).unwrap();
         assert_eq!((read[0].len(), read[0].row(27)), (28, &[6.0, 6.0, 0.0, 1.0][..]), "{future}");
     }
     // A model that reads only the calendar needs only times.
@@ -47,9 +53,9 @@ fn rows_to_come_are_those_of_a_sequence_however_its_number_is_written_and_tell_t
         ..forecasting(&["y"], 2)
     };
     let task = Forecasting::open(file.path(), &config).unwrap().table_task().unwrap();
-    let future = write_table("id,ds,offer\n1.0,41,7\n1.0,42,8\n");
-    let read = |history: &Path, future: &str| read_series_to_forecast(&task, history, Some(write_table(future).path()));
-    let series = read_series_to_forecast(&task, file.path(), Some(future.path())).unwrap();
+    let future = "id,ds,offer\n1.0,41,7\n1.0,42,8\n";
+    let read = |history: &Path, future: &str| with_future(&task, history, future);
+    let series = read(file.path(), future).unwrap();
     assert_eq!(series[0].row(39)[1..], [0.0, 7.0, 8.0]);
     let refused = read(file.path(), "id,ds,offer\n1,41,7\n1.0,41,7\n1,42,8\n1.0,42,8\n").unwrap_err().to_string();
     assert!(refused.contains("it names one sequence in two ways, '1' and '1.0'"), "{refused}");

@@ -33,11 +33,16 @@ fn a_known_model_meets_new_tables() {
 fn a_description_of_another_model_is_refused() {
     let file = counting(&[40]);
     let description = grouped(file.path(), 2).unwrap().description().unwrap();
-    for (inputs, outputs) in [(2, 2), (1, 3)] {
-        assert!(TableTask::from_json(description.clone(), inputs, outputs).unwrap_err().to_string().contains("cannot be used"));
-    }
-    let mut broken = description;
+    let mut broken = description.clone();
     broken["normalization"]["deviation"][0] = 0.0.into();
-    assert!(TableTask::from_json(broken, 1, 2).is_err());
-    assert!(TableTask::from_json(serde_json::json!({"task": "sing"}), 1, 2).is_err());
+    let other = serde_json::json!({"task": "sing"});
+    for (description, inputs, outputs, problem) in [
+        (&description, 2, 2, "expected the columns, means and deviations of 2 inputs"),
+        (&description, 1, 3, "expected what 3 outputs stand for"),
+        (&broken, 1, 2, "expected the columns, means and deviations of 1 inputs"),
+        (&other, 1, 2, "unknown variant `sing`, expected one of `classify`, `regress`, `forecast`"),
+    ] {
+        let refused = TableTask::from_json(description.clone(), inputs, outputs).unwrap_err().to_string();
+        assert_eq!(refused, format!("the description of the task cannot be used: {problem}"));
+    }
 }

@@ -64,7 +64,8 @@ fn the_number_of_an_archive_is_found_by_its_name() {
     let task = open(&rows, Label::Number).unwrap();
     assert_eq!(task.table_task().unwrap().targets(), ["target"]);
     assert_eq!(task.understood(), Some("read with group = series, target = target, as its columns are called"));
-    assert!(open(&rows, Label::Class).is_err());
+    let refused = open(&rows, Label::Class).unwrap_err().to_string();
+    assert_eq!(refused, "to classify, name the column with the class, found 0 columns");
     let names: String = (0..20).map(|at| format!(" {}", 10 * at)).collect();
     let classes = rows.replace("@targetlabel true", &format!("@classlabel true{names}"));
     assert_eq!(open(&classes, Label::Number).unwrap().table_task().unwrap().targets(), ["class"]);

@@ -122,12 +122,12 @@ fn names_of_the_test_part_alone_are_not_learned() {
     assert_eq!((steps[0], steps[1], steps[36]), (&[0.0, 1.0][..], &[1.0, 0.0][..], &[0.0, 0.0][..]));
     // Another table is read with the same names.
     let other = write_table("x,kind\n1,a\n2,strange\n3,A\n");
-    let (read, unseen) = read_series_and_unseen(&kept, other.path(), None).unwrap();
+    let (read, unseen) = read_series_from(&kept, TableSource::File(other.path()), None).unwrap();
     assert_eq!(read[0].values, [1.0, 0.0, 2.0, minrnn_model::UNSEEN, 3.0, minrnn_model::UNSEEN]);
     assert_eq!(read_series(&kept, other.path()).unwrap()[0].values, read[0].values);
     let known = owned(&["a", "b"]);
     assert_eq!(unseen, [UnseenNames { column: "kind".to_owned(), first: "strange".to_owned(), n: 2, of: 3, known }]);
-    assert!(read_series_and_unseen(&kept, write_table("x,kind\n1,a\n2,b\n").path(), None).unwrap().1.is_empty());
+    assert!(read_series_from(&kept, TableSource::File(write_table("x,kind\n1,a\n2,b\n").path()), None).unwrap().1.is_empty());
     let target = ForecastingConfig { target: owned(&["kind"]), ..config };
     assert!(Forecasting::open(file.path(), &target).unwrap_err().to_string().contains("line 2, column 'kind': expected a finite number"));
 }
