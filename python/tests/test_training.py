@@ -134,6 +134,13 @@ def test_an_exception_of_the_callback_stops_with_a_checkpoint_and_the_run_goes_o
     assert weights(minrnn.train("classify", machines(), out=tmp_path / "run", resume=True).path) == weights(whole.path)
 
 
+def test_a_table_that_is_learned_from_in_the_end_is_not_one_to_test_with(tmp_path):
+    options = {"group": "machine", "target": "state", "settings": TINY, "threads": 1}
+    with pytest.raises(minrnn.InputError, match="the table: it has the content of the validation table"):
+        minrnn.train("classify", machines(), validation=machines(8), test=machines(8), out=tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_run_that_was_moved_finds_its_own_tables(tmp_path):
     options = {"group": "machine", "target": "state", "settings": TINY, "threads": 1}
     tables = {"data": machines(), "test": machines(8)}

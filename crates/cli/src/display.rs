@@ -35,7 +35,7 @@ impl Display {
     pub fn new(trainer: &Trainer) -> Self {
         let experiment = trainer.experiment();
         let (train, model) = (&experiment.train, &experiment.model);
-        say(&experiment.description);
+        say(experiment.described());
         say(format_args!(
             "{}: {}, width {}, {}; {} on {}{}",
             model.mixer_names(),
@@ -47,11 +47,20 @@ impl Display {
             counted(rayon::current_num_threads(), "thread"),
         ));
         let data = &experiment.data;
-        if input::same_file(data.path.as_deref(), data.table.test.as_deref()) {
-            say("the test file is the training file; its score says nothing about new data");
+        let [own, validation, test] = [&data.path, &data.table.validation, &data.table.test].map(Option::as_deref);
+        if let Some(is) = input::sameness(test, own) {
+            say(format_args!("the test file {is} the training file; its score says nothing about new data"));
         }
-        if input::same_file(data.path.as_deref(), data.table.validation.as_deref()) {
-            say("the validation file is the training file; what it chooses fits the training rows, not new data");
+        if let Some(is) = input::sameness(validation, own) {
+            say(format_args!("the validation file {is} the training file; what it chooses fits the training rows, not new data"));
+        }
+        if let Some(is) = input::sameness(test, validation).filter(|_| train.refit || train.validates()) {
+            // A run that learns from its test file does not begin any more, but one that began so goes on.
+            let why = match train.refit {
+                true => "the model is retrained on it in the end, so its score says nothing about new data",
+                false => "it chooses the checkpoint, so its score flatters the model",
+            };
+            say(format_args!("the test file {is} the validation file; {why}"));
         }
         if trainer.progress().iteration > 0 {
             say(format_args!("resumed after {}", counted(trainer.progress().iteration, "iteration")));
@@ -62,7 +71,9 @@ impl Display {
     /// For the second round, which retrains on all data.
     pub fn of_refit(trainer: &Trainer) -> Self {
         let updates = trainer.progress().refit.map_or(0, |refit| refit.updates);
-        let but = if trainer.data().has_test_file() { " except the test file" } else { "" };
+        let table = &trainer.experiment().data.table;
+        let is_left_out = trainer.data().has_test_file() && input::sameness(table.test.as_deref(), table.validation.as_deref()).is_none();
+        let but = if is_left_out { " except the test file" } else { "" };
         say(format_args!("retraining on all data{but}, {} as before", counted(updates, "iteration")));
         Self::of_round(trainer)
     }

@@ -53,7 +53,7 @@ fn of_library(error: &Error) -> String {
             RunProblem::HoldsRun => "; continue that one with --resume, or choose another directory with --out",
             RunProblem::HoldsFiles(_) => "; choose another one with --out",
             RunProblem::OutsideRun => "; give a text with --data FILE",
-            RunProblem::Changed(_) => "; train on the new one in another directory with --out",
+            RunProblem::Changed(_) | RunProblem::SomeChanged(_) => "; put back what it was, or train anew in another directory with --out",
             RunProblem::OtherData => ", or train in another directory with --out",
             RunProblem::LogReplaced => " with --resume",
             _ => "",

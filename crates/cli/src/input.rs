@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use minrnn::output::is_same_file;
+use minrnn::train::is_same_data;
 
 use crate::failure::WrongInput;
 
@@ -27,4 +28,14 @@ pub fn expect_apart(data: &Path, name: &str, usual: Option<&Path>) -> Result<(),
 /// Whether both are given and are the same file.
 pub fn same_file(one: Option<&Path>, other: Option<&Path>) -> bool {
     one.zip(other).is_some_and(|(one, other)| is_same_file(one, other))
+}
+
+/// How the sentence "the test file … the training file" goes on if both are given and are the same file, or have the same bytes.
+pub fn sameness(one: Option<&Path>, other: Option<&Path>) -> Option<&'static str> {
+    let (one, other) = one.zip(other)?;
+    if is_same_file(one, other) {
+        return Some("is");
+    }
+    // Whoever reads the files reports those that cannot be read.
+    is_same_data(one, other).unwrap_or(false).then_some("is the same as")
 }

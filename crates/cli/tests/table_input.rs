@@ -248,8 +248,68 @@ fn a_test_on_the_file_that_is_learned_from_is_told() {
     assert!(train(&scratch, &table, &[&CLASSIFY[..], &["--test", &own]].concat(), &[]).0.ok().stderr.contains(told));
     let validated = train(&scratch, &table, &[&CLASSIFY[..], &["--validation", &own]].concat(), &[]).0.ok();
     assert!(validated.stderr.contains("the validation file is the training file"), "{validated:?}");
-    let other = shown(&scratch.write("other.csv", &table));
-    assert!(!train(&scratch, &table, &[&CLASSIFY[..], &["--test", &other]].concat(), &[]).0.ok().stderr.contains(told));
+    let copy = shown(&scratch.write("copy.csv", &table));
+    let tested = train(&scratch, &table, &[&CLASSIFY[..], &["--test", &copy]].concat(), &[]).0.ok();
+    assert!(tested.stderr.contains("the test file is the same as the training file; its score says nothing"), "{tested:?}");
+    let other = shown(&scratch.write("other.csv", classes(10)));
+    let args = [&CLASSIFY[..], &["--test", &other, "--validation", &copy]].concat();
+    let tested = train(&scratch, &table, &args, &[]).0.ok();
+    assert!(tested.stderr.contains("the validation file is the same as the training file") && !tested.stderr.contains("the test file is"));
+    assert!(tested.stderr.contains("retraining on all data except the test file"), "{tested:?}");
+}
+
+#[test]
+fn a_test_file_that_is_the_validation_file_is_not_scored_as_one_that_was_never_learned_from() {
+    let scratch = Scratch::new();
+    let [held, copy] = ["held.csv", "copy.csv"].map(|name| shown(&scratch.write(name, classes(8))));
+    for (test, name, found) in
+        [(&held, "held.csv", "it is the validation table too"), (&copy, "copy.csv", "it has the content of the validation table")]
+    {
+        let args = [&CLASSIFY[..], &["--validation", &held, "--test", test]].concat();
+        let (refused, run) = train(&scratch, &classes(20), &args, &[]);
+        refused.refused(&[name, found, "refit = false"]);
+        assert!(!std::path::Path::new(&run).exists());
+        let chosen = train(&scratch, &classes(20), &args, &["refit=false"]).0.ok();
+        assert!(chosen.stderr.contains("the validation file; it chooses the checkpoint, so its score flatters the model"), "{chosen:?}");
+    }
+    // What the retrained model has learned from is told of, and of the one that was scored nothing is.
+    let (finished, run) = train(&scratch, &classes(20), &[&CLASSIFY[..], &["--validation", &held]].concat(), &[]);
+    finished.ok();
+    let told = |model: &str, name: &str| Finished::of(&mut minrnn(&["eval", model, "--data", &shown(&scratch.path(name))])).ok().stderr;
+    let why = "a file that the model has learned from: it says nothing of how well others are predicted";
+    for name in ["held.csv", "table.csv"] {
+        assert!(told(&run, name).contains(&format!("this is {why}")), "{name}");
+    }
+    assert!(told(&run, "copy.csv").contains(&format!("this is the same as {why}")));
+    assert!(!told(&format!("{run}/checkpoints/iter-4"), "held.csv").contains("has learned from"));
+}
+
+#[test]
+fn a_changed_test_file_is_the_one_that_is_named() {
+    let scratch = Scratch::new();
+    let test = shown(&scratch.write("test.csv", classes(8)));
+    let (finished, run) = train(&scratch, &classes(20), &[&CLASSIFY[..], &["--test", &test]].concat(), &[]);
+    finished.ok();
+    scratch.write("test.csv", classes(10));
+    let evaluated = Finished::of(&mut minrnn(&["eval", &run]));
+    evaluated.refused(&["test.csv': the test table has changed since this run began"]);
+    assert!(!evaluated.stderr.contains("table.csv"), "{evaluated:?}");
+}
+
+#[test]
+fn settings_that_change_nothing_are_told_of_if_they_are_given() {
+    let scratch = Scratch::new();
+    // All of these trainings are given the first three.
+    let told = |args: &[&str], settings: &[&str]| {
+        let told = train(&scratch, &classes(20), args, settings).0.ok().stderr;
+        let has_none = |key: &&str| told.contains(&format!("{key} has no effect on this training: "));
+        ["seq_len", "eval_every", "eval_iterations", "eval_seed"].into_iter().filter(has_none).collect::<Vec<_>>()
+    };
+    assert_eq!(told(&CLASSIFY, &[]), ["seq_len", "eval_every", "eval_iterations"]);
+    assert_eq!(told(&CLASSIFY, &["keep=best", "train.eval_seed=3"]), ["seq_len", "eval_iterations", "eval_seed"]);
+    assert_eq!(told(&FORECAST, &[]), ["eval_every", "eval_iterations"]);
+    let text = scratch.training("text", &["max_iterations=1", "tokenizer=byte"]).run().ok().stderr;
+    assert!(!text.contains("no effect") && text.contains("\nA byte model of your own text file"), "{text}");
 }
 
 #[test]

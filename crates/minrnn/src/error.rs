@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use minrnn_model::first_few;
 use minrnn_stream::is_wrong_path;
 
 /// Shorthand for results of this library.
@@ -170,6 +171,9 @@ pub enum RunProblem {
     /// The text or the table has changed.
     #[error("the {0} has changed since this run began")]
     Changed(&'static str),
+    /// One of these files is not what the run began with, and its digests do not tell which.
+    #[error("one of {} has changed since this run began, or was not part of it", listed(.0))]
+    SomeChanged(Vec<PathBuf>),
     /// The files of a task have changed.
     #[error("the data are not those that the run began with; put these back")]
     OtherData,
@@ -179,6 +183,11 @@ pub enum RunProblem {
          you can, and resume the run"
     )]
     LogReplaced,
+}
+
+/// The names of `files`, in quotation marks.
+fn listed(files: &[PathBuf]) -> String {
+    first_few(files.len(), files.iter().map(|file| format!("'{}'", file.display())))
 }
 
 /// Why a device cannot be opened.

@@ -89,7 +89,7 @@ fn the_score_belongs_to_the_model_of_before_and_the_model_to_all_data() {
         let scratch = Scratch::with_tables();
         let mut settings = vec!["max_iterations=8"];
         if task == "classify" {
-            settings.extend(["quantiles=", "scaling=standard", "columns=x", "train_fraction=0.5"]);
+            settings.extend(OF_CLASSES);
         }
         let mut trainer = scratch.trainer("run", scratch.experiment(task, &settings));
         let report = carry_out(&mut trainer, None).unwrap();
@@ -148,7 +148,52 @@ fn a_test_file_is_scored_with_the_model_that_is_kept() {
     // The run knows its test file by its content.
     std::fs::write(scratch.path("test.csv"), "id,class,x\ns0,even,1\ns0,even,2\n").unwrap();
     let changed = Trainer::new(scratch.experiment("forecast", &[&test]), RunDir::open(scratch.path("last")).unwrap()).err().unwrap();
-    assert!(changed.to_string().contains("has changed since this run began"), "{changed}");
+    assert!(changed.to_string().contains("test.csv': the test table has changed since this run began"), "{changed}");
+}
+
+/// Settings with which the tables are classified.
+const OF_CLASSES: [&str; 4] = ["quantiles=", "scaling=standard", "columns=x", "train_fraction=0.5"];
+
+#[test]
+fn no_training_begins_that_would_learn_from_its_test_file_and_one_that_began_goes_on() {
+    let scratch = Scratch::with_tables();
+    let [own, validation, test] = ["own.csv", "validation.csv", "test.csv"].map(|name| scratch.path(name));
+    std::fs::copy(&own, &validation).unwrap();
+    let tables = [format!("validation={}", validation.display()), format!("test={}", test.display())];
+    let experiment =
+        |refit: &str| scratch.experiment("classify", &[&OF_CLASSES[..], &[tables[0].as_str(), tables[1].as_str(), refit]].concat());
+    assert_eq!(carry_out(&mut scratch.trainer("begun", experiment("refit=true")), Some(2)), None);
+    std::fs::copy(&test, &validation).unwrap();
+    let refused = Trainer::new(experiment("refit=true"), RunDir::create(scratch.path("run")).unwrap()).err().unwrap();
+    assert!(refused.is_wrong_input() && refused.to_string().contains("it has the content of the validation table"), "{refused}");
+    assert!(!scratch.path("run").exists());
+    // Nothing learns from it.
+    carry_out(&mut scratch.trainer("chosen", experiment("refit=false")), None).unwrap();
+    // As the run would be if it had begun so.
+    let kept = scratch.path("begun").join("data/table.sha256");
+    let digests = std::fs::read_to_string(&kept).unwrap();
+    let digests: Vec<&str> = digests.lines().collect();
+    std::fs::write(&kept, [digests[0], digests[2], digests[2], ""].join("\n")).unwrap();
+    carry_out(&mut scratch.trainer("begun", experiment("refit=true")), None).unwrap();
+}
+
+#[test]
+fn a_training_knows_which_settings_change_nothing_in_it() {
+    let scratch = Scratch::with_tables();
+    let without_effect = |run: &str, task: &str, settings: &[&str]| {
+        let keys = scratch.trainer(run, scratch.experiment(task, settings)).without_effect();
+        keys.into_iter().map(|(key, _)| key).collect::<Vec<_>>()
+    };
+    assert_eq!(without_effect("last", "classify", &OF_CLASSES), ["seq_len", "eval_every", "eval_iterations", "eval_seed"]);
+    assert_eq!(without_effect("forecast", "forecast", &[]), ["eval_every", "eval_iterations", "eval_seed"]);
+    // With something to evaluate on, it matters when that is done.
+    let validation = format!("validation={}", scratch.path("test.csv").display());
+    for (run, setting) in [("best", "keep=best"), ("validated", validation.as_str())] {
+        let found = without_effect(run, "classify", &[&OF_CLASSES[..], &[setting]].concat());
+        assert_eq!(found, ["seq_len", "eval_iterations", "eval_seed"], "{run}");
+    }
+    let copying = ["refit=false", "copy_length=12", "copy_tokens=2"];
+    assert_eq!(without_effect("copying", "selective-copying", &copying), ["seq_len"]);
 }
 
 #[test]

@@ -133,7 +133,9 @@ fn hint(error: &minrnn::Error) -> String {
             RunProblem::NotARun(_) => "; give the run's directory as out",
             RunProblem::InUse => ", or choose another directory (out)",
             RunProblem::HoldsRun => "; continue that one with resume=True, or choose another directory (out)",
-            RunProblem::HoldsFiles(_) | RunProblem::Changed(_) | RunProblem::OtherData => "; choose another directory (out)",
+            RunProblem::HoldsFiles(_) | RunProblem::Changed(_) | RunProblem::SomeChanged(_) | RunProblem::OtherData => {
+                "; choose another directory (out)"
+            }
             _ => "",
         }
         .to_owned(),

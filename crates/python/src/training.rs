@@ -198,7 +198,7 @@ fn start(trainer: &Trainer) -> Value {
     json!({
         "event": "start",
         "run": shown(trainer.run_dir().path()),
-        "description": experiment.description,
+        "description": experiment.described(),
         "mixer": experiment.model.mixer_names(),
         "layers": experiment.model.n_layers,
         "d_model": experiment.model.d_model,

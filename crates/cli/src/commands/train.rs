@@ -70,7 +70,7 @@ fn train_together(args: &Args, Together { group, threads, .. }: &Together) -> an
     };
     let threads = if experiment.train.threads == 0 { *threads } else { experiment.train.threads };
     let group = group.clone();
-    threads::with_pool(threads, move || train(experiment, run, group))?
+    threads::with_pool(threads, move || train(experiment, run, group, &request))?
 }
 
 /// The experiment and its run directory, new or resumed.
@@ -140,7 +140,7 @@ fn has_sections(file: &Path) -> bool {
     read_text(file, MAX_EXPERIMENT_BYTES).is_ok_and(|text| text.lines().any(is_section))
 }
 
-fn train(experiment: Experiment, run: RunDir, group: Group) -> anyhow::Result<ExitCode> {
+fn train(experiment: Experiment, run: RunDir, group: Group, request: &Request) -> anyhow::Result<ExitCode> {
     let mut trainer = Trainer::among(experiment, run, group.clone())?;
     // Before this, while data are read and a vocabulary is learned, a signal ends the process at once.
     let stop = interrupt::stop_flag()?;
@@ -150,6 +150,9 @@ fn train(experiment: Experiment, run: RunDir, group: Group) -> anyhow::Result<Ex
             say(understood);
         }
         trainer.warnings_at_start().iter().for_each(say);
+        for (key, why) in trainer.without_effect().into_iter().filter(|(key, _)| request.sets(key)) {
+            say(format_args!("{key} has no effect on this training: {why}"));
+        }
     }
     // Of several processes, only one shows the progress of all.
     let mut display = group.is_first().then(|| Display::new(&trainer));

@@ -30,7 +30,7 @@ pub fn write_report(trainer: &Trainer, found: &FinalReport) -> Result<()> {
     let records = read_metrics(run.file(METRICS_FILE))?;
     let title = run.path().file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let model = &experiment.model;
-    let mut summary = vec![experiment.description.clone()];
+    let mut summary = vec![experiment.described().into_owned()];
     summary.extend(experiment.data.path.as_ref().map(|path| format!("Data: {}", path.display())));
     summary.push(format!(
         "Model: {}, {}, width {}, {}",

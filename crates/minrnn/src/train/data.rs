@@ -2,6 +2,7 @@
 
 mod begun;
 mod kept_digest;
+mod unlearned_test;
 
 use std::path::Path;
 
@@ -9,6 +10,7 @@ use minrnn_model::{ModelConfig, create_directories};
 
 use self::begun::begun_task;
 use self::kept_digest::{expect_unchanged, keep_digest};
+use self::unlearned_test::expect_unlearned_test;
 use super::data_config::{DataConfig, WindowSampling};
 use super::experiment::Experiment;
 use super::start::Start;
@@ -44,10 +46,11 @@ impl Data {
     /// The data of `experiment` for a new run in the directory `run`, where the tokenizer and tokens of a text are kept.
     ///
     /// # Errors
-    /// When the text is missing, empty or not valid text, or the directory cannot be written.
+    /// When the text is missing, empty or not valid text, when a test table would be learned from, or the directory cannot be written.
     pub fn make(experiment: &Experiment, run: &Path) -> Result<Self> {
         let config = &experiment.data;
         config.path.as_deref().map_or(Ok(()), expect_lasting)?;
+        expect_unlearned_test(experiment)?;
         Start::keep(&experiment.train, run)?;
         if let Some(task) = sequence_task(experiment, run)? {
             task.expect_to_begin()?;

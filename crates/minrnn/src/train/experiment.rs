@@ -2,9 +2,10 @@
 
 pub(super) mod keys;
 
+use std::borrow::Cow;
 use std::path::Path;
 
-use minrnn_model::{CheckpointConfig, MixerKind, ModelConfig, NormKind, Positions, read_text};
+use minrnn_model::{CheckpointConfig, MixerKind, ModelConfig, NormKind, Positions, TokenizerKind, read_text};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
@@ -179,6 +180,19 @@ impl Experiment {
         Ok(experiment)
     }
 
+    /// The description, with the kind of tokens that a text is read as: built-in experiments describe their characters, and `tokenizer` can be set.
+    pub fn described(&self) -> Cow<'_, str> {
+        let kind = match self.data.text.tokenizer {
+            TokenizerKind::Byte => "byte",
+            TokenizerKind::Bpe => "BPE",
+            TokenizerKind::Character => "character",
+        };
+        match self.description.strip_prefix("A character model ") {
+            Some(rest) if self.data.task == Task::Text => Cow::Owned(format!("A {kind} model {rest}")),
+            _ => Cow::Borrowed(&self.description),
+        }
+    }
+
     /// The whole experiment as TOML, including defaults; [`parse`](Self::parse) reads it back unchanged.
     ///
     /// # Errors
@@ -324,6 +338,18 @@ mod tests {
         // minGRU has no such gates.
         assert_eq!(reading(&["preset=official", "mixer=min-gru", "normalize_gates=true"]), Some("official"));
         assert_eq!(reading(&["preset=paper", "mixer=gru"]), None);
+    }
+
+    #[test]
+    fn a_model_of_a_text_is_described_by_its_tokens() {
+        let described = |name: &str, setting: &str| Experiment::load(name, &[setting.to_owned()]).unwrap().described().into_owned();
+        assert!(described("text", "tokenizer=char").starts_with("A character model of your own text file"));
+        assert!(described("text", "tokenizer=byte").starts_with("A byte model of your own text file"));
+        assert!(described("text", "tokenizer=bpe").starts_with("A BPE model of your own text file"));
+        // The experiment is still recognised by what it records.
+        let recorded = Experiment::load("text", &["tokenizer=bpe".to_owned()]).unwrap().description;
+        assert_eq!(recorded, Experiment::load("text", &[]).unwrap().description);
+        assert_eq!(described("parity", "lr=0.1"), Experiment::load("parity", &[]).unwrap().description);
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::data_config::{Corpus, Source};
 use super::experiment::Experiment;
-use crate::data::expect_lasting;
+use crate::data::{expect_lasting, text_sha256};
+use crate::output::is_same_file;
 use crate::{Error, Needed, Result};
 
 /// Makes the path of a text or table absolute; a public text without a path is obtained from `fetch`. `subject` is how messages refer to
@@ -45,6 +46,20 @@ pub fn readable(path: &Path) -> Result<PathBuf> {
     Ok(found)
 }
 
+/// Whether both are the same file, or files with the same bytes. One that does not exist is no other.
+///
+/// # Errors
+/// When one cannot be read.
+pub fn is_same_data(one: &Path, other: &Path) -> Result<bool> {
+    if is_same_file(one, other) {
+        return Ok(true);
+    }
+    let size = |path: &Path| path.metadata().ok().filter(std::fs::Metadata::is_file).map(|found| found.len());
+    // Files of different sizes are told apart without being read.
+    let is_as_large = size(one).is_some_and(|found| size(other) == Some(found));
+    Ok(is_as_large && text_sha256(one)? == text_sha256(other)?)
+}
+
 /// Refuses a path that an experiment, which is UTF-8, cannot hold.
 ///
 /// # Errors
@@ -69,4 +84,22 @@ pub fn readable_folder(path: &Path) -> Result<PathBuf> {
         return Ok(folder);
     }
     Err(Error::malformed(path, "expected the folder with the files of the task, found a file; give the folder it is in"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_the_same_by_their_name_or_their_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, copy, as_long, longer, gone] = ["one", "copy", "as long", "longer", "gone"].map(|name| folder.path().join(name));
+        for (path, text) in [(&one, "a,1\n"), (&copy, "a,1\n"), (&as_long, "a,2\n"), (&longer, "a,1\nb,1\n")] {
+            std::fs::write(path, text).unwrap();
+        }
+        let through = folder.path().join(".").join("one");
+        let found = [&one, &through, &copy, &as_long, &longer, &gone].map(|other| is_same_data(&one, other).unwrap());
+        assert_eq!(found, [true, true, true, false, false, false]);
+        assert!(!is_same_data(&gone, &gone).unwrap(), "there is none");
+    }
 }

@@ -70,7 +70,7 @@ pub use differentiate::{Differentiated, MicroBatch, differentiate, differentiate
 pub use evaluate::{Evaluation, compare, evaluate, scaled_accuracy, unscaled_accuracy};
 pub(crate) use evaluate::{is_right, loss_of};
 pub use experiment::{Expect, Experiment, MAX_EXPERIMENT_BYTES, Metric};
-pub use files::{find_data, readable, readable_folder};
+pub use files::{find_data, is_same_data, readable, readable_folder};
 pub use group::{Group, Trait};
 pub use loss::Loss;
 pub use memory::{evaluation_memory, training_memory, training_memory_of};

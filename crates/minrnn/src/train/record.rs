@@ -41,7 +41,8 @@ impl Trainer {
             Ok(())
         });
         let refit_at = self.progress().refit.map(|refit| refit.began_at);
-        let labels = CurveLabels { title: &self.experiment().description, loss: self.experiment().loss(), refit_at };
+        let title = self.experiment().described();
+        let labels = CurveLabels { title: &title, loss: self.experiment().loss(), refit_at };
         let drawn = read_metrics(out.join(METRICS_FILE)).and_then(|records| draw_curves(&records, labels, &out));
         // An error that ended the training takes precedence over one in drawing its curves.
         let ending = outcome?;

@@ -122,8 +122,8 @@ impl Request {
         Ok(experiment)
     }
 
-    /// Whether `key` is set.
-    fn sets(&self, key: &str) -> bool {
+    /// Whether `key`, without its section, is among the [settings](Self::settings).
+    pub fn sets(&self, key: &str) -> bool {
         self.set().any(|(set, _)| set == key)
     }
 

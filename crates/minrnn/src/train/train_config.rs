@@ -64,7 +64,7 @@ choices! {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainConfig {
-    /// Steps per window T of a text or a forecast sequence; other tasks read whole sequences. Default 256.
+    /// Steps per window T of a text, a forecast sequence or an episode of a policy; other tasks read whole sequences. Default 256.
     pub seq_len: usize,
     /// Sequences per micro-batch B; for tables 0 means 32, down to 8 for long sequences, and fewer if one is much longer than all others.
     /// Default 64.

@@ -4,6 +4,7 @@ mod final_report;
 mod refit;
 mod saving;
 mod update;
+mod without_effect;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -10,7 +10,9 @@ use minrnn::data::{EvaluationSet, FixedBatches, RandomWindows, SequenceTask, Tex
 use minrnn::model::AnyModel;
 use minrnn::predict::predict;
 use minrnn::rng::Purpose;
-use minrnn::train::{Data, Evaluation, Experiment, TextSize, Windows, evaluation_memory, find_checkpoint, find_scored, full_pass, run_of};
+use minrnn::train::{
+    Data, Evaluation, Experiment, TextSize, Windows, evaluation_memory, find_checkpoint, find_scored, full_pass, has_learned_all, run_of,
+};
 
 use super::{Args, expect_finite, tokens};
 use crate::failure::WrongInput;
@@ -127,18 +129,21 @@ impl Loaded {
         }
     }
 
-    /// Warns if the model has learned from `data`, as far as the run of its checkpoint tells.
+    /// Warns if the model has learned from `data`, as far as the run of its checkpoint tells: from its training file, or once it was retrained on all data
+    /// from its validation file.
     pub fn tell_what_is_learned(&self, data: &Path) {
-        let data = input::path(data);
-        let is_same = || run_of(&self.checkpoint).and_then(|run| Data::is_learned(&run, &data)).unwrap_or(false);
-        let of = if input::same_file(Some(&data), self.experiment.data.path.as_deref()) {
-            "the file"
+        let (data, of_run) = (input::path(data), &self.experiment.data);
+        let validation = of_run.table.validation.as_deref().filter(|_| has_learned_all(&self.checkpoint).unwrap_or(false));
+        let is_same = || Data::is_learned(&self.experiment, &self.checkpoint, &data).unwrap_or(false);
+        let file = if validation.is_some() { "a file" } else { "the file" };
+        let how = if [of_run.path.as_deref(), validation].into_iter().any(|own| input::same_file(Some(&data), own)) {
+            "this is"
         } else if data.is_file() && is_same() {
-            "the same as the file"
+            "this is the same as"
         } else {
             return;
         };
-        say(format_args!("this is {of} that the model has learned from: it says nothing of how well others are predicted"));
+        say(format_args!("{how} {file} that the model has learned from: it says nothing of how well others are predicted"));
     }
 
     /// Refuses a score of `scored` that is not finite, naming the first sequence of a table that is at fault.

@@ -17,7 +17,7 @@ pub fn experiment(name: &str, set: &[String]) -> anyhow::Result<String> {
     let ResolvedModel { model: config, source, longest } = untrained(name, &experiment)?;
     let mut text = format!("experiment {name}, not trained\n");
     if !experiment.description.is_empty() {
-        text += &format!("  {}\n", printable(&experiment.description));
+        text += &format!("  {}\n", printable(&experiment.described()));
     }
     Ok(text + &model(&config, Some(&source))? + &memory::sections(&config, Some(&Training { experiment, longest }), None)?)
 }

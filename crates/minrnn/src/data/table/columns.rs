@@ -20,6 +20,8 @@ pub struct Wanted {
     pub numbers: Numbers,
     /// Columns of names, such as groups and labels; any cell counts as a name.
     pub texts: Vec<String>,
+    /// The column of `texts` that holds numbers to predict, if there is one: messages call what it lacks a number.
+    pub number: Option<String>,
     /// The column with the time of a row.
     pub time: TimeColumn,
     /// Whether a number may be missing, that is, NaN.

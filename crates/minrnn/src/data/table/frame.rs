@@ -135,7 +135,9 @@ impl Filling {
             NumberColumn::new(CellReader::new(name.clone(), wanted.may_miss, kind).unasked(unasked.clone()), n_columns)
         };
         let numbers = names.iter().map(reader).collect();
-        let texts = positions.texts.iter().map(|&at| TextColumn::new(header[at].clone(), n_columns)).collect();
+        let holds_numbers = |name: &String| wanted.number.as_ref() == Some(name);
+        let text = |&at: &usize| TextColumn::new(header[at].clone(), n_columns).of_numbers(holds_numbers(&header[at]));
+        let texts = positions.texts.iter().map(text).collect();
         let times = positions.time.map(|at| TimeColumnCells::new(header[at].clone(), n_columns));
         Self { names, numbers, texts, times, places: Locations::default(), limit }
     }

@@ -272,7 +272,8 @@ fn in_rows(reader: Box<dyn Reader>, wanted: &Wanted, value: &str, has_no_names: 
     // Even if classes are not wanted, they are checked: a row without one would have its first value in its place.
     let class = Some(&class).filter(|class| has_no_names && !wanted.classes.is_empty() && has(class) && !texts.contains(class));
     let categories = class.map(|column| Names { column: column.clone(), values: Some(wanted.classes.clone()) }).into_iter().collect();
-    let inner = Wanted { may_miss: true, categories, ..Wanted::named(steps.iter().chain(class), texts) };
+    let number = wanted.number.clone();
+    let inner = Wanted { may_miss: true, categories, number, ..Wanted::named(steps.iter().chain(class), texts) };
     let mut wide = formats::frame(reader, &inner)?;
     if class.is_some() {
         take_classes(&mut wide, &wanted.classes)?;

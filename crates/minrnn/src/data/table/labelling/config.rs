@@ -126,8 +126,14 @@ impl LabellingConfig {
         vec![self.group.clone(), self.target.clone()]
     }
 
+    /// `wanted` with the settings for times, missing values, layout and labels.
+    pub(super) fn read_so(&self, wanted: Wanted) -> Wanted {
+        let number = (self.label == Label::Number).then(|| self.target.clone());
+        self.division.wanted(Wanted { number, ..wanted })
+    }
+
     pub(super) fn wanted(&self) -> Wanted {
-        self.division.wanted(match self.columns.is_empty() {
+        self.read_so(match self.columns.is_empty() {
             // A wide table has one column of numbers.
             true if !self.division.layout().is_long() => Wanted::named(&[VALUE.to_owned()], self.texts()),
             true => Wanted { texts: self.texts(), ..Wanted::default() },

@@ -49,7 +49,7 @@ impl Labelling {
         let mut read = |path: &Option<PathBuf>| -> Result<Option<Vec<usize>>> {
             let Some(path) = path else { return Ok(None) };
             let wanted = Wanted { categories: categories::of_file(&columns, &found), ..Wanted::named(&columns, config.texts()) };
-            let frame = read_table(path, &config.division.wanted(wanted))?;
+            let frame = read_table(path, &config.read_so(wanted))?;
             let places = gathered.add(&frame, &names, &config.target).map_err(|error| error.in_file(path))?;
             frames.push((path.to_owned(), frame));
             Ok(Some(places))

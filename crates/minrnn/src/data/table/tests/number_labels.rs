@@ -79,6 +79,12 @@ fn what_has_no_number_to_learn_is_a_sentence() {
     );
     assert!(refused("id,life,x\na,inf,1\na,inf,2\n").contains("holds 'inf'"));
     assert!(refused("id,life,x\na,1,1\na,2,2\n").contains("has the number '1' and, in row 2 of the data, '2'"));
+    let empty = "line 2, column 'life': the cell is empty, expected a number; fill it, or leave the rows of its sequence out";
+    assert!(refused("id,life,x\na,,1\na,,2\n").contains(empty));
+    let wide = LabellingConfig { division: Division { layout: LayoutChoice::WideSeries, ..division(0.6) }, ..of_numbers() };
+    let refused_wide = Labelling::open(write_table("id,life,t1,t2\na, ,1,2\nb,3,1,2\n").path(), wide).unwrap_err().to_string();
+    assert!(refused_wide.contains(empty), "{refused_wide}");
+    assert!(refused("id,life,x\n,1,1\n").contains("line 2, column 'id': the cell is empty, expected a name"));
     let same: String = (0..9).map(|id| format!("s{id},7,{id}\ns{id},7,1\n")).collect();
     assert!(refused(&("id,life,x\n".to_owned() + &same)).contains("the column 'life' has one value in what is trained on, 7"));
 }
