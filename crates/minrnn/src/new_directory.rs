@@ -8,7 +8,10 @@ use crate::{Error, Result};
 
 /// Refuses a name that already exists.
 pub(crate) fn expect_new(directory: &Path) -> Result<()> {
-    if directory.exists() { Err(Error::malformed(directory, "it already exists; name a new directory")) } else { Ok(()) }
+    if directory.exists() {
+        return Err(Error::Config(format!("'{}': it already exists; name a new directory", directory.display())));
+    }
+    Ok(())
 }
 
 /// Makes the directory `directory` with the files that `fill` writes into an empty one beside it. If that fails, nothing is left behind; once made it
