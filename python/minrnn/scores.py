@@ -77,8 +77,9 @@ class TextScores(Written):
     ``anomaly`` ``[N]`` is true for rows whose surprise exceeds ``threshold``, and for those of ``unknown`` ``[N]``: rows with something that
     is not in the vocabulary, or a byte that is not UTF-8. ``threshold`` is None, and only the latter are marked, if the model does not know
     the text held out in training and no text was given to calibrate on. ``lines`` ``[N]`` is the line of each row, from 1, ``tokens``
-    ``[N]`` its number of tokens without unknown ones, and ``texts`` its text, with U+FFFD for what is unknown; lines are without their
-    line break, and are cut behind 65536 bytes. ``notes`` are sentences about the texts and the threshold worth knowing.
+    ``[N]`` its number of tokens without unknown ones, and ``texts`` its text, with U+FFFD for bytes that are not UTF-8; lines
+    are without their line break, as far as the vocabulary has it, and are cut behind 65536 bytes. ``notes`` are sentences about the texts
+    and the threshold worth knowing.
     """
 
     def __init__(

@@ -139,7 +139,9 @@ def test_lines_and_tokens_of_a_text_are_scored_as_the_command_scores_them(by, te
     said, rows = of_command(MODELS / "shakespeare.minrnn", "--data", data, "--calibrate", usual, "--by", by, "--threshold", "0.9")
     scores = text.score(ODD, calibrate=VERSES, by=by, threshold=0.9)
     expect(scores, rows)
-    assert scores.notes == [said.splitlines()[0]] and f"marking what is above {scores.threshold:.3f} nats" in said
+    unknown = "the vocabulary does not have '\\\\' (1 time), '\N{CRAB}' (1 time)"
+    assert scores.notes == [unknown, said.splitlines()[0]] and f"marking what is above {scores.threshold:.3f} nats" in said
+    assert unknown in said.splitlines()
     assert f"{scores.anomaly.sum()} of {len(rows)} {by}s are marked" in said and 1 < scores.anomaly.sum() < len(rows)
     assert [rows[at]["line"] for at in np.flatnonzero(scores.unknown)] == (["3"] if by == "line" else ["3", "3"])
     for other, calibrate in ((ODD.encode(), VERSES.encode()), (data, usual)):
@@ -173,9 +175,10 @@ def test_a_text_is_compared_with_what_its_run_held_out(tmp_path):
 def test_a_text_without_a_threshold_is_marked_where_it_is_not_known(text):
     scores = text.score("To be\n\N{CRAB}\nor not")
     assert scores.threshold is None and scores.notes == [
-        "the model does not say how surprising held-out rows were, so none is marked by its surprise; give rows with nothing unusual as calibrate"
+        "the vocabulary does not have '\N{CRAB}' (1 time)",
+        "the model does not say how surprising held-out rows were, so none is marked by its surprise; give rows with nothing unusual as calibrate",
     ]
-    assert list(scores.anomaly) == list(scores.unknown) == [False, True, False] and scores.texts == ["To be", "\ufffd", "or not"]
+    assert list(scores.anomaly) == list(scores.unknown) == [False, True, False] and scores.texts == ["To be", "\N{CRAB}", "or not"]
     assert list(scores.lines) == [1, 2, 3] and list(scores.tokens) == [6, 1, 6]
     unknown = text.score("\N{CRAB}")
     assert list(unknown.anomaly) == [True] and list(unknown.tokens) == [0] and np.isnan(unknown.surprise[0])

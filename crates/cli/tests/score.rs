@@ -158,6 +158,14 @@ fn unusual_lines_of_a_text_are_found() {
     let marked: Vec<&str> = found.iter().filter(|row| row[3] == "1").map(|row| row[0].as_str()).collect();
     assert!(marked.contains(&"21") && marked.contains(&"41") && marked.len() < 8, "{marked:?} {}", finished.stderr);
     assert!(finished.stderr.contains("1 of them contain something that is not in the vocabulary"), "{}", finished.stderr);
+    assert_eq!(found[40][4], lines[40]);
+    assert!(finished.stderr.contains("the vocabulary does not have '\u{1f980}' (1 time)\n"), "{}", finished.stderr);
+    // A log with line ends of Windows is understood at once.
+    let windows = score(&run, &shown(&scratch.write("windows.txt", "the fox\r\nthe brown\r\n")), &[]).ok();
+    let texts: Vec<&str> = windows.stdout.lines().skip(1).map(|line| line.rsplit(',').next().unwrap()).collect();
+    assert_eq!(texts, ["the fox\\r", "the brown\\r"]);
+    let told = "the vocabulary does not have '\\r' (2 times)\n'\\r': it is a carriage return, mostly of line ends in CR LF, as on Windows; save the text";
+    assert!(windows.stderr.contains(told), "{windows:?}");
 
     // It agrees with what `stream` says about each token.
     let plain = words(300);

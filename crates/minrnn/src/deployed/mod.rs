@@ -17,6 +17,7 @@ mod score;
 mod surprise;
 mod text_rows;
 mod text_surprise;
+mod unknown_characters;
 mod usual;
 
 pub use acting::DeployedPolicy;

@@ -42,6 +42,14 @@ pub trait Listener {
     /// Any error ends the reading.
     fn flaw(&mut self, line: u64, flaw: Error) -> Result<()>;
 
+    /// A `character` in line `line` that is not in the vocabulary and is skipped; by default a [`flaw`](Self::flaw).
+    ///
+    /// # Errors
+    /// Any error ends the reading.
+    fn unknown(&mut self, line: u64, _character: char, flaw: Error) -> Result<()> {
+        self.flaw(line, flaw)
+    }
+
     /// A byte in line `line` that is not valid text and is skipped; by default a [`flaw`](Self::flaw).
     ///
     /// # Errors
@@ -129,7 +137,7 @@ impl<'m> Surprise<'m> {
                     let shown = character.escape_debug();
                     let origin = Characters::origin(character);
                     let flaw = format!("line {}: the model does not know the character '{shown}'{origin}", self.line);
-                    listener.flaw(self.line, Error::Data(flaw))?;
+                    listener.unknown(self.line, character, Error::Data(flaw))?;
                 }
             }
         }

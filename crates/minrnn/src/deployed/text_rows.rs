@@ -3,6 +3,7 @@
 use minrnn_kernels::choices;
 
 use super::surprise::Listener;
+use super::unknown_characters::UnknownCharacters;
 use super::usual::exceeds;
 use crate::{Error, Result};
 
@@ -25,7 +26,7 @@ choices! {
 pub struct TextRow {
     /// Line number, from 1.
     pub line: u64,
-    /// Its text, without the line break; unreadable bytes are U+FFFD, and very long text is truncated.
+    /// Its text, without the line break as far as the vocabulary has it; bytes that are not valid text are U+FFFD, and very long text is truncated.
     pub text: String,
     /// Number of tokens.
     pub tokens: u64,
@@ -50,6 +51,9 @@ pub struct TextRows<'a> {
     see: &'a mut dyn FnMut(TextRow) -> Result<()>,
     row: TextRow,
     text: Vec<u8>,
+    /// Where the last character ends in it that is not in the vocabulary: no line break before is left out.
+    end_of_unknown: usize,
+    unknown: UnknownCharacters,
     /// The summed surprise of the tokens whose probability is known.
     sum: f64,
     known: u64,
@@ -60,7 +64,17 @@ pub struct TextRows<'a> {
 impl<'a> TextRows<'a> {
     /// A new collector; `see` is called with each row.
     pub fn new(unit: RowUnit, see: &'a mut dyn FnMut(TextRow) -> Result<()>) -> Self {
-        Self { unit, see, row: TextRow::default(), text: Vec::new(), sum: 0.0, known: 0, has_begun: false }
+        Self {
+            unit,
+            see,
+            row: TextRow::default(),
+            text: Vec::new(),
+            end_of_unknown: 0,
+            unknown: UnknownCharacters::default(),
+            sum: 0.0,
+            known: 0,
+            has_begun: false,
+        }
     }
 
     /// Passes on an incomplete row, at the end of the text.
@@ -71,11 +85,20 @@ impl<'a> TextRows<'a> {
         if self.row.line == 0 {
             return Ok(());
         }
-        let text = String::from_utf8_lossy(&std::mem::take(&mut self.text)).into_owned();
-        let end = if self.unit == RowUnit::Line { text.trim_end_matches(['\n', '\r']).len() } else { text.len() };
+        let mut text = std::mem::take(&mut self.text);
+        if self.unit == RowUnit::Line {
+            let end = text.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |at| at + 1);
+            text.truncate(end.max(self.end_of_unknown));
+        }
+        let text = String::from_utf8_lossy(&text).into_owned();
         let surprise = (self.known > 0).then(|| self.sum / self.known as f64);
-        (self.sum, self.known) = (0.0, 0);
-        (self.see)(TextRow { text: text[..end].to_owned(), surprise, ..std::mem::take(&mut self.row) })
+        (self.sum, self.known, self.end_of_unknown) = (0.0, 0, 0);
+        (self.see)(TextRow { text, surprise, ..std::mem::take(&mut self.row) })
+    }
+
+    /// Sentences about the characters so far that are not in the vocabulary.
+    pub(super) fn notes(&self) -> Vec<String> {
+        self.unknown.notes()
     }
 
     /// Opens the row that something in `line` belongs to.
@@ -92,13 +115,16 @@ impl<'a> TextRows<'a> {
         if self.unit == RowUnit::Token || text.ends_with(b"\n") { self.finish() } else { Ok(()) }
     }
 
-    /// Adds something that the model cannot read to the row that it belongs to.
-    fn add_unknown(&mut self, line: u64, has_no_text: bool) -> Result<()> {
+    /// Adds `text` that the model cannot read to the row that it belongs to.
+    fn add_unknown(&mut self, line: u64, text: char, has_no_text: bool) -> Result<()> {
         self.open(line)?;
-        self.append("\u{fffd}".as_bytes());
+        let mut bytes = [0; 4];
+        let text = text.encode_utf8(&mut bytes).as_bytes();
+        self.append(text);
+        self.end_of_unknown = self.text.len();
         self.row.has_unknown = true;
         self.row.has_no_text |= has_no_text;
-        self.close(&[])
+        self.close(text)
     }
 
     fn append(&mut self, text: &[u8]) {
@@ -120,7 +146,12 @@ impl Listener for TextRows<'_> {
     }
 
     fn flaw(&mut self, line: u64, _: Error) -> Result<()> {
-        self.add_unknown(line, false)
+        self.add_unknown(line, char::REPLACEMENT_CHARACTER, false)
+    }
+
+    fn unknown(&mut self, line: u64, character: char, _: Error) -> Result<()> {
+        self.unknown.add(character);
+        self.add_unknown(line, character, false)
     }
 
     /// A file that begins like this is in another encoding; later it is a flaw in a text, and unusual.
@@ -128,7 +159,7 @@ impl Listener for TextRows<'_> {
         if !self.has_begun {
             return Err(flaw);
         }
-        self.add_unknown(line, true)
+        self.add_unknown(line, char::REPLACEMENT_CHARACTER, true)
     }
 }
 
@@ -146,7 +177,7 @@ mod tests {
         rows.token(1, b"a", None).unwrap();
         rows.token(1, b"\n", Some(-2.0)).unwrap();
         rows.token(2, b"bc", Some(-1.0)).unwrap();
-        rows.flaw(2, Error::Data(String::new())).unwrap();
+        rows.unknown(2, 'ä', Error::Data(String::new())).unwrap();
         rows.token(2, b"d", Some(-4.0)).unwrap();
         rows.finish().unwrap();
         found
@@ -158,11 +189,35 @@ mod tests {
             let text = text.to_owned();
             TextRow { line, text, tokens, surprise, has_unknown, has_no_text: false }
         };
-        assert_eq!(rows(RowUnit::Line), [row(1, "a", 2, Some(2.0), false), row(2, "bc\u{fffd}d", 2, Some(2.5), true)]);
+        assert_eq!(rows(RowUnit::Line), [row(1, "a", 2, Some(2.0), false), row(2, "bcäd", 2, Some(2.5), true)]);
         let tokens = rows(RowUnit::Token);
         assert_eq!(tokens[..2], [row(1, "a", 1, None, false), row(1, "\n", 1, Some(2.0), false)]);
-        assert_eq!(tokens[3], row(2, "\u{fffd}", 0, None, true));
+        assert_eq!(tokens[3], row(2, "ä", 0, None, true));
         assert_eq!(tokens.len(), 5);
+    }
+
+    #[test]
+    fn a_line_break_is_kept_in_a_line_if_the_vocabulary_does_not_have_it() {
+        let mut found = Vec::new();
+        let mut see = |row: TextRow| {
+            found.push((row.line, row.text, row.has_unknown));
+            Ok(())
+        };
+        let mut rows = TextRows::new(RowUnit::Line, &mut see);
+        let no = || Error::Data(String::new());
+        // CR LF, of which the vocabulary has the second, both or none.
+        rows.token(1, b"a", None).unwrap();
+        rows.unknown(1, '\r', no()).unwrap();
+        rows.token(1, b"\n", Some(-1.0)).unwrap();
+        rows.token(2, b"a\r\n", Some(-1.0)).unwrap();
+        rows.token(3, b"a", Some(-1.0)).unwrap();
+        rows.unknown(3, '\r', no()).unwrap();
+        rows.unknown(3, '\n', no()).unwrap();
+        rows.token(4, b"b\n", Some(-1.0)).unwrap();
+        rows.finish().unwrap();
+        assert!(rows.notes()[0].ends_with("'\\r' (2 times), '\\n' (1 time)"), "{:?}", rows.notes());
+        let expected = [(1, "a\r", true), (2, "a", false), (3, "a\r\n", true), (4, "b", false)];
+        assert_eq!(found, expected.map(|(line, text, has_unknown)| (line, text.to_owned(), has_unknown)));
     }
 
     #[test]

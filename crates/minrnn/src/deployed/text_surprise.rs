@@ -11,8 +11,8 @@ use super::held_out::{HeldOut, held_out_text};
 use super::surprise::Surprise;
 use super::text_rows::{RowUnit, TextRow, TextRows};
 use super::usual::Usual;
+use crate::counted::counted;
 use crate::data::{FOREIGN_LEN, Tokenizer, TokenizerKind, foreign};
-use crate::words::counted;
 use crate::{Error, Result};
 
 /// Bytes asked for at once.
@@ -78,7 +78,9 @@ impl<'a> TextScorer<'a> {
         }
         surprise.finish(&mut rows).map_err(|error| error.in_file(name))?;
         rows.finish()?;
-        Ok(Some(self.notes(n_without_text)))
+        let mut notes = rows.notes();
+        notes.extend(self.note_on_bytes(n_without_text));
+        Ok(Some(notes))
     }
 
     /// How surprising the rows of the text `from` are, and notes on it; `None` if the stop was raised before the end.
@@ -131,12 +133,10 @@ impl<'a> TextScorer<'a> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Notes on a text of which `n_without_text` rows have bytes that are not text.
-    fn notes(&self, n_without_text: u64) -> Vec<String> {
-        if n_without_text == 0 {
-            return Vec::new();
-        }
+    /// A note on a text of which `n_without_text` rows have bytes that are not text.
+    fn note_on_bytes(&self, n_without_text: u64) -> Option<String> {
         let told = counted(n_without_text, if self.unit == RowUnit::Line { "line" } else { "place" });
-        vec![format!("{told} with bytes that are not UTF-8; if the text is in another encoding, save it as UTF-8")]
+        let sentence = || format!("{told} with bytes that are not UTF-8; if the text is in another encoding, save it as UTF-8");
+        (n_without_text > 0).then(sentence)
     }
 }
