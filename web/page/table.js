@@ -6,11 +6,25 @@ const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 /** The largest 32-bit float, which is what a model reads. */
 const LARGEST = 3.4028234663852886e38;
 
-/** The most frequent of the usual separators on the first line, outside quotation marks. */
+/** The most frequent of the usual separators in the first record that is not empty, outside quotation marks, which may hold ends of lines around a cell. */
 function separatorOf(text) {
-  const outside = text.split("\n", 1)[0].split('"').filter((_, at) => at % 2 === 0).join("");
-  const count = (sign) => outside.split(sign).length;
-  return [",", ";", "\t"].reduce((best, one) => (count(one) > count(best) ? one : best));
+  const counts = new Map([",", ";", "\t"].map((sign) => [sign, 0]));
+  let place = "outside";
+  for (const sign of text) {
+    const isLineEnd = sign === "\n" || sign === "\r";
+    if (place === "quoted") {
+      if (sign === '"') place = "closed";
+    } else if (isLineEnd) {
+      if (place !== "outside") break;
+    } else if (sign === '"') {
+      if (place === "plain") place = "between";
+      else place = place === "between" ? "plain" : "quoted";
+    } else if (place !== "between") {
+      place = counts.has(sign) ? "before" : "plain";
+      if (counts.has(sign)) counts.set(sign, counts.get(sign) + 1);
+    }
+  }
+  return [...counts.keys()].reduce((best, one) => (counts.get(one) > counts.get(best) ? one : best));
 }
 
 /** The records of a text, each with the line on which it begins and its cells; empty lines are skipped. */

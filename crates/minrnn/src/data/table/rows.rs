@@ -60,7 +60,7 @@ impl<R: Read> Rows<R> {
     /// # Errors
     /// When the source cannot be read, is empty or not CSV, or a column is missing or occurs twice.
     pub fn new(source: R, task: &TableTask, group: Option<&str>) -> Result<Self> {
-        let mut records = Records::new(source)?;
+        let mut records = Records::of_stream(source)?;
         if let Some(beginning) = records.beginning_of_json()? {
             return Err(Error::Data(format!(
                 "the rows begin with '{}' as JSON does, expected CSV: the names of the columns on the first line, then a row on each",
@@ -91,10 +91,11 @@ impl<R: Read> Rows<R> {
         Ok(Self { records, header, columns, time, reads_calendar, group, values: Vec::new() })
     }
 
-    /// The next row; `None` at the end. After a row with an error the next one can be read.
+    /// The next row; `None` at the end. After a row with an error the next one can be read. It is the one on the line after a quotation mark that is not
+    /// closed, within 1000 lines or 64 KiB of its row or before the source ends, or that is closed on another line with text behind it.
     ///
     /// # Errors
-    /// When the source cannot be read or a record does not end.
+    /// When the source cannot be read or a record is too long.
     pub fn advance(&mut self) -> Result<Option<Arrival<'_>>> {
         if !self.records.advance()? {
             return Ok(None);
@@ -145,6 +146,7 @@ impl<R: Read> Rows<R> {
 #[cfg(test)]
 mod tests {
     use minrnn_model::{Forecaster, Missing, Normalization};
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -174,7 +176,11 @@ mod tests {
     type Found = std::result::Result<(u64, String, Vec<f64>), String>;
 
     fn rows(table: &str, columns: &[&str], group: Option<&str>) -> Vec<Found> {
-        let mut rows = Rows::new(table.as_bytes(), &task(columns, Missing::Error), group).unwrap();
+        rows_of(table.as_bytes(), columns, group)
+    }
+
+    fn rows_of(source: impl Read, columns: &[&str], group: Option<&str>) -> Vec<Found> {
+        let mut rows = Rows::new(source, &task(columns, Missing::Error), group).unwrap();
         let mut all = Vec::new();
         while let Some((line, row)) = rows.advance().unwrap() {
             let row = row.map(|row| (row.line, row.group.to_owned(), row.values.to_vec())).map_err(|error| error.to_string());
@@ -204,6 +210,107 @@ mod tests {
             "{found:?}"
         );
         assert_eq!(found[1..], [Ok((3, "b".to_owned(), vec![3.0]))]);
+    }
+
+    /// Gives at most this many bytes at a time.
+    struct Pieces<'a>(&'a [u8], usize);
+
+    impl Read for Pieces<'_> {
+        fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+            let n = self.0.len().min(self.1).min(out.len());
+            out[..n].copy_from_slice(&self.0[..n]);
+            self.0 = &self.0[n..];
+            Ok(n)
+        }
+    }
+
+    /// What the rows of `table` are, however it arrives.
+    fn arriving(table: &str) -> Vec<Found> {
+        let found = rows(table, &["x"], Some("id"));
+        for size in [1, 7, 5000] {
+            assert_eq!(rows_of(Pieces(table.as_bytes(), size), &["x"], Some("id")), found, "{size} bytes at a time");
+        }
+        found
+    }
+
+    #[test]
+    fn a_quotation_mark_that_is_left_open_swallows_no_row_behind_its_own() {
+        let row = |line: u64, name: &str, x: f64| -> Found { Ok((line, name.to_owned(), vec![x])) };
+        let is_flaw = |found: &Found, begins: &str| found.as_ref().is_err_and(|flaw| flaw.starts_with(begins));
+        // Until the end.
+        for end in ["\n", "\r\n"] {
+            let found = arriving(&["id;x", "a;1", "\"b;2", "c;3", "d;4"].map(|line| line.to_owned() + end).concat());
+            assert!(found.len() == 4 && is_flaw(&found[1], "the record that begins on line 3 ends with the file within"), "{found:?}");
+            assert_eq!([&found[0], &found[2], &found[3]], [&row(2, "a", 1.0), &row(4, "c", 3.0), &row(5, "d", 4.0)]);
+        }
+        let last = arriving("id,x\na,1\nb,\"2");
+        assert!(last.len() == 2 && is_flaw(&last[1], "the record that begins on line 3 ends with the file within"), "{last:?}");
+        // For too many lines, or bytes of one line.
+        let many = arriving(&format!("id,x\n\"b,2\n{}", "c,3\n".repeat(1500)));
+        assert!(
+            many.len() == 1501 && is_flaw(&many[0], "line 2: a cell begins with a quotation mark that is not closed within 1000"),
+            "{}",
+            many.len()
+        );
+        assert!((1..1501).all(|at| many[at] == row(at as u64 + 2, "c", 3.0)));
+        let wide = arriving(&format!("id,x\n\"{}\nc,3\n", "b".repeat(100_000)));
+        assert!(
+            wide.len() == 2 && is_flaw(&wide[0], "line 2: a cell begins with a quotation mark that is not closed within"),
+            "{}",
+            wide.len()
+        );
+        assert_eq!(wide[1], row(3, "c", 3.0));
+        // Until the next one, and behind a cell of several lines.
+        let between = arriving("id,x,note\n\"b,2,\nc,3,\n\"d,4,\ne,5,\nf,6,\"two\nlines\"\ng,7,\"two\nlines\"h\ni,8,\n");
+        assert!(
+            is_flaw(&between[0], "line 4: text stands behind the closing quotation mark of the cell that begins on line 2"),
+            "{between:?}"
+        );
+        assert_eq!(between[1], row(3, "c", 3.0));
+        assert!(
+            is_flaw(&between[2], "line 6: text stands behind the closing quotation mark of the cell that begins on line 4"),
+            "{between:?}"
+        );
+        assert_eq!(between[3..5], [row(5, "e", 5.0), row(6, "f", 6.0)]);
+        assert!(is_flaw(&between[5], "line 9: text stands behind"), "{between:?}");
+        assert!(is_flaw(&between[6], "line 9 has 1 cell"), "{between:?}");
+        assert_eq!(between[7..], [row(10, "i", 8.0)]);
+    }
+
+    #[test]
+    fn a_row_that_is_left_open_is_told_before_more_is_waited_for() {
+        struct Silent;
+        impl Read for Silent {
+            fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+                panic!("it waits")
+            }
+        }
+        let table = format!("id,x\na,1\n\"b,2\n{}", "c,3\n".repeat(3000));
+        let mut rows = Rows::new(table.as_bytes().chain(Silent), &task(&["x"], Missing::Error), Some("id")).unwrap();
+        assert!(rows.advance().unwrap().unwrap().1.is_ok());
+        assert!(rows.advance().unwrap().unwrap().1.is_err());
+        for line in 4..1000 {
+            let (found, row) = rows.advance().unwrap().unwrap();
+            assert!(found == line && row.is_ok());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn rows_and_flaws_are_the_same_however_they_arrive_and_none_is_told_twice(
+            lines in prop::collection::vec(
+                prop_oneof![Just("a,1"), Just("\"b,2"), Just("b\",2"), Just("\"b\"c,2"), Just("\"\"\",2"), Just("\"b,2\""), Just("\"b\",2")],
+                0..60,
+            ),
+            size in 1..40usize,
+        ) {
+            let table = "id,x\n".to_owned() + &lines.iter().map(|line| line.to_string() + "\n").collect::<String>();
+            let found = rows_of(Pieces(table.as_bytes(), size), &["x"], Some("id"));
+            prop_assert_eq!(&found, &rows(&table, &["x"], Some("id")));
+            // On each line begins at most one row.
+            let known: Vec<u64> = found.iter().flatten().map(|row| row.0).collect();
+            prop_assert!(known.windows(2).all(|pair| pair[0] < pair[1]), "{:?}", known);
+        }
     }
 
     #[test]

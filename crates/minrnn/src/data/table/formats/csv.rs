@@ -1,12 +1,16 @@
 //! Tables as comma-separated values: RFC 4180 with a header, parsed by `csv-core`. A semicolon or tab may replace the comma.
 
+mod delimiter;
 mod marks;
+mod source;
 
-use std::io::{BufRead, BufReader, Chain, Cursor, Read};
+use std::io::Read;
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
-use self::marks::Marks;
+use self::delimiter::Delimiters;
+use self::marks::{MAX_OPEN_BYTES, MAX_OPEN_LINES, Marks};
+use self::source::Source;
 use super::super::cells::{Cell, Place};
 use super::super::clock::Clock;
 use super::super::columns::Positions;
@@ -19,7 +23,7 @@ use crate::{Error, Result};
 /// The longest record: an open quotation mark must not pull a whole file into memory.
 const MAX_RECORD_BYTES: usize = 1 << 22;
 const MAX_COLUMNS: usize = 1 << 16;
-/// The delimiter is looked for in this many bytes of the first line.
+/// The delimiter is looked for in this many bytes.
 const MAX_BEGINNING: usize = 1 << 16;
 
 pub(super) const FORMAT: Format =
@@ -84,7 +88,7 @@ impl<R: Read> super::Reader for Csv<R> {
 
 /// Records one after the other, through buffers that grow with the longest record and no further.
 pub struct Records<R> {
-    source: BufReader<Chain<Cursor<Vec<u8>>, R>>,
+    source: Source<R>,
     parser: Reader,
     bytes: Vec<u8>,
     ends: Vec<usize>,
@@ -94,18 +98,36 @@ pub struct Records<R> {
     /// The line that is read next.
     next_line: u64,
     marks: Marks,
+    /// Whether reading goes on after a record whose marks are broken, with the line after the one on which they were opened.
+    goes_on: bool,
+    /// A sentence about the marks of the current record that were left open, if it goes on after them.
+    open: Option<String>,
 }
 
 impl<R: Read> Records<R> {
     pub fn new(mut source: R) -> Result<Self> {
-        let mut beginning = beginning(&mut source).map_err(failed)?;
+        let (mut beginning, delimiter) = beginning(&mut source).map_err(failed)?;
         if beginning.starts_with(BYTE_ORDER_MARK) {
             beginning.drain(..BYTE_ORDER_MARK.len());
         }
-        let delimiter = delimiter(&beginning);
-        let (parser, marks) = (ReaderBuilder::new().delimiter(delimiter).build(), Marks::new(delimiter));
-        let source = BufReader::new(Cursor::new(beginning).chain(source));
-        Ok(Self { source, parser, bytes: vec![0; 1 << 12], ends: vec![0; 1 << 6], n_ends: 0, line: 0, next_line: 1, marks })
+        Ok(Self {
+            source: Source::new(beginning, source),
+            parser: ReaderBuilder::new().delimiter(delimiter).build(),
+            bytes: vec![0; 1 << 12],
+            ends: vec![0; 1 << 6],
+            n_ends: 0,
+            line: 0,
+            next_line: 1,
+            marks: Marks::new(delimiter),
+            goes_on: false,
+            open: None,
+        })
+    }
+
+    /// The same for rows that arrive one by one. A record whose quotation marks are left open, or closed on another line with text behind them, is
+    /// [not closed](Self::expect_closed), and the next one begins on the line after the one on which they were opened.
+    pub fn of_stream(source: R) -> Result<Self> {
+        Ok(Self { goes_on: true, ..Self::new(source)? })
     }
 
     /// The beginning of what comes next, if it is not a table of this format but looks like JSON.
@@ -114,7 +136,7 @@ impl<R: Read> Records<R> {
     /// When it cannot be read.
     pub fn beginning_of_json(&mut self) -> Result<Option<String>> {
         self.skip_empty_lines()?;
-        let beginning = String::from_utf8_lossy(self.source.fill_buf().map_err(failed)?);
+        let beginning = String::from_utf8_lossy(self.source.piece().map_err(failed)?);
         let line = beginning.lines().next().unwrap_or_default().trim_start();
         Ok((ndjson::FORMAT.begins)(line).then(|| line.split(',').next().unwrap_or_default().to_owned()))
     }
@@ -130,29 +152,40 @@ impl<R: Read> Records<R> {
 
     /// Reads a record; false at the end.
     pub fn advance(&mut self) -> Result<bool> {
+        if self.goes_on {
+            self.leave_broken_marks()?;
+        }
         self.skip_empty_lines()?;
         self.line = self.next_line;
         self.marks.begin();
         let (mut n_bytes, mut n_ends, mut begun) = (0, 0, false);
         loop {
-            let input = self.source.fill_buf().map_err(failed)?;
+            let input = self.source.piece().map_err(failed)?;
             // The end of the file ends a record as the end of a line does, unless a quotation mark is open.
             let is_end = input.is_empty() && begun;
             let input = if is_end { b"\n" } else { input };
             let (result, taken, written, ended) = self.parser.read_record(input, &mut self.bytes[n_bytes..], &mut self.ends[n_ends..]);
             if is_end && matches!(result, ReadRecordResult::InputEmpty) {
                 let sentence = "ends with the file within quotation marks; close them, or take the whole file if it was cut short";
-                return Err(Error::Data(format!("the record that begins on line {} {sentence}", self.line)));
+                return self.left_open(format!("the record that begins on line {} {sentence}", self.line));
             }
+            let is_first = !begun;
             begun |= taken > 0;
             // Every byte belongs to a cell or ends one, except the marks around cells.
             self.marks.pass(&input[..taken], self.next_line, taken == written + ended);
             if !is_end {
-                self.next_line += input[..taken].iter().filter(|&&byte| byte == b'\n').count() as u64;
-                self.source.consume(taken);
+                let read = &input[..taken];
+                let n_line_ends = read.iter().filter(|&&byte| byte == b'\n').count();
+                let is_line = is_first && matches!(result, ReadRecordResult::Record) && n_line_ends == usize::from(read.ends_with(b"\n"));
+                self.next_line += n_line_ends as u64;
+                // Nobody goes back into a record of a single line.
+                if self.goes_on && !is_line { self.source.keep(taken) } else { self.source.pass(taken) }
             }
             n_bytes += written;
             n_ends += ended;
+            if self.is_too_long() {
+                return Ok(true);
+            }
             match result {
                 ReadRecordResult::InputEmpty => {}
                 ReadRecordResult::OutputFull => {
@@ -171,22 +204,82 @@ impl<R: Read> Records<R> {
     /// Moves to the beginning of a record, so that its line is known.
     fn skip_empty_lines(&mut self) -> Result<()> {
         loop {
-            let input = self.source.fill_buf().map_err(failed)?;
+            let input = self.source.piece().map_err(failed)?;
             let empty = input.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
             self.next_line += input[..empty].iter().filter(|&&byte| byte == b'\n').count() as u64;
             let is_over = empty < input.len() || input.is_empty();
-            self.source.consume(empty);
+            self.source.pass(empty);
             if is_over {
                 return Ok(());
             }
         }
     }
 
-    /// Refuses the current record if text follows a closing quotation mark.
+    /// Ends the current record within quotation marks, with a sentence about them.
+    fn left_open(&mut self, sentence: String) -> Result<bool> {
+        if !self.goes_on {
+            return Err(Error::Data(sentence));
+        }
+        self.open = Some(sentence);
+        Ok(true)
+    }
+
+    /// Whether quotation marks of the current record hold more than those of a stream may, after which it is left open.
+    fn is_too_long(&mut self) -> bool {
+        let Some(opened) = self.marks.long(self.next_line).filter(|_| self.goes_on) else { return false };
+        self.open = Some(format!(
+            "line {opened}: a cell begins with a quotation mark that is not closed within {MAX_OPEN_LINES} lines and {} KiB of its row; close every quotation \
+             mark, and write one within a cell twice",
+            MAX_OPEN_BYTES >> 10
+        ));
+        true
+    }
+
+    /// If the marks of the record that was read last are left open or broken over several lines, goes back to the line after the first of them.
+    fn leave_broken_marks(&mut self) -> Result<()> {
+        let is_open = self.open.take().is_some();
+        let broken = self.marks.found().filter(|[line, opened]| line != opened).map(|[_, opened]| opened);
+        let open = self.marks.long(self.next_line).or(self.marks.open_since()).filter(|_| is_open);
+        if let Some(opened) = broken.into_iter().chain(open).min() {
+            let mut line_ends = self.source.kept().iter().enumerate().filter(|&(_, &byte)| byte == b'\n').map(|(at, _)| at);
+            let end = line_ends.nth((opened - self.line) as usize);
+            match end {
+                Some(at) => {
+                    self.source.go_back(at + 1);
+                    self.next_line = opened + 1;
+                }
+                None => self.skip_line()?,
+            }
+            self.parser.reset();
+        }
+        self.source.forget();
+        Ok(())
+    }
+
+    /// Moves behind the end of the line.
+    fn skip_line(&mut self) -> Result<()> {
+        loop {
+            let input = self.source.piece().map_err(failed)?;
+            let (n, is_over) = match input.iter().position(|&byte| byte == b'\n') {
+                Some(at) => (at + 1, true),
+                None => (input.len(), input.is_empty()),
+            };
+            self.next_line += u64::from(input[..n].ends_with(b"\n"));
+            self.source.pass(n);
+            if is_over {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Refuses the current record if its quotation marks are left open, or text follows a closing one.
     ///
     /// # Errors
     /// With a sentence that gives the place.
     pub fn expect_closed(&self) -> Result<()> {
+        if let Some(sentence) = &self.open {
+            return Err(Error::Data(sentence.clone()));
+        }
         let Some([line, opened]) = self.marks.found() else { return Ok(()) };
         let of = if line == opened { String::new() } else { format!(" of the cell that begins on line {opened}") };
         Err(Error::Data(format!(
@@ -218,32 +311,22 @@ impl<R: Read> Records<R> {
     }
 }
 
-/// The first line, and what was read along with it. A pipe returns what it has, so a line may come in pieces.
-fn beginning(source: &mut impl Read) -> std::io::Result<Vec<u8>> {
-    let mut beginning = Vec::new();
+/// The first record that is not empty, with what was read along with it, and its delimiter. A pipe returns what it has, so a record may come in pieces.
+fn beginning(source: &mut impl Read) -> std::io::Result<(Vec<u8>, u8)> {
+    let (mut beginning, mut delimiters) = (Vec::new(), Delimiters::default());
     let mut piece = [0; 1 << 12];
     loop {
         match source.read(&mut piece) {
             Ok(n) => {
                 beginning.extend_from_slice(&piece[..n]);
-                if n == 0 || beginning.len() >= MAX_BEGINNING || piece[..n].contains(&b'\n') {
-                    return Ok(beginning);
+                if delimiters.read(&piece[..n]) || n == 0 || beginning.len() >= MAX_BEGINNING {
+                    return Ok((beginning, delimiters.most_frequent()));
                 }
             }
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
-}
-
-/// The most frequent of the usual delimiters on the first line, outside quotation marks.
-fn delimiter(beginning: &[u8]) -> u8 {
-    let line = beginning.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    // Every second part lies between two marks.
-    let outside = || line.split(|&byte| byte == b'"').step_by(2).flatten();
-    let count = |delimiter: u8| outside().filter(|&&byte| byte == delimiter).count();
-    // The last of equals wins.
-    [b'\t', b';', b','].into_iter().max_by_key(|&delimiter| count(delimiter)).unwrap_or(b',')
 }
 
 fn grow<T: Clone + Default>(buffer: &mut Vec<T>, limit: usize, line: u64, unit: &str) -> Result<()> {
@@ -287,10 +370,21 @@ mod tests {
 
     #[test]
     fn byte_order_marks_semicolons_and_tabs_are_understood() {
-        for table in
-            ["\u{feff}id;x\na;1\n", "id\tx\na\t1", "id,x\r\na,1\r\n", "id,\"a; b; c\",x\na,0,1", "\"id\";\"x\";\"m, in cm, up\"\na;1;2"]
-        {
-            assert_eq!(read(table.as_bytes(), &wanted(&["x"], &["id"])).unwrap().numbers, [[1.0]], "{table:?}");
+        for table in [
+            "\u{feff}id;x\na;1\n",
+            "id\tx\na\t1",
+            "id,x\r\na,1\r\n",
+            "id,\"a; b; c\",x\na,0,1",
+            "\"id\";\"x\";\"m, in cm, up\"\na;1;2",
+            "\n\r\nid;x\na;1\n",
+            "\u{feff}\nid\tx\na\t1\n",
+            "\"note\n(a, b, \"\"c\"\")\";id;x\n0;a;1\n",
+            "id;\"note\r\n(a, b)\";x\r\na;0;1\r\n",
+            "id; \"temp, in C, or so\";x\na;0;1\n",
+        ] {
+            for frame in [read(table.as_bytes(), &wanted(&["x"], &["id"])), read(Drops(table.as_bytes()), &wanted(&["x"], &["id"]))] {
+                assert_eq!(frame.unwrap().numbers, [[1.0]], "{table:?}");
+            }
         }
     }
 
