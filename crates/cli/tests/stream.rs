@@ -156,6 +156,24 @@ fn every_row_is_answered_as_predict_answers_the_sequence_until_there() {
 }
 
 #[test]
+fn columns_of_the_table_and_those_of_the_answers_have_names_of_their_own() {
+    let scratch = Scratch::new();
+    // Machines of a production line, in a column that is called like that of the numbers of lines.
+    let data = shown(&scratch.write("lines.csv", with_states(&steps(20, 4, 1)).replacen("machine,", "line,", 1)));
+    let args = ["--task", "classify", "--data", &data, "--group", "line", "--target", "state"];
+    let model = packed(&scratch, &trained(&scratch, &args, &["max_iterations=2"]));
+    let renamed = stream(&[&model], "line,pressure,humidity\nm0,500,0\n").ok();
+    let lines: Vec<&str> = renamed.stdout.lines().collect();
+    assert!(lines[0].starts_with("line_number,line,state,") && lines[1].starts_with("2,m0,"), "{renamed:?}");
+    assert!(
+        renamed.stderr.contains("the table has a column 'line': what is written under this name is called 'line_number'"),
+        "{renamed:?}"
+    );
+    let by_state = stream(&[&model, "--group", "state"], "state,pressure,humidity\nold,500,0\n").ok();
+    assert!(by_state.stdout.starts_with("line,state,state_predicted,") && by_state.stdout.contains("\n2,old,"), "{by_state:?}");
+}
+
+#[test]
 fn groups_are_chosen_or_left_out_and_forgotten_in_the_order_of_their_silence() {
     let scratch = Scratch::new();
     let model = classifier(&scratch);
@@ -237,12 +255,37 @@ fn a_bad_row_is_a_sentence_and_can_be_passed_over() {
     let clean = stream(&[&model], &format!("{header}a,500,0\na,501,0\n")).ok().stdout;
     let answers = |text: &str| text.lines().map(|line| line.split_once(',').unwrap().1.to_owned()).collect::<Vec<_>>();
     assert_eq!(answers(&passed.stdout), answers(&clean), "what is passed over leaves no trace");
+    // A quotation mark that is never closed, and the rows behind it.
+    let table = format!("{header}a,500,0\n\"a,1,1\na,501,0\n");
+    stream(&[&model], &table).failed(2, &["the record that begins on line 3 ends with the file within quotation marks"]);
+    let passed = stream(&[&model, "--skip-bad-rows"], &table).ok();
+    assert!(passed.stderr.lines().count() == 1 && passed.stderr.contains("passed over: the record that begins on line 3"), "{passed:?}");
+    assert_eq!(answers(&passed.stdout), answers(&clean), "what is passed over leaves no trace");
     stream(&[&model], "").refused(&["it is empty; expected a header"]);
     stream(&[&model], "machine,humidity\n").refused(&["there is no column 'pressure'"]);
     stream(&[&model], "pressure,humidity\n").refused(&["there is no column 'machine'"]);
     stream(&[&model, "--max-groups", "0"], "").refused(&["at least 1"]);
     stream(&["nowhere"], "").refused(&["nowhere"]);
     assert_eq!(stream(&[&model], header).ok().stdout.lines().count(), 1);
+}
+
+#[test]
+fn a_live_pipe_does_not_wait_for_the_end_of_a_quotation_mark_for_ever() {
+    let scratch = Scratch::new();
+    let model = classifier(&scratch);
+    let mut talk = Talk::new(&[&model, "--skip-bad-rows"]);
+    talk.say("machine,pressure,humidity\na,500,0\n");
+    assert_eq!(talk.hear().split(',').next(), Some("line"));
+    assert!(talk.hear().starts_with("2,a,"));
+    talk.say(&("\"a,1,1\n".to_owned() + &"a,501,0\n".repeat(1001)));
+    for line in 4..1005 {
+        assert!(talk.hear().starts_with(&format!("{line},a,")), "{line}");
+    }
+    drop(talk.stdin.take());
+    let mut told = String::new();
+    talk.child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
+    assert!(talk.child.wait().unwrap().success());
+    assert!(told.starts_with("passed over: line 3: a cell begins with a quotation mark that is not closed within 1000 lines"), "{told}");
 }
 
 #[test]

@@ -276,7 +276,7 @@ fn what_is_wrong_with_a_table_is_a_sentence() {
     check(b"x\n1\n2\n", &["--task", "forecast", "--target", "x", "--columns", "x,x"], &["columns names the column 'x' twice"]);
     check(b"m,x\n1,2\n", &["--task", "classify", "--group", "m", "--target", "m"], &["names sequences and holds the class at once"]);
     check(b"machine,state,x\na,u,1\na,v,2\n", &classify, &["the sequence 'a' has the class 'u' and, in row 2 of the data, 'v'"]);
-    check(b"machine,state,x\na,u,1\nb,v,2\n", &classify, &["the sequence 'a' has 1 step"]);
+    check(b"machine,state,x\na,u,1\nb,v,2\n", &classify, &["0 of its 2 sequences are held out", "at least two of each"]);
     check(b"machine,state,x\na,u,one\n", &classify, &["line 2, column 'x': expected a finite number, found 'one'"]);
     check(b"machine,state\na,u\n", &classify, &["no column left to read numbers from"]);
     // In the test part, far from everything that is trained on.

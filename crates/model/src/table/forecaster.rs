@@ -64,12 +64,19 @@ impl Forecaster {
     }
 
     /// Names of a forecast's numbers at one step, target by target, each with its index among the `[columns, Q]` numbers of the step. The
-    /// point forecast is named like its target; other quantiles have their level appended.
+    /// point forecast is named like its target; other quantiles have their level appended, and `_quantile` if that is the name of a target.
     pub fn value_names(&self) -> Vec<(String, usize)> {
+        let quantile = |target: &str, level: f64| {
+            let mut name = format!("{target} q{level}");
+            while self.target.contains(&name) {
+                name += "_quantile";
+            }
+            name
+        };
         let of_target = |(target, name): (usize, &String)| {
             let first = target * self.n_quantiles();
             let others = self.quantiles.iter().enumerate().filter(|&(at, _)| at != self.point());
-            let others = others.map(|(at, level)| (format!("{name} q{level}"), first + at));
+            let others = others.map(|(at, &level)| (quantile(name, level), first + at));
             [(name.clone(), first + self.point())].into_iter().chain(others.collect::<Vec<_>>())
         };
         self.target.iter().enumerate().flat_map(of_target).collect()

@@ -218,6 +218,12 @@ fn numbers_are_seen_relative_to_the_level_of_their_own_series() {
     let TableTask::Forecast(forecaster) = &task else { panic!() };
     let names = ["a", "a q0.1", "a q0.9"].map(str::to_string).into_iter().zip([1, 0, 2]);
     assert_eq!(forecaster.value_names(), names.collect::<Vec<_>>());
+    // Targets that are called as quantiles of another one are.
+    let target = ["a", "a q0.1", "a q0.9", "a q0.9_quantile"].map(str::to_string).to_vec();
+    let names = Forecaster { target, ..forecaster.clone() }.value_names();
+    let all: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(all[..6], ["a", "a q0.1_quantile", "a q0.9_quantile_quantile", "a q0.1", "a q0.1 q0.1", "a q0.1 q0.9"]);
+    assert!((0..all.len()).all(|at| !all[..at].contains(&all[at])), "{all:?}");
     // A series that is 0 so far.
     task.show(&[0.0, 0.0], &mut inputs);
     assert_eq!(inputs, [0.0; 3]);

@@ -148,11 +148,12 @@ fn tell_what_is_short(backtest: &Backtest, origins: Origins) {
     let Some(first) = short.iter().min_by_key(|short| short.origins) else { return };
     let name = if first.name.is_empty() { "the table".to_owned() } else { format!("'{}'", first.name) };
     say(format_args!(
-        "{} of {} sequences are too short for {} forecasts: {name} has {} steps, which is enough for {}",
+        "{} of {} sequences {} too short for {}: {name} has {}, which is enough for {}",
         short.len(),
         backtest.n_all_sequences(),
-        origins.n,
-        first.steps,
+        if short.len() == 1 { "is" } else { "are" },
+        counted(origins.n, "forecast"),
+        counted(first.steps, "step"),
         first.origins
     ));
 }

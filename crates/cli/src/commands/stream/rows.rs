@@ -18,6 +18,7 @@ use super::order::Order;
 use super::scoring::{Judged, Scoring};
 use super::{Args, finish, goes_on};
 use crate::failure::WrongInput;
+use crate::free_name::free_name;
 use crate::interrupt;
 use crate::say::say;
 
@@ -155,27 +156,14 @@ impl<'a> Writer<'a> {
         Self { task, group, json, judges, names: names.iter().map(shown).collect(), places, line: String::new() }
     }
 
-    /// The names of the columns.
+    /// The names of the columns. Says which of ours are called otherwise because a column of the table has their name.
     fn header(&self) -> String {
-        let mut cells = vec!["line".to_owned()];
-        cells.extend(self.group.map(|name| quoted(name).into_owned()));
-        if self.judges {
-            cells.extend(Judged::columns(self.group));
-        }
-        let names = output_names(self.task);
-        match self.task {
-            TableTask::Classify(classifier) => {
-                cells.push(quoted(&classifier.target).into_owned());
-                cells.extend(names.iter().map(|(name, _)| quoted(name).into_owned()));
-            }
-            TableTask::Regress(_) => cells.extend(names.iter().map(|(name, _)| quoted(name).into_owned())),
-            TableTask::Forecast(forecaster) => {
-                for ahead in 1..=forecaster.horizon {
-                    cells.extend(names.iter().map(|(name, _)| quoted(&format!("{name} +{ahead}")).into_owned()));
-                }
-            }
-        }
-        cells.join(",") + "\n"
+        let group: Vec<String> = self.group.into_iter().map(str::to_owned).collect();
+        let predicted: Vec<String> = predicted_columns(self.task).into_iter().map(|name| apart(name, "_predicted", &group)).collect();
+        let line = apart("line".to_owned(), "_number", &[&group[..], &predicted[..]].concat());
+        let judged = if self.judges { Vec::from(Judged::columns(self.group)) } else { Vec::new() };
+        let names = [vec![line], group, judged, predicted].concat();
+        names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",") + "\n"
     }
 
     /// How the row of `line` was judged, and what is predicted after it.
@@ -238,6 +226,28 @@ impl<'a> Writer<'a> {
         }
         text.push_str("}}");
     }
+}
+
+/// The names of the columns with what is predicted after a row.
+fn predicted_columns(task: &TableTask) -> Vec<String> {
+    let names: Vec<String> = output_names(task).into_iter().map(|(name, _)| name).collect();
+    match task {
+        TableTask::Classify(classifier) => [classifier.target.clone()].into_iter().chain(names).collect(),
+        TableTask::Regress(_) => names,
+        TableTask::Forecast(forecaster) => {
+            let ahead = 1..=forecaster.horizon;
+            ahead.flat_map(|ahead| names.iter().map(move |name| format!("{name} +{ahead}"))).collect()
+        }
+    }
+}
+
+/// `name`, with `more` appended if one of the columns `taken` has this name, which is then said.
+fn apart(name: String, more: &str, taken: &[String]) -> String {
+    let free = free_name(name.clone(), more, taken);
+    if free != name {
+        say(format_args!("the table has a column '{name}': what is written under this name is called '{free}'"));
+    }
+    free
 }
 
 /// `text` as a string of JSON.

@@ -3,6 +3,7 @@
 use super::Spreads;
 use super::confusion::Confusion;
 use super::example::Example;
+use crate::counted::counted;
 use crate::data::Batch;
 use crate::numbers::significant;
 use crate::statistics::{Summary, interval_of_share, sign_test};
@@ -132,13 +133,20 @@ impl Measure {
 
     /// What it is the mean of, in words, such as `n = 12`.
     pub fn n_shown(&self) -> String {
+        match self.cases {
+            Cases::Sequences => format!("n = {}", self.n),
+            _ => format!("n = {}", self.cases_shown()),
+        }
+    }
+
+    /// Its cases, in words, such as `8 stretches of 24 steps`.
+    fn cases_shown(&self) -> String {
         let n = self.n;
         match self.cases {
-            Cases::Sequences => format!("n = {n}"),
-            Cases::Stretches(1) => format!("n = {n} steps"),
-            Cases::Stretches(steps) if n == 1 => format!("n = 1 stretch of {steps} steps"),
-            Cases::Stretches(steps) => format!("n = {n} stretches of {steps} steps"),
-            Cases::Values => format!("n = {n} values"),
+            Cases::Sequences => counted(n, "sequence"),
+            Cases::Stretches(1) => format!("{n} steps"),
+            Cases::Stretches(steps) => format!("{} of {steps} steps", counted(n, "stretch")),
+            Cases::Values => format!("{n} values"),
         }
     }
 
@@ -212,16 +220,29 @@ impl Measure {
     }
 }
 
-/// A sentence for each column of the forecast `measures` without a percentage error, saying why.
+/// Sentences about errors that the forecast `measures` do not have, or not of all cases, saying why: of each column without a percentage error, and of each
+/// whose scaled error leaves out cases.
 pub fn left_out(measures: &[Measure]) -> Vec<String> {
-    let targets =
-        |kind: MeasureKind| measures.iter().filter(move |measure| measure.kind == kind).filter_map(|measure| measure.target.as_ref());
-    let lacks = |target: &&String| targets(MeasureKind::SymmetricPercentageError).all(|other| other != *target);
+    let of = |kind: MeasureKind| measures.iter().filter(move |measure| measure.kind == kind);
     // No other task has this error.
-    let left_out = targets(MeasureKind::RootSquaredError).filter(lacks);
-    left_out
-        .map(|target| format!("symmetric mean absolute percentage error of {target} is left out, as a scored value is 0 or less"))
-        .collect()
+    let sentences = of(MeasureKind::RootSquaredError).flat_map(|all| {
+        let like = |kind: MeasureKind| of(kind).find(|measure| measure.target == all.target);
+        let named = |kind: MeasureKind| Measure { kind, ..all.clone() }.name();
+        let kind = MeasureKind::SymmetricPercentageError;
+        let percentage = like(kind).is_none().then(|| format!("{} is left out, as a scored value is 0 or less", named(kind)));
+        let scaled = named(MeasureKind::ScaledError);
+        let divisor = "known values a season apart that differ before what is scored";
+        let whose = if all.cases == Cases::Sequences { "which have" } else { "whose sequences have" };
+        let scaled = match like(MeasureKind::ScaledError) {
+            None => Some(format!("{scaled} is left out, as no sequence has {divisor}")),
+            Some(found) if found.n < all.n => {
+                Some(format!("{scaled} leaves out {} of {}, {whose} no {divisor}", all.n - found.n, all.cases_shown()))
+            }
+            Some(_) => None,
+        };
+        [percentage, scaled].into_iter().flatten()
+    });
+    sentences.collect()
 }
 
 /// Collects a model's predictions on an evaluation set.
@@ -301,13 +322,23 @@ mod tests {
     }
 
     #[test]
-    fn a_forecast_without_a_percentage_error_says_why() {
-        let of = |kind, target: &str| Measure::of_errors(kind, target, Cases::Sequences, &[[1.0, 2.0]], "last value");
-        let (root, percentage) = (MeasureKind::RootSquaredError, MeasureKind::SymmetricPercentageError);
-        let told = "symmetric mean absolute percentage error of y is left out, as a scored value is 0 or less";
-        assert_eq!(left_out(&[of(root, "x"), of(percentage, "x"), of(root, "y")]), [told]);
-        assert!(left_out(&[of(root, "x"), of(percentage, "x")]).is_empty());
-        assert!(left_out(&[of(MeasureKind::AbsoluteError, "x")]).is_empty());
+    fn a_forecast_without_an_error_of_all_its_cases_says_why() {
+        let of = |kind, target: &str, cases, n: usize| Measure::of_errors(kind, target, cases, &vec![[1.0, 2.0]; n], "last value");
+        let [root, percentage, scaled] = [MeasureKind::RootSquaredError, MeasureKind::SymmetricPercentageError, MeasureKind::ScaledError];
+        let (sequences, stretches) = (Cases::Sequences, Cases::Stretches(6));
+        let all = |target: &str| [root, percentage, scaled].map(|kind| of(kind, target, sequences, 14));
+        assert!(left_out(&all("x")).is_empty());
+        let divisor = "known values a season apart that differ before what is scored";
+        let told = [
+            "symmetric mean absolute percentage error of y is left out, as a scored value is 0 or less".to_owned(),
+            format!("mean absolute scaled error of y is left out, as no sequence has {divisor}"),
+        ];
+        assert_eq!(left_out(&[&all("x")[..], &[of(root, "y", sequences, 14)]].concat()), told);
+        for (cases, of_all) in [(sequences, "14 sequences, which have"), (stretches, "14 stretches of 6 steps, whose sequences have")] {
+            let measures = [of(root, "x", cases, 14), of(percentage, "x", cases, 14), of(scaled, "x", cases, 11)];
+            assert_eq!(left_out(&measures), [format!("mean absolute scaled error of x leaves out 3 of {of_all} no {divisor}")]);
+        }
+        assert!(left_out(&[of(MeasureKind::AbsoluteError, "x", sequences, 1)]).is_empty());
     }
 
     #[test]

@@ -85,7 +85,7 @@ pub use self::paces::gaps;
 pub use self::rows::{Arrival, Row, Rows};
 pub use self::seasonal_naive::SeasonalNaive;
 pub use self::series::Series;
-pub use self::step::Step;
+pub use self::step::{MonthDay, Step};
 pub use self::table_task::{read_series, read_series_from};
 pub use self::texts::Texts;
 pub use self::unseen_names::UnseenNames;

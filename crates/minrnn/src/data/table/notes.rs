@@ -5,12 +5,15 @@ use minrnn_model::{Forecaster, TableTask};
 use super::paces::Paces;
 use super::{Series, UnseenNames, gaps};
 
-/// Sentences: which names training never saw, where steps are longer than usual and, for forecasts, whether they continue in equal steps
-/// although the table does not, which series end early, and which have no known value to forecast from.
+/// Sentences: which names training never saw, where steps are longer than usual and, for forecasts, whether they continue otherwise than the
+/// table does, which series end early, and which have no known value to forecast from.
 pub fn notes(task: &TableTask, series: &[Series], unseen: &[UnseenNames]) -> Vec<String> {
     let mut notes = of_rows(task, series, unseen);
     if let TableTask::Forecast(forecaster) = task {
-        notes.extend(Paces::of(series).evened());
+        // Rows to come bring their own times.
+        if series.iter().all(|series| series.to_come.is_empty()) {
+            notes.extend(Paces::of(series).continuation());
+        }
         notes.extend(what_has_no_step(forecaster, series));
         notes.extend(what_ended(series));
         notes.extend(what_is_unknown(forecaster, task.reach(), series));

@@ -3,10 +3,13 @@
 use chrono::{Datelike, NaiveDateTime};
 
 use super::clock::{Clock, DAY, date};
-use super::step::{Step, day, last_day, n_open, weekday};
+use super::step::{MonthDay, Step, day, last_day, n_open, weekday};
 
 /// Steps that differ by at most this fraction count as equal.
 const NEAR: f64 = 1e-3;
+
+/// If more than one step in this many is not a multiple of the usual one, the times follow another rule.
+const MOST_OFF: usize = 4;
 
 /// Number of steps among which the usual one is looked for first.
 const FIRST: usize = 4096;
@@ -14,6 +17,11 @@ const FIRST: usize = 4096;
 const FROM_MONDAY_TO_FRIDAY: [bool; 7] = [true, true, true, true, true, false, false];
 /// Number of days after which weekdays without a row are taken to be always closed.
 const FEWEST_DAYS: f64 = 28.0;
+
+/// Number of rows from which the first or the last weekdays of months are a rule.
+const FEWEST_WEEKDAYS: usize = 3;
+/// Number of rows, one in each month, from which their days may be any.
+const FEWEST_MONTHS: usize = 6;
 
 /// How the times of a series follow one another.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,7 +32,7 @@ pub(super) struct Pace {
     pub n_longer: usize,
     /// Whether most steps have this length.
     pub is_usual: bool,
-    /// Number of steps that are not a multiple of it.
+    /// Number of steps that are not a multiple of it; for steps of months, number of times on another day than that of their step.
     pub n_off: usize,
 }
 
@@ -32,6 +40,11 @@ impl Pace {
     /// Whether most steps have this length, and all others are whole multiples of it.
     fn is_even(self) -> bool {
         self.is_usual && self.n_off == 0
+    }
+
+    /// Whether `rows` times in so many steps follow another rule than equal steps.
+    pub fn is_uneven(self, rows: usize) -> bool {
+        MOST_OFF * self.n_off > rows
     }
 }
 
@@ -44,6 +57,11 @@ pub struct Break {
     pub expected: f64,
     /// Whether any earlier time would have been accepted too.
     pub is_latest: bool,
+}
+
+/// Months of `date` since the year 0.
+fn month(date: &NaiveDateTime) -> i64 {
+    i64::from(date.year()) * 12 + i64::from(date.month0())
 }
 
 impl Clock {
@@ -76,12 +94,19 @@ impl Clock {
             Some(Pace { step, n_longer, is_usual, n_off })
         };
         // If most steps have one length, it is the median.
-        pace(FIRST).filter(|pace| pace.is_usual).or_else(|| pace(times.len()))
+        let pace = pace(FIRST).filter(|pace| pace.is_usual).or_else(|| pace(times.len()))?;
+        if pace.is_even() {
+            return Some(pace);
+        }
+        let is_without_rule = !pace.is_usual || pace.is_uneven(times.len());
+        let months = self.weekdays_of_months(times).or_else(|| self.days_of_months(times).filter(|_| is_without_rule));
+        Some(months.unwrap_or(pace))
     }
 
     /// Checks that the ascending times `next` follow the ascending `times`: at their pace, if the steps of `times` are equal except for
-    /// gaps of whole steps (for open days, allowing holidays but no longer gap than any in `times`), otherwise with no step more than twice
-    /// as long as the longest. Returns the first that does not follow, if any.
+    /// gaps of whole steps (for open days, allowing holidays but no longer gap than any in `times`; for the first or last weekdays of months,
+    /// allowing any day of the month), otherwise with no step more than twice as long as the longest. Returns the first that does not follow,
+    /// if any.
     pub fn break_in(self, times: &[f64], next: &[f64]) -> Option<Break> {
         let (pace, &last) = (self.pace(times)?, times.last()?);
         let Pace { step, n_longer, .. } = pace;
@@ -90,11 +115,17 @@ impl Clock {
             Step::OpenDays(open) if n_longer > 0 => Some(open),
             _ => None,
         };
-        if pace.is_even() && open.is_none() {
+        // A holiday moves the first or last weekday within its month.
+        let within_month = matches!(step, Step::Months { day, .. } if day.of_week().is_some());
+        if within_month || pace.is_even() && open.is_none() {
             let near = NEAR * step.shortest();
             let expected = self.go_on(last, step, next.len());
             let mut places = next.iter().copied().zip(expected).map(|(found, expected)| Break { found, expected, is_latest: false });
-            return places.find(|place| (place.found - place.expected).abs() > near);
+            let month = |time: f64| date(time).map(|date| month(&date));
+            return places.find(|place| match within_month {
+                true => month(place.found) != month(place.expected),
+                false => (place.found - place.expected).abs() > near,
+            });
         }
         let longest = times.windows(2).map(|pair| pair[1] - pair[0]).fold(0.0, f64::max);
         let longest = if open.is_some() { longest } else { 2.0 * longest };
@@ -111,29 +142,62 @@ impl Clock {
     /// A pace in whole months: `times` are on the same day of the month (or on the last day of shorter months), most steps have the same number of
     /// months, and all others are multiples of it.
     fn months(self, times: &[f64]) -> Option<Pace> {
+        let (months, n_longer) = self.usual_months(times)?;
+        let dates = || times.iter().filter_map(|&time| date(time)).map(|date| date.date());
+        let all_last = dates().all(|date| date.day() == last_day(date));
+        // The 28th of several Februaries may stand for any later day of other months.
+        let day = if all_last { 31 } else { dates().map(|date| date.day()).max()? };
+        let day = MonthDay::Fixed(day);
+        dates().all(|date| date.day() == day.within(date)).then_some(Pace {
+            step: Step::Months { months, day },
+            n_longer,
+            is_usual: true,
+            n_off: 0,
+        })
+    }
+
+    /// A pace in whole months, as [`months`](Self::months), of times that are nearly all on the last weekday of their month, or on the first; the others
+    /// are on other weekdays, as holidays require.
+    fn weekdays_of_months(self, times: &[f64]) -> Option<Pace> {
+        let (months, n_longer) = self.usual_months(times)?;
+        if times.len() < FEWEST_WEEKDAYS || times.iter().any(|&time| weekday(time) > 4) {
+            return None;
+        }
+        let pace = |day: MonthDay| {
+            let is_off = |date: &NaiveDateTime| date.day() != day.within(date.date());
+            let n_off = times.iter().filter_map(|&time| date(time)).filter(is_off).count();
+            Pace { step: Step::Months { months, day }, n_longer, is_usual: true, n_off }
+        };
+        [MonthDay::LastWeekday, MonthDay::FirstWeekday].map(pace).into_iter().find(|pace| !pace.is_uneven(times.len()))
+    }
+
+    /// A pace in whole months, as [`months`](Self::months), of times on any day of their month, if there are several and no month is left out.
+    fn days_of_months(self, times: &[f64]) -> Option<Pace> {
+        let (months, n_longer) = self.usual_months(times)?;
+        let step = Step::Months { months, day: MonthDay::Varying };
+        let is_whole = times.len() >= FEWEST_MONTHS && n_longer == 0;
+        is_whole.then_some(Pace { step, n_longer, is_usual: true, n_off: times.len() })
+    }
+
+    /// The number of months from a time to the next, and how many steps are longer: `times` are at the same time of day, no two of them in one
+    /// month, most steps have this number of months, and all others are multiples of it.
+    fn usual_months(self, times: &[f64]) -> Option<(u32, usize)> {
         if self == Self::Number || times.len() < 2 {
             return None;
         }
-        let month = |date: &NaiveDateTime| i64::from(date.year()) * 12 + i64::from(date.month0());
         let first = date(times[0])?;
-        let (mut day, mut all_last, mut before, mut steps) = (1, true, None, Vec::new());
+        let (mut before, mut steps) = (None, Vec::new());
         for &time in times {
             let date = date(time)?;
             if let Some(before) = before.replace(month(&date)) {
                 steps.push(u32::try_from(month(&date) - before).ok().filter(|&months| months > 0 && date.time() == first.time())?);
             }
-            (day, all_last) = (day.max(date.day()), all_last && date.day() == last_day(date.date()));
         }
         let middle = steps.len() / 2;
         let (_, &mut months, _) = steps.select_nth_unstable(middle);
         let n_longer = steps.iter().filter(|&&step| step != months).count();
-        if 2 * n_longer >= steps.len() || steps.iter().any(|step| step % months != 0) {
-            return None;
-        }
-        // The 28th of several Februaries may stand for any later day of other months.
-        let day = if all_last { 31 } else { day };
-        let is_there = |&time: &f64| date(time).is_some_and(|date| date.day() == day.min(last_day(date.date())));
-        times.iter().all(is_there).then_some(Pace { step: Step::Months { months, day }, n_longer, is_usual: true, n_off: 0 })
+        let is_usual = 2 * n_longer < steps.len() && steps.iter().all(|step| step % months == 0);
+        is_usual.then_some((months, n_longer))
     }
 
     /// A pace of days that skips some weekdays: for weeks, `times` have most dates of two to six weekdays or, over fewer weeks with at least one
@@ -228,6 +292,46 @@ mod tests {
     }
 
     #[test]
+    fn the_first_and_the_last_weekdays_of_months_go_on_as_such() {
+        let owned = |next: [&str; 2]| next.map(str::to_owned).to_vec();
+        let pace = |cells: &[&str]| {
+            let (clock, times) = times(cells);
+            let Pace { n_longer, n_off, .. } = clock.pace(&times).unwrap();
+            let (next, season) = next(cells);
+            (next, season, n_longer, n_off)
+        };
+        let ends = ["2024-01-31", "2024-02-29", "2024-03-29", "2024-04-30", "2024-05-31"];
+        assert_eq!(pace(&ends), (owned(["2024-06-28", "2024-07-31"]), 12, 0, 0));
+        assert_eq!(pace(&[&ends[..2], &ends[3..], &["2024-06-28"]].concat()), (owned(["2024-07-31", "2024-08-30"]), 12, 1, 0));
+        // The last row before a holiday.
+        let holiday = ["2023-11-30", "2023-12-29", "2024-01-31", "2024-02-29", "2024-03-28"];
+        assert_eq!(pace(&holiday), (owned(["2024-04-30", "2024-05-31"]), 12, 0, 1));
+        let firsts = ["2024-01-02", "2024-02-01", "2024-03-01", "2024-04-01", "2024-05-01", "2024-06-03"];
+        assert_eq!(pace(&firsts), (owned(["2024-07-01", "2024-08-01"]), 12, 0, 1));
+        // Of quarters and of years, and at a time of day.
+        let quarters = ["2024-03-29", "2024-06-28", "2024-09-30", "2024-12-31"];
+        assert_eq!(pace(&quarters), (owned(["2025-03-31", "2025-06-30"]), 4, 0, 0));
+        let years = ["2019-12-31", "2020-12-31", "2021-12-31", "2022-12-30"];
+        assert_eq!(pace(&years), (owned(["2023-12-29", "2024-12-31"]), 0, 0, 0));
+        let closes = ["2024-03-29 17:30", "2024-04-30 17:30", "2024-05-31 17:30"];
+        assert_eq!(pace(&closes), (owned(["2024-06-28 17:30", "2024-07-31 17:30"]), 12, 0, 0));
+        // A Saturday, which no rule of weekdays has.
+        assert_eq!(pace(&[&ends[..4], &["2024-06-01"]].concat()).1, 0);
+    }
+
+    #[test]
+    fn rows_on_any_day_of_every_month_are_months_and_fewer_are_not() {
+        let cells = ["2024-01-14", "2024-02-15", "2024-03-13", "2024-04-16", "2024-05-14", "2024-06-30", "2024-07-31"];
+        assert_eq!(next(&cells), (["2024-08-31", "2024-09-30"].map(str::to_owned).to_vec(), 12));
+        assert_eq!((next(&cells[..6]).1, next(&cells[..5]).1), (12, 0));
+        let gap = [&cells[..3], &cells[4..], &["2024-08-03"]].concat();
+        assert_eq!(next(&gap).1, 0);
+        // Equal steps that pass through every month are as they were.
+        let equal = days(187, |day| day % 31 == 0);
+        assert_eq!((equal.len(), Clock::DATE.step(&of_days(&equal))), (7, Some(Step::Time(31.0 * DAY))));
+    }
+
+    #[test]
     fn rows_to_come_follow_one_step_behind_whatever_gaps_there_were_before() {
         let found = |before: &[String], after: &[&str]| {
             let after: Vec<f64> = after.iter().map(|date| Clock::DATE.read(date).unwrap()).collect();
@@ -282,6 +386,10 @@ mod tests {
         assert_eq!(found(&["2024-01-31", "2024-02-29"], &["2024-03-31", "2024-05-31"]), owned(["2024-05-31", "2024-04-30"]));
         assert_eq!(found(&["2024-05-30", "2024-06-30"], &["2024-07-30", "2024-08-30"]), None);
         assert_eq!(found(&["2024-05-30", "2024-06-30"], &["2024-07-31"]), owned(["2024-07-31", "2024-07-30"]));
+        // A holiday may move the last weekday of a month, and no month is left out.
+        let ends = ["2023-11-30", "2023-12-29", "2024-01-31", "2024-02-29"];
+        assert_eq!(found(&ends, &["2024-03-28", "2024-04-30"]), None);
+        assert_eq!(found(&ends, &["2024-03-29", "2024-05-31"]), owned(["2024-05-31", "2024-04-30"]));
         assert_eq!(found(&["2024-01-04", "2024-01-05", "2024-01-08"], &["2024-01-09"]), None);
         assert_eq!(found(&["2024-01-01", "2024-01-02"], &["2024-01-05"]), owned(["2024-01-05", "2024-01-03"]));
         // Uneven: twice the longest gap.

@@ -4,15 +4,12 @@ use minrnn_model::{Missing, TableTask};
 
 use super::pace::Pace;
 use super::series::Series;
-use super::step::Step;
+use super::step::{MonthDay, Step};
 
 /// What a row inserted for a missing time has, in a table to forecast.
 pub(super) const NO_TARGET: &str = "an empty target";
 /// The same in a table whose sequences are labelled.
 const NO_VALUES: &str = "empty values";
-
-/// If more than one step in this many is not a multiple of the usual one, the times follow another rule.
-const MOST_OFF: usize = 4;
 
 /// The paces of series.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -73,26 +70,63 @@ impl Paces {
             )
         });
         let n_uneven = uneven.count();
-        let without_pace = (n_uneven > 0).then(|| {
-            let n = self.all.len();
-            let of = if n == 1 { String::new() } else { format!(" of {n_uneven} of {n} sequences") };
-            format!("the steps{of} have no usual length: rows are read one after the other{in_season}")
-        });
+        let without_pace = (n_uneven > 0)
+            .then(|| format!("the steps{} have no usual length: rows are read one after the other{in_season}", self.share(n_uneven)));
         with_gaps.into_iter().chain(without_pace).reduce(|all, sentence| all + "\n" + &sentence)
     }
 
-    /// A sentence if forecasts continue in equal steps although the dates, such as the 1st and 15th of every month, do not.
-    pub fn evened(&self) -> Option<String> {
+    /// Sentences about where forecasts continue otherwise than the dates before them, if anywhere.
+    pub fn continuation(&self) -> Vec<String> {
+        let of_week = [MonthDay::FirstWeekday, MonthDay::LastWeekday].map(|day| self.moved(day));
+        [self.evened(), self.without_rule(), self.varying()].into_iter().chain(of_week).flatten().collect()
+    }
+
+    /// A sentence if they continue in equal steps although the dates, such as the 1st and 15th of every month, do not.
+    fn evened(&self) -> Option<String> {
         // An hour by which a clock is put back does not count.
-        let is_uneven = |pace: &Pace, rows: usize| pace.is_usual && pace.n_longer == 0 && MOST_OFF * pace.n_off > rows;
-        let is_of_dates = |pace: &Pace| matches!(pace.step, Step::Time(_));
+        let is_uneven = |pace: &Pace, rows: usize| pace.is_usual && pace.n_longer == 0 && pace.is_uneven(rows);
         let mut names =
             self.all.iter().filter(|(pace, rows)| is_of_dates(pace) && is_uneven(pace, *rows)).map(|(pace, _)| pace.step.name());
         let (n, name) = (names.clone().count(), names.next()?);
         let usual = if names.all(|other| other == name) { format!("the usual {name}") } else { "usual".to_owned() };
-        let of = if self.all.len() == 1 { String::new() } else { format!(" of {n} of {} sequences", self.all.len()) };
-        Some(format!("many steps{of} are not as long as {usual}: forecasts go on in equal steps of that length"))
+        Some(format!("many steps{} are not as long as {usual}: forecasts go on in equal steps of that length", self.share(n)))
     }
+
+    /// A sentence if they continue in equal steps although none is usual.
+    fn without_rule(&self) -> Option<String> {
+        let mut names = self.all.iter().filter(|(pace, _)| is_of_dates(pace) && !pace.is_usual).map(|(pace, _)| pace.step.name());
+        let (n, name) = (names.clone().count(), names.next()?);
+        let length = if names.all(|other| other == name) { format!("length, {name}") } else { "length of each".to_owned() };
+        Some(format!("the dates{} follow no usual rule: forecasts go on in equal steps of the middle {length}", self.share(n)))
+    }
+
+    /// A sentence if they continue on the day of the last row although that of the others is another one.
+    fn varying(&self) -> Option<String> {
+        let n = self.all.iter().filter(|(pace, _)| matches!(pace.step, Step::Months { day: MonthDay::Varying, .. })).count();
+        (n > 0).then(|| {
+            let of = self.share(n);
+            format!("the day of the month varies{of}: forecasts go on with that of the last row, or with the last day of a shorter month")
+        })
+    }
+
+    /// A sentence if dates that are mostly on `day`, the first or the last weekday of their month, are on others.
+    fn moved(&self, day: MonthDay) -> Option<String> {
+        let is_of = |pace: &Pace| matches!(pace.step, Step::Months { day: own, .. } if own == day);
+        let of_day = self.all.iter().filter(|(pace, _)| is_of(pace));
+        let (n, rows) = of_day.fold((0usize, 0usize), |(n, rows), (pace, more)| (n + pace.n_off, rows + more));
+        let (name, are) = (day.of_week()?, if n == 1 { "is" } else { "are" });
+        (n > 0).then(|| format!("{n} of {rows} dates {are} not on the {name} of the month: forecasts go on with that day"))
+    }
+
+    /// Of how many sequences something is told, if there are several.
+    fn share(&self, n: usize) -> String {
+        if self.all.len() == 1 { String::new() } else { format!(" of {n} of {} sequences", self.all.len()) }
+    }
+}
+
+/// Whether the steps are parts of the calendar that no rule names.
+fn is_of_dates(pace: &Pace) -> bool {
+    matches!(pace.step, Step::Time(_))
 }
 
 /// Where steps of a table's sequences are longer than usual, or have no usual length, and what that means for the model of `task`, one
@@ -176,12 +210,12 @@ mod tests {
             .map(|date| Clock::DATE.read(&date).unwrap())
             .collect();
         let halves = series(Clock::DATE, &halves);
-        let told = |all: &[Series]| Paces::of(all).evened();
+        let told = |all: &[Series]| Paces::of(all).continuation();
         assert_eq!(
-            told(std::slice::from_ref(&halves)).unwrap(),
-            "many steps are not as long as the usual 2 weeks: forecasts go on in equal steps of that length"
+            told(std::slice::from_ref(&halves)),
+            ["many steps are not as long as the usual 2 weeks: forecasts go on in equal steps of that length"]
         );
-        let among = told(&[halves, days(60, 1.0, &[])]).unwrap();
+        let among = told(&[halves, days(60, 1.0, &[])]).concat();
         assert!(among.starts_with("many steps of 1 of 2 sequences are not as long as the usual 2 weeks:"), "{among}");
         // Gaps are reported as such, and a day that is an hour longer is still a day.
         let put_back: Vec<f64> = (0..60).map(|at| at as f64 * DAY + if at > 30 { 3_600_000.0 } else { 0.0 }).collect();
@@ -191,7 +225,34 @@ mod tests {
             series(Clock::DATE, &put_back),
             series(Clock::Number, &[1.0, 2.0, 3.5, 4.5, 6.0]),
         ] {
-            assert_eq!(told(&[even]), None);
+            assert_eq!(told(&[even]), Vec::<String>::new());
         }
+    }
+
+    #[test]
+    fn dates_without_a_rule_or_beside_one_are_told_with_what_forecasts_go_on_with() {
+        let dated = |dates: &[&str]| {
+            let times: Vec<f64> = dates.iter().map(|date| Clock::DATE.read(date).unwrap()).collect();
+            series(Clock::DATE, &times)
+        };
+        let told = |all: &[Series]| Paces::of(all).continuation();
+        let visits = dated(&["2024-01-03", "2024-01-09", "2024-02-20", "2024-02-29", "2024-05-17"]);
+        let without = "follow no usual rule: forecasts go on in equal steps of the middle length, 6 weeks";
+        assert_eq!(told(std::slice::from_ref(&visits)), [format!("the dates {without}")]);
+        assert_eq!(told(&[visits, days(60, 1.0, &[])]), [format!("the dates of 1 of 2 sequences {without}")]);
+        let free = dated(&["2024-01-14", "2024-02-15", "2024-03-13", "2024-04-16", "2024-05-14", "2024-06-30"]);
+        assert_eq!(
+            told(&[free]),
+            ["the day of the month varies: forecasts go on with that of the last row, or with the last day of a shorter month"]
+        );
+        // The last Friday of March 2024 was a holiday.
+        let ends = ["2024-01-31", "2024-02-29", "2024-03-28", "2024-04-30", "2024-05-31", "2024-06-28"];
+        assert_eq!(told(&[dated(&ends)]), ["1 of 6 dates is not on the last weekday of the month: forecasts go on with that day"]);
+        let whole = [&ends[..2], &["2024-03-29"], &ends[3..]].concat();
+        assert_eq!(told(&[dated(&whole)]), Vec::<String>::new());
+        assert_eq!(Paces::of(&[dated(&whole)]).season(), 12);
+        let gap = [&ends[..2], &ends[3..]].concat();
+        let gaps = Paces::of(&[dated(&gap)]).gaps(12, Missing::Mask, NO_TARGET).unwrap();
+        assert!(gaps.starts_with("1 of 4 steps is longer than the usual month: "), "{gaps}");
     }
 }

@@ -32,6 +32,9 @@ const CLASSES: [&str; 3] = [CLASS, "label", TARGET];
 /// Columns of a wide table that are taken for the names of its series.
 const NAMES: [&str; 4] = [SERIES, "unique_id", "id", "name"];
 
+/// The key of columns that are known ahead.
+const KNOWN_AHEAD: &str = "known_ahead";
+
 /// What was inferred, as a sentence; `None` if everything was given.
 pub(super) type Understood = Option<String>;
 
@@ -45,6 +48,8 @@ pub(super) fn together(sentences: impl IntoIterator<Item = Understood>) -> Under
 pub(super) struct Roles {
     /// Columns named for reading.
     pub columns: Vec<String>,
+    /// Columns named as known ahead, which are read too.
+    pub known_ahead: Vec<String>,
     /// The column that names the sequences.
     pub group: Option<String>,
     /// Columns of labels, or of what is forecast.
@@ -208,9 +213,46 @@ impl Roles {
         Some(format!("no column of times was found{which}: rows are taken in the order of the file"))
     }
 
+    /// A sentence that refuses one of the columns `dates`, which hold dates, if it is named for reading although no other column tells the times.
+    pub fn time_read_as_names(&self, dates: &[String]) -> Option<String> {
+        let tells_time = |name: &&String| is_time_name(name) || dates.len() == 1;
+        let (name, key) = self.dates_read(dates).find(|(name, _)| tells_time(name))?;
+        let part =
+            if key == KNOWN_AHEAD { format!("calendar = weekday with known_ahead = {name}.weekday") } else { format!("{name}.weekday") };
+        Some(format!(
+            "{key} names the column '{name}', which holds dates: as names, none of them comes again; leave it out, so that it tells the times, and name \
+             parts of the calendar in its place, such as {part}; or set time to nothing if its dates are meant as names"
+        ))
+    }
+
+    /// A note on those of the columns `dates`, which hold dates, that are named for reading.
+    pub fn dates_as_names(&self, dates: &[String]) -> Understood {
+        let read: Vec<String> = self.dates_read(dates).map(|(name, _)| format!("'{name}'")).collect();
+        let (columns, hold) = if read.len() == 1 { ("column", "holds") } else { ("columns", "hold") };
+        let told = first_few(8, read.iter().cloned());
+        (!read.is_empty()).then(|| {
+            format!("the {columns} {told} {hold} dates, which are read as names: those that training does not see are unknown to the model")
+        })
+    }
+
+    /// Those of the columns `dates` of a long table that are named for reading, with the key that names them.
+    fn dates_read<'a>(&'a self, dates: &'a [String]) -> impl Iterator<Item = (&'a String, &'static str)> {
+        let is_long = matches!(self.layout, LayoutChoice::Auto | LayoutChoice::Long);
+        let named = [(&self.known_ahead, KNOWN_AHEAD), (&self.columns, "columns")];
+        dates.iter().filter(move |_| is_long).filter_map(move |name| {
+            let (_, key) = named.iter().find(|(names, _)| names.contains(name))?;
+            Some((name, *key))
+        })
+    }
+
+    /// Whether any column is named for reading.
+    pub fn names_columns(&self) -> bool {
+        !self.columns.is_empty() || !self.known_ahead.is_empty()
+    }
+
     /// All named columns.
     pub fn named(&self) -> Vec<String> {
-        self.columns.iter().chain(&self.group).chain(&self.target).cloned().collect()
+        self.columns.iter().chain(&self.known_ahead).chain(&self.group).chain(&self.target).cloned().collect()
     }
 
     /// `roles` and `understood`, with the column `name`, which holds dates, as the time column.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use minrnn_model::TableTask;
+use minrnn_model::{TableTask, first_few};
 
 use super::clock::Clock;
 use super::frame::{Frame, Lead};
@@ -225,16 +225,8 @@ impl Series {
     /// The sequences of `frame`, its rows assigned by `groups`, in the order of their first rows.
     ///
     /// # Errors
-    /// When a sequence has fewer than 2 steps, two steps have the same time, or they cannot be stored.
+    /// When two steps of a sequence have the same time, or they cannot be stored.
     pub(super) fn of(frame: &Frame, groups: Option<&Texts>) -> Result<Vec<Self>> {
-        Self::of_at_least(frame, groups, 2)
-    }
-
-    /// The same, each with `least` steps or more.
-    ///
-    /// # Errors
-    /// As [`Self::of`].
-    pub(super) fn of_at_least(frame: &Frame, groups: Option<&Texts>, least: usize) -> Result<Vec<Self>> {
         let (width, n_rows) = (frame.names.len(), frame.n_rows());
         let times = frame.times.as_ref();
         let clock = times.map_or(Clock::Number, |times| times.clock);
@@ -260,20 +252,40 @@ impl Series {
         let are_cut = times.is_some_and(|times| times.is_cut);
         series.iter().try_for_each(|series| series.expect_rising(are_cut))?;
         Self::fill_leads(&mut series, &frame.leads)?;
-        if least < 2 && series.iter().any(|series| series.len() == 1) {
+        if series.iter().any(|series| series.len() == 1) {
             let usual = Self::step_of_most(&series);
             for alone in series.iter_mut().filter(|series| series.len() == 1) {
                 alone.usual_step = alone.times.first().and_then(|&time| Some(usual?.starting_at(time)));
             }
         }
-        match series.iter().find(|series| series.len() < least) {
-            None => Ok(series),
-            Some(short) if short.name.is_empty() => Err(Error::Data("it has 1 row, expected a sequence of at least 2".to_owned())),
-            Some(short) => {
-                let name = &short.name;
-                Err(Error::Data(format!("the sequence '{name}' has 1 step, expected at least 2; is the group column the right one?")))
-            }
-        }
+        Ok(series)
+    }
+
+    /// Refuses `all` if most of them, or the only one, have fewer than 2 steps.
+    ///
+    /// # Errors
+    /// With a sentence that names the first.
+    pub(super) fn expect_most_longer(all: &[Self]) -> Result<()> {
+        let mut short = all.iter().filter(|series| series.len() < 2);
+        let n = short.clone().count();
+        let Some(first) = short.next().filter(|_| 2 * n > all.len()) else { return Ok(()) };
+        let name = &first.name;
+        Err(Error::Data(match n {
+            1 if name.is_empty() => "it has 1 row, expected a sequence of at least 2".to_owned(),
+            1 => format!("the sequence '{name}' has 1 step, expected at least 2; is the group column the right one?"),
+            _ => format!(
+                "{n} of {} sequences, such as '{name}', have 1 step, expected at least 2; is the group column the right one?",
+                all.len()
+            ),
+        }))
+    }
+
+    /// A sentence if some of `n` sequences, those called `names`, have a single row, with what follows from it, for one and for several.
+    pub(super) fn single_rows<'a>(names: impl ExactSizeIterator<Item = &'a str>, n: usize, [one, several]: [&str; 2]) -> Option<String> {
+        let n_single = names.len();
+        let (have, follows) = if n_single == 1 { ("has", one) } else { ("have", several) };
+        let told = first_few(8, names.map(|name| format!("'{name}'")));
+        (n_single > 0).then(|| format!("{n_single} of {n} sequences {have} a single row and {follows}: {told}"))
     }
 }
 
@@ -386,6 +398,25 @@ mod tests {
         found
     }
 
+    #[test]
+    fn most_sequences_have_two_rows_or_more_and_others_are_told_by_name() {
+        let expect = |lengths: &[u8]| {
+            let rows: Vec<(u8, u32)> = lengths.iter().zip(0..).flat_map(|(&n, group)| (0..n).map(move |t| (group, u32::from(t)))).collect();
+            let (frame, groups) = table(&rows);
+            Series::expect_most_longer(&Series::of(&frame, Some(&groups)).unwrap()).map_err(|error| error.to_string())
+        };
+        assert!([&[2, 2][..], &[1, 2], &[2, 1, 1, 3]].into_iter().all(|lengths| expect(lengths).is_ok()));
+        let one = expect(&[1]).unwrap_err();
+        assert_eq!(one, "the sequence '0' has 1 step, expected at least 2; is the group column the right one?");
+        let most = expect(&[2, 1, 1]).unwrap_err();
+        assert_eq!(most, "2 of 3 sequences, such as '1', have 1 step, expected at least 2; is the group column the right one?");
+
+        let told = |names: &[&'static str]| Series::single_rows(names.iter().copied(), 40, ["is it", "are they"]);
+        assert_eq!(told(&[]), None);
+        assert_eq!(told(&["a"]).unwrap(), "1 of 40 sequences has a single row and is it: 'a'");
+        assert_eq!(told(&["a", "b"]).unwrap(), "2 of 40 sequences have a single row and are they: 'a', 'b'");
+    }
+
     proptest! {
         #[test]
         fn rows_in_any_order_are_sequences_in_the_order_of_time(
@@ -401,7 +432,7 @@ mod tests {
             }
             let rows: Vec<(u8, u32)> = groups.into_iter().zip(times).collect();
             let (frame, groups) = table(&rows);
-            let series = Series::of_at_least(&frame, Some(&groups), 1).unwrap();
+            let series = Series::of(&frame, Some(&groups)).unwrap();
             let expected = in_order(&rows);
             prop_assert_eq!(series.len(), expected.len());
             for (series, (group, places)) in series.iter().zip(&expected) {
@@ -420,7 +451,7 @@ mod tests {
             let rows: Vec<(u8, u32)> = (0..n as u32).flat_map(|time| (0..=others).map(move |group| (group, time))).collect();
             let of = |rows: &[(u8, u32)], first: f64| {
                 let (frame, groups) = table(rows);
-                let mut all = Series::of_at_least(&Frame { leads: Vec::new(), ..frame }, Some(&groups), 1).unwrap();
+                let mut all = Series::of(&Frame { leads: Vec::new(), ..frame }, Some(&groups)).unwrap();
                 Series::rewrite(&mut all, |_, _, step| (step[0], step[1]) = (step[0] + first, step[1] + first * 10.0)).unwrap();
                 all
             };

@@ -13,13 +13,54 @@ pub enum Step {
     Time(f64),
     /// A day, or more to skip weekdays without rows, such as weekends; for each weekday, from Monday on, whether it has rows.
     OpenDays([bool; 7]),
-    /// Calendar months, on the same day of each, or on the last day of shorter months.
+    /// Calendar months.
     Months {
         /// How many, above 0.
         months: u32,
-        /// The day, 1 to 31; 31 is the last one of every month.
-        day: u32,
+        /// On which day of each.
+        day: MonthDay,
     },
+}
+
+/// A day of calendar months.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MonthDay {
+    /// The same day of each, 1 to 31, or the last day of shorter months; 31 is the last one of every month.
+    Fixed(u32),
+    /// The first day from Monday to Friday.
+    FirstWeekday,
+    /// The last day from Monday to Friday.
+    LastWeekday,
+    /// Another day in each month, by no rule: what follows keeps the day of the last row, or the last day of shorter months.
+    Varying,
+}
+
+impl MonthDay {
+    /// The day in the month of `date`.
+    pub(super) fn within(self, date: NaiveDate) -> u32 {
+        let last = last_day(date);
+        // From Monday, 0, on.
+        let weekday = |day: u32| (date.weekday().num_days_from_monday() + 35 + day - date.day()) % 7;
+        match self {
+            Self::Fixed(day) => day.min(last),
+            Self::FirstWeekday => match weekday(1) {
+                5 => 3,
+                6 => 2,
+                _ => 1,
+            },
+            Self::LastWeekday => last - weekday(last).saturating_sub(4),
+            Self::Varying => date.day(),
+        }
+    }
+
+    /// Its name, such as `last weekday`, if it is the first or the last weekday.
+    pub(super) fn of_week(self) -> Option<&'static str> {
+        match self {
+            Self::FirstWeekday => Some("first weekday"),
+            Self::LastWeekday => Some("last weekday"),
+            Self::Fixed(_) | Self::Varying => None,
+        }
+    }
 }
 
 impl Step {
@@ -76,8 +117,8 @@ impl Step {
     /// The same step from `time` on, whose day of the month may differ.
     pub(super) fn starting_at(self, time: f64) -> Self {
         match (self, date(time)) {
-            (Self::Months { months, day }, Some(date)) if date.day() != day.min(last_day(date.date())) => {
-                Self::Months { months, day: date.day() }
+            (Self::Months { months, day }, Some(date)) if date.day() != day.within(date.date()) => {
+                Self::Months { months, day: MonthDay::Fixed(date.day()) }
             }
             (step, _) => step,
         }
@@ -96,7 +137,7 @@ impl Clock {
                 };
                 let ahead = |ahead: usize| {
                     let moved = last.checked_add_months(Months::new(months.saturating_mul(ahead as u32)))?;
-                    Some(milliseconds(moved.with_day(day.min(last_day(moved.date())))?))
+                    Some(milliseconds(moved.with_day(day.within(moved.date()))?))
                 };
                 (1..=n).map(|at| ahead(at).unwrap_or(f64::MAX)).collect()
             }
@@ -168,6 +209,21 @@ mod tests {
         assert_eq!(next(&["1", "2", "4", "5"]), (owned(["6", "7"]), 0));
         assert_eq!(next(&["0.5", "0.75"]).0, ["1", "1.25"]);
         assert_eq!(next(&["2024-01-01 10:00:00.000250", "2024-01-01 10:00:00.000500"]).0[0], "2024-01-01 10:00:00.000750");
+    }
+
+    #[test]
+    fn the_first_and_the_last_weekday_of_a_month_are_no_weekend() {
+        let date = |month: u32, day: u32| NaiveDate::from_ymd_opt(2024, month, day).unwrap();
+        // 2024-06-01 is a Saturday, and 2024-09-01 a Sunday; 2024-08-31 is a Saturday, and 2024-06-30 a Sunday.
+        let first = [1, 6, 9].map(|month| MonthDay::FirstWeekday.within(date(month, 17)));
+        let last = [1, 2, 6, 8].map(|month| MonthDay::LastWeekday.within(date(month, 1)));
+        assert_eq!((first, last), ([1, 3, 2], [31, 29, 28, 30]));
+        for day in 1..=30 {
+            let month = date(6, day);
+            let found =
+                [MonthDay::FirstWeekday, MonthDay::LastWeekday, MonthDay::Fixed(31), MonthDay::Varying].map(|rule| rule.within(month));
+            assert_eq!(found, [3, 28, 30, day]);
+        }
     }
 
     #[test]

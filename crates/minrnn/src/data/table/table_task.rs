@@ -65,7 +65,7 @@ fn read(task: &TableTask, table: TableSource<'_>) -> Result<Read> {
     let frame = read_columns(task, table, task.columns().iter(), aside)?;
     let transforms = (0..task.columns().len()).map(|column| task.scaling().transform(column));
     let readable = normalization::expect_near(task.of_table(), &frame).and_then(|()| normalization::expect_logarithms(transforms, &frame));
-    let series = readable.and_then(|()| Series::of_at_least(&frame, task.group().map(|_| &frame.texts[0]), 1));
+    let series = readable.and_then(|()| Series::of(&frame, task.group().map(|_| &frame.texts[0])));
     Ok(Read { series: series.map_err(|error| error.in_file(path))?, leads: frame.leads, unseen: frame.unseen })
 }
 
@@ -77,7 +77,7 @@ fn rows_to_come(task: &TableTask, table: TableSource<'_>, places: &[usize]) -> R
     let near = normalization::expect_near(&normalization::of_columns(task.of_table(), places), &frame);
     let series = near
         .and_then(|()| normalization::expect_logarithms(transforms, &frame))
-        .and_then(|()| Series::of_at_least(&frame, task.group().map(|_| &frame.texts[0]), 1));
+        .and_then(|()| Series::of(&frame, task.group().map(|_| &frame.texts[0])));
     Ok(Read { series: series.map_err(|error| error.in_file(path))?, leads: frame.leads, unseen: frame.unseen })
 }
 

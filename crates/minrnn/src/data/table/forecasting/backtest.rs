@@ -6,7 +6,7 @@
 //! ```
 //!
 //! where: n is the length of a sequence, H the horizon, S the stride. A sequence has only as many origins as leave it two steps of history.
-//! The divisor of scaled errors is computed from the values before the oldest origin.
+//! The divisor of scaled errors is computed from the values before the oldest origin, or from the whole sequence if it has no more than a season before it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -69,7 +69,8 @@ pub struct Origin {
     pub n: usize,
     /// The earliest and the latest time of its last step of history; `None` without a time column.
     pub times: Option<[String; 2]>,
-    /// The measures of these forecasts, with one case per sequence.
+    /// The measures of these forecasts, with one case per sequence. As for all origins together, errors are means over all values if there are too few
+    /// sequences to be compared, otherwise over sequences.
     pub measures: Vec<Measure>,
 }
 
@@ -213,7 +214,7 @@ impl BacktestErrors {
             let times: Option<Vec<(f64, String)>> = stretches.iter().map(time).collect();
             let by_time = |a: &&(f64, String), b: &&(f64, String)| a.0.total_cmp(&b.0);
             let times = times.and_then(|times| Some([times.iter().min_by(by_time)?.1.clone(), times.iter().max_by(by_time)?.1.clone()]));
-            Origin { steps_to_end, n: stretches.len(), times, measures: self.errors.measures_of_stretches(&stretches) }
+            Origin { steps_to_end, n: stretches.len(), times, measures: self.errors.measures_of_forecasts(&stretches) }
         };
         (0..most).rev().map(of).collect()
     }

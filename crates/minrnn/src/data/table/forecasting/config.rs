@@ -9,6 +9,9 @@ use super::super::{Division, Opened, Wanted, categories, leads};
 use super::ScalingChoice;
 use crate::{Error, Result};
 
+/// The role of a column of times.
+const TELLS_TIME: &str = "tells the time";
+
 /// What is forecast from what.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForecastingConfig {
@@ -41,25 +44,32 @@ pub struct ForecastingConfig {
 }
 
 impl ForecastingConfig {
-    /// The same, with columns that were not named inferred from the table.
-    pub(super) fn understood(&self, opened: &mut Opened) -> Result<(Self, Understood)> {
-        let Self { columns, group, target, division: Division { time, layout, .. }, .. } = self.clone();
-        let asked = Roles { columns, group, target, time, layout };
+    /// The same, with columns that were not named inferred from the table, notes about them, and a sentence that says why no training should
+    /// begin with it, if so.
+    pub(super) fn understood(&self, opened: &mut Opened) -> Result<(Self, Understood, Option<String>)> {
+        let Self { columns, known_ahead, group, target, division: Division { time, layout, .. }, .. } = self.clone();
+        let asked = Roles { columns, known_ahead, group, target, time, layout };
         let (mut roles, mut understood) = asked.to_forecast(opened.header())?;
-        if roles.lacks_time(opened.header()) {
-            match &opened.dates()?[..] {
-                [only] if !roles.named().contains(only) => {
-                    (roles, understood) = asked.with_dates(roles, understood, only.clone(), opened.header())?;
-                }
-                dates => understood = together([understood, roles.without_times(dates)]),
+        let lacks_time = roles.lacks_time(opened.header());
+        let dates = if lacks_time || roles.names_columns() { opened.dates()? } else { Vec::new() };
+        let mut unfit = None;
+        match &dates[..] {
+            _ if !lacks_time => {}
+            [only] if !roles.named().contains(only) => {
+                (roles, understood) = asked.with_dates(roles, understood, only.clone(), opened.header())?;
+            }
+            dates => {
+                unfit = roles.time_read_as_names(dates);
+                understood = together([understood, roles.without_times(dates).filter(|_| unfit.is_none())]);
             }
         }
+        let as_names = roles.dates_as_names(&dates).filter(|_| unfit.is_none());
         let header = opened.header();
         let Roles { group, target, time, layout, .. } = roles;
         let division = Division { time, layout, ..self.division.clone() };
         let config = Self { group, target, division, ..self.clone() }.with_calendar(header)?.with_known_ahead()?;
-        let understood = together([understood, config.own_leads(header)]);
-        Ok((config, understood))
+        let understood = together([understood, as_names, config.own_leads(header)]);
+        Ok((config, understood, unfit))
     }
 
     /// The same, with the parts of the calendar among the columns that are read.
@@ -86,11 +96,15 @@ impl ForecastingConfig {
         let role = |name: &String| match name {
             name if self.target.contains(name) => Some("is forecast: nothing of it is known ahead"),
             name if self.group.as_ref() == Some(name) => Some("names sequences"),
-            name if matches!(&self.division.time, TimeColumn::Named(time) if time == name) => Some("tells the time"),
+            name if matches!(&self.division.time, TimeColumn::Named(time) if time == name) => Some(TELLS_TIME),
             _ => None,
         };
         if let Some((name, role)) = self.known_ahead.iter().find_map(|name| Some((name, role(name)?))) {
-            return Err(Error::Config(format!("known_ahead names the column '{name}', which {role}; leave it out")));
+            let instead = match role {
+                TELLS_TIME => format!(", or name parts of the calendar if it holds dates, such as {name}.weekday"),
+                _ => String::new(),
+            };
+            return Err(Error::Config(format!("known_ahead names the column '{name}', which {role}; leave it out{instead}")));
         }
         let mut columns = self.read().to_vec();
         for name in self.known_ahead.iter().cloned().chain(self.leads()) {

@@ -162,8 +162,8 @@ impl ForecastErrors {
         all[series * self.table.predicted.len() + target]
     }
 
-    /// The mean absolute seasonal difference before the part, which makes errors of different sequences comparable (Hyndman and Koehler
-    /// 2006); `None` if it is 0 or there is less than a season.
+    /// The mean of all absolute seasonal differences before the part, or in the whole sequence if it has no more than a season before the part, which
+    /// makes errors of different sequences comparable (Hyndman and Koehler 2006); `None` if there are none or all are 0.
     fn difference_of(&self, series: usize, column: usize) -> Option<f64> {
         let (of, season) = (&self.table.series[series], self.table.forecaster.season.max(1));
         let before = Some(self.table.bounds[series].of(self.part).start).filter(|&end| end > season).unwrap_or(of.len());
@@ -172,7 +172,7 @@ impl ForecastErrors {
         let mean = sum / f64::max(n, 1.0);
         // A season that repeats up to rounding counts as never changing.
         let largest = (0..before).map(|t| of.row(t)[column].abs()).fold(0.0, f64::max);
-        (mean > 1e-12 * largest && n >= season as f64).then_some(mean)
+        (mean > 1e-12 * largest).then_some(mean)
     }
 
     /// The stretches of sequence `series`, from its first step on.
@@ -200,10 +200,12 @@ impl ForecastErrors {
         cases
     }
 
-    /// The measures of the given stretches `(sequence, stretch)`, one case each.
-    pub fn measures_of_stretches(&self, stretches: &[(usize, usize)]) -> Vec<Measure> {
+    /// The measures of the given stretches `(sequence, stretch)`, each of which holds one forecast and is one case: means over all values where
+    /// [`measures`](Comparison::measures) has such means, otherwise over sequences.
+    pub fn measures_of_forecasts(&self, stretches: &[(usize, usize)]) -> Vec<Measure> {
         let cases: Vec<Case> = stretches.iter().map(|&(series, stretch)| (series, self.sums[stretch].clone())).collect();
-        self.measures_of_cases(&cases, Cases::Sequences)
+        let what = self.case.map_or(Cases::Sequences, |_| Cases::Stretches(self.table.forecaster.horizon));
+        self.measures_of_cases(&cases, what)
     }
 
     fn measures_of_cases(&self, cases: &[Case], what: Cases) -> Vec<Measure> {
@@ -238,7 +240,7 @@ impl ForecastErrors {
             Some((sums.absolute.map(|sum| sum / difference), sums.n))
         });
         let scaled: Vec<([f64; 2], f64)> = scaled.collect();
-        // A series that never changed has no scale for its errors.
+        // A sequence without such differences has no scale for its errors.
         if !scaled.is_empty() {
             measures.push(errors(MeasureKind::ScaledError, &scaled));
         }

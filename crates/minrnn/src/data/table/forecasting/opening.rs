@@ -41,10 +41,12 @@ struct Gathered {
 impl Gathered {
     /// Appends the sequences of `frame` to those already there; returns the number of steps that each sequence then has.
     fn add(&mut self, frame: &Frame, config: &ForecastingConfig) -> Result<Vec<usize>> {
-        // One more step of a known sequence is enough.
-        let least = if self.series.is_empty() { 2 } else { 1 };
         let mut later = Vec::new();
-        let found = Series::of_at_least(frame, config.group.as_ref().map(|_| &frame.texts[0]), least)?;
+        let found = Series::of(frame, config.group.as_ref().map(|_| &frame.texts[0]))?;
+        // One more step of a known sequence is enough.
+        if self.series.is_empty() {
+            Series::expect_most_longer(&found)?;
+        }
         let places = self.names.find_all(found.iter().map(|series| series.name.as_str()))?;
         for (series, place) in found.into_iter().zip(places) {
             match place {
@@ -74,9 +76,19 @@ impl Ends {
         let of = |at: usize| {
             let [validated, tested] = [&self.validated, &self.tested].map(|ends| ends.as_ref().map(|ends| end(ends, at)));
             let (fraction, validates) = (config.division.train_fraction, config.division.validates);
-            Bounds::divide(end(&self.trained, at), fraction, config.horizon, validates).with_files(validated, tested, validates)
+            // From a single row nothing is learned; it is the history of later ones.
+            let own = Some(end(&self.trained, at)).filter(|&own| own > 1).unwrap_or(0);
+            Bounds::divide(own, fraction, config.horizon, validates).with_files(validated, tested, validates)
         };
         (0..n).map(of).collect()
+    }
+
+    /// A sentence about the sequences of the training file, the first of `series`, that have a single row there, if any.
+    fn single_rows(&self, series: &[Series]) -> Understood {
+        let single: Vec<&str> =
+            self.trained.iter().zip(series).filter(|(own, _)| **own == 1).map(|(_, series)| series.name.as_str()).collect();
+        let left_out = ["is left out, as training needs two", "are left out, as training needs two"];
+        Series::single_rows(single.into_iter(), self.trained.len(), left_out)
     }
 }
 
@@ -120,20 +132,25 @@ fn untaken(season: usize, longest: usize) -> String {
     )
 }
 
-/// A sentence if the file of `part` has sequences that no earlier file has.
+/// Sentences if the file of `part` has sequences that no earlier file has.
 fn novelty(part: Part, new: &[Series]) -> Understood {
-    // A sequence with a single row has nothing to score.
-    let mut scored = new.iter().filter(|series| series.len() > 1);
-    let (part, n) = (part.name(), scored.clone().count());
-    let name = &scored.next()?.name;
-    Some(match n {
+    let (scored, single): (Vec<&Series>, Vec<&Series>) = new.iter().partition(|series| series.len() > 1);
+    let part = part.name();
+    let of_scored = scored.first().map(|Series { name, .. }| match scored.len() {
         1 => {
             format!("1 sequence of the {part}, '{name}', is in no table before it: it is scored from its first step on, without a history")
         }
         n => format!(
             "{n} sequences of the {part}, such as '{name}', are in no table before it: they are scored from their first step on, without a history"
         ),
-    })
+    });
+    let of_single = single.first().map(|Series { name, .. }| match single.len() {
+        1 => format!("1 sequence of the {part}, '{name}', has a single row and none in a table before it: it is not scored"),
+        n => {
+            format!("{n} sequences of the {part}, such as '{name}', have a single row and none in a table before it: they are not scored")
+        }
+    });
+    together([of_scored, of_single])
 }
 
 impl Forecasting {
@@ -143,7 +160,7 @@ impl Forecasting {
     /// When a file cannot be read, or no sequence is long enough for a part.
     pub fn open(path: &Path, config: &ForecastingConfig) -> Result<Self> {
         let mut opened = Opened::new(path)?;
-        let (config, understood) = &config.understood(&mut opened)?;
+        let (config, understood, unfit) = &config.understood(&mut opened)?;
         if let Some(like) = &config.like {
             // Unless named, the columns read follow from the columns forecast.
             if like.target != config.target {
@@ -172,7 +189,8 @@ impl Forecasting {
             });
             gathered.add(&frame, config).map_err(|error| error.in_file(path))
         };
-        let trained = add(path, opened)?;
+        // Dates read as names are often too many of them.
+        let trained = add(path, opened).map_err(|error| unfit.clone().map_or(error, Error::Config))?;
         let mut read = |path: &Path| add(path, Opened::new(path)?);
         let validated = config.division.validation.as_deref().map(&mut read).transpose()?;
         let tested = config.division.test.as_deref().map(&mut read).transpose()?;
@@ -193,23 +211,17 @@ impl Forecasting {
         let longest = bounds.iter().map(|bounds| bounds.training).max().unwrap_or(0);
         let season = Season::of(config.season, &paces, longest);
         let gaps = paces.gaps(season.steps, config.division.missing, paces::NO_TARGET);
-        let unfit = config.placelessness().or(season.unfit);
+        // Forecasts have the times of the rows to come, where these are needed.
+        let continuation = if leads.is_empty() { paces.continuation() } else { Vec::new() };
+        let single_rows = ends.single_rows(&gathered.series);
+        let unfit = config.placelessness().or(unfit.clone()).or(season.unfit);
         // The order and pace are settled, so times are no longer needed.
         gathered.series.iter_mut().for_each(|series| series.times = Values::default());
         let config = &ForecastingConfig { season: season.steps, ..config.clone() };
         let task = Self::new(gathered.series.into(), bounds, config, time, categories).map_err(|error| error.in_file(path))?;
         let [validated, tested] = [Part::Validation, Part::Test].map(|part| task.table.shortness(part));
-        let understood = together([
-            understood.clone(),
-            config.blindness(),
-            new_to_validate,
-            new_to_test,
-            season.understood,
-            gaps,
-            paces.evened(),
-            validated,
-            tested,
-        ]);
+        let understood = [understood.clone(), config.blindness(), single_rows, new_to_validate, new_to_test, season.understood, gaps];
+        let understood = together(understood.into_iter().chain(continuation.into_iter().map(Some)).chain([validated, tested]));
         let task = Self { understood, unfit, ..task };
         task.table.expect_all_readable(|| {
             let known = Names::known(&task.table.forecaster.columns, &task.table.forecaster.categories);
@@ -274,7 +286,10 @@ impl Forecasting {
     /// When the file cannot be read or no sequence is longer than the horizon.
     pub fn unseen(path: &Path, forecaster: &Forecaster) -> Result<Self> {
         let all = |series: &Series| Bounds { training: 0, validation: 0, test: series.len() };
-        Self::of_trained(TableSource::File(path), forecaster, all, |table, config| table.expect_scored(Part::Test, config))
+        let task = Self::of_trained(TableSource::File(path), forecaster, all, |table, config| table.expect_scored(Part::Test, config))?;
+        let left_out = ["is left out, as scoring needs two", "are left out, as scoring needs two"];
+        let understood = together([task.table.single_rows(left_out), task.understood]);
+        Ok(Self { understood, ..task })
     }
 
     /// The task of a trained model on another table, divided by `bounds`, unless `check` refuses it.
@@ -305,6 +320,7 @@ impl Forecasting {
         let frame = source.open()?.read(&Wanted { categories: known, leads, ..config.wanted() })?;
         let found = || {
             let series = Series::of(&frame, config.group.as_ref().map(|_| &frame.texts[0]))?;
+            Series::expect_most_longer(&series)?;
             let predicted = frame.columns(&config.target);
             let bounds = series.iter().map(bounds).collect();
             let table = Table::new(series.into(), bounds, predicted, forecaster.clone(), 1, true);

@@ -38,11 +38,12 @@ impl ForecastRows {
         Ok(Self { table, unseen })
     }
 
-    /// Notes about the table, as sentences: which names training never saw, where steps are longer than usual, and what is assumed about
-    /// columns that are known ahead.
+    /// Notes about the table, as sentences: which names training never saw, where steps are longer than usual, which sequences have a single row,
+    /// and what is assumed about columns that are known ahead.
     pub fn notes(&self) -> Vec<String> {
         let table = &self.table;
         let mut notes = of_rows(&table.task, &table.series, &self.unseen);
+        notes.extend(table.single_rows(["is not judged, as nothing is before it", "are not judged, as nothing is before them"]));
         let ahead = leads::farthest(&table.forecaster.columns);
         if ahead > 1 {
             notes.push(format!(

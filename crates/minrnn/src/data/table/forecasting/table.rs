@@ -110,6 +110,12 @@ impl Table {
         ))
     }
 
+    /// A sentence about the sequences that have a single row, if any, with what follows from it, for one and for several.
+    pub(super) fn single_rows(&self, follows: [&str; 2]) -> Understood {
+        let single: Vec<&str> = self.series.iter().filter(|series| series.len() == 1).map(|series| series.name.as_str()).collect();
+        Series::single_rows(single.into_iter(), self.series.len(), follows)
+    }
+
     pub(super) fn expect_scored(&self, part: Part, config: &ForecastingConfig) -> Result<()> {
         let name = part.name();
         let horizon = self.forecaster.horizon;

@@ -70,7 +70,8 @@ impl LabellingConfig {
         let named = |name: String| Some(name).filter(|name| !name.is_empty());
         let Division { time, layout, .. } = self.division.clone();
         let (group, target) = (named(self.group), named(self.target).into_iter().collect());
-        let (roles, understood) = Roles { columns: self.columns.clone(), group, target, time, layout }.to_label(header, self.label)?;
+        let asked = Roles { columns: self.columns.clone(), known_ahead: Vec::new(), group, target, time, layout };
+        let (roles, understood) = asked.to_label(header, self.label)?;
         let Roles { group, target, time, layout, .. } = roles;
         let division = Division { time, layout, ..self.division };
         let config = Self { group: group.unwrap_or_default(), target: target.concat(), division, ..self };

@@ -103,7 +103,8 @@ impl Labelling {
                 TableTask::Regress(config.regressor(columns, of_target, normalization, kinds))
             }
         };
-        let understood = together([understood, of_length, written_twice(task.classes()), paces::gaps(&series, &task)]);
+        let (alone, twice, gaps) = (loneliness(&series), written_twice(task.classes()), paces::gaps(&series, &task));
+        let understood = together([understood, of_length, alone, twice, gaps]);
         let table = Table { series: series.into(), labels: Arc::new(labels), task, config, parts };
         Ok(Self { table: Arc::new(table), understood, unseen: Vec::new() })
     }
@@ -162,6 +163,14 @@ fn written_twice(classes: &[String]) -> Understood {
     let mut same = classes.iter().filter_map(|name| Some((known.insert(NumberName::of(name)?, name)?, name)));
     let (first, second) = same.next()?;
     Some(format!("the classes '{first}' and '{second}' are one number, and two classes; if they are meant to be one, write it in one way"))
+}
+
+/// A sentence if most of `series` have a single row, which tells that their rows may belong to fewer of them.
+fn loneliness(series: &[Series]) -> Understood {
+    let n = series.iter().filter(|series| series.len() == 1).count();
+    (2 * n > series.len()).then(|| {
+        format!("{n} of {} sequences have a single row: if some belong together, name the column that tells so as group", series.len())
+    })
 }
 
 /// How many rows of the `sequences` trained on are a step, with a sentence if their length decided it.

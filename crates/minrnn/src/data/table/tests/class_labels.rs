@@ -47,6 +47,30 @@ fn every_sequence_is_scored_once_at_its_last_step() {
 }
 
 #[test]
+fn a_sequence_of_a_single_row_is_a_case_as_any_other() {
+    let file = |rows: &dyn Fn(usize) -> usize| {
+        let class = |at: usize| ["down", "up"][at % 2];
+        let of = |at: usize| (0..rows(at)).map(|t| format!("s{at},{},{}\n", class(at), at + t)).collect::<String>();
+        write_table(&("id,class,x\n".to_owned() + &(0..20).map(of).collect::<String>()))
+    };
+    let scored = |task: &Labelling| {
+        let parts = [Purpose::TrainData, Purpose::ValidationData, Purpose::TestData];
+        parts.map(|purpose| {
+            let mut set = task.evaluation(8, 0, purpose, 1).unwrap();
+            (0..set.n_batches()).map(|index| set.batch(index).unwrap().n_scored()).sum::<usize>()
+        })
+    };
+    let some = classification(file(&|at| 1 + at % 3).path()).unwrap();
+    assert_eq!((scored(&some), some.understood()), ([12, 4, 4], None));
+    let all = classification(file(&|_| 1).path()).unwrap();
+    assert_eq!(scored(&all), [12, 4, 4]);
+    let batch = all.training(4, 1).unwrap().batch(0, 0).unwrap();
+    assert_eq!((batch.seq_len, batch.n_scored()), (1, 4));
+    let told = "20 of 20 sequences have a single row: if some belong together, name the column that tells so as group";
+    assert_eq!(all.understood(), Some(told));
+}
+
+#[test]
 fn a_test_file_is_scored_and_never_learned_from() {
     let (own, test) = (classes(20), write_table("id,class,x\ns0,up,0\ns0,up,1\nt,down,0\nt,down,-1\n"));
     let config = LabellingConfig { division: Division { test: Some(test.path().to_owned()), ..division(0.6) }, ..of_classes() };

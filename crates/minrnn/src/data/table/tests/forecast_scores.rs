@@ -9,6 +9,38 @@ fn counted_up(n: usize) -> String {
     (1..=n).fold("x\n".to_owned(), |text, x| text + &format!("{x}\n"))
 }
 
+/// A forecaster of x in sequences named by id, which takes numbers as they are.
+fn of_plain_numbers(horizon: usize, season: usize) -> Forecaster {
+    Forecaster {
+        columns: owned(&["x"]),
+        group: Some("id".to_owned()),
+        target: owned(&["x"]),
+        time: None,
+        horizon,
+        season,
+        normalization: Normalization { mean: vec![0.0], deviation: vec![1.0] },
+        target_normalization: Normalization { mean: vec![0.0], deviation: vec![1.0] },
+        scaling: Scaling::Standard,
+        missing: Missing::Error,
+        layout: Default::default(),
+        categories: Vec::new(),
+        of_table: None,
+        quantiles: Vec::new(),
+    }
+}
+
+/// The errors in the last forecasts of `table` if all of them are 0.
+fn backtest_of_zeros(table: &str, forecaster: &Forecaster, n: usize) -> BacktestErrors {
+    let file = write_table(table);
+    let backtest = Backtest::open(file.path(), forecaster, Origins { n, stride: None }).unwrap();
+    let (mut errors, mut set) = (backtest.errors(), backtest.evaluation(16));
+    for index in 0..set.n_batches() {
+        let batch = set.batch(index).unwrap();
+        errors.add(index, &batch, &vec![0.0; batch.batch_size * batch.seq_len * forecaster.horizon]);
+    }
+    errors
+}
+
 #[test]
 fn the_baseline_and_the_errors_are_those_by_hand() {
     // Training 0..4 (mean 2.5, deviation √1.25), validation 4..6, test 6..8.
@@ -189,22 +221,7 @@ fn quantiles_are_reported_by_what_they_cover() {
 
 #[test]
 fn a_backtest_forecasts_from_the_last_origins_and_is_scored_by_each() {
-    let forecaster = Forecaster {
-        columns: owned(&["x"]),
-        group: Some("id".to_owned()),
-        target: owned(&["x"]),
-        time: None,
-        horizon: 2,
-        season: 0,
-        normalization: Normalization { mean: vec![0.0], deviation: vec![1.0] },
-        target_normalization: Normalization { mean: vec![0.0], deviation: vec![1.0] },
-        scaling: Scaling::Standard,
-        missing: Missing::Error,
-        layout: Default::default(),
-        categories: Vec::new(),
-        of_table: None,
-        quantiles: Vec::new(),
-    };
+    let forecaster = of_plain_numbers(2, 0);
     let file = counting(&[9, 5, 3]);
     let open = |n, stride| Backtest::open(file.path(), &forecaster, Origins { n, stride });
     let backtest = open(3, None).unwrap();
@@ -253,4 +270,74 @@ fn a_backtest_forecasts_from_the_last_origins_and_is_scored_by_each() {
     let [half, all] = [false, true].map(|learned_all| backtest.n_learned(&trained, learned_all));
     assert_eq!(all, 4);
     assert!(half < all, "{half}");
+}
+
+#[test]
+fn errors_are_scaled_by_every_seasonal_difference_there_is_and_what_has_none_is_told() {
+    fn value(name: &str, t: usize) -> f64 {
+        if name == "still" { 5.0 } else { ((t * t + name.len()) % 23 + 1) as f64 }
+    }
+    let forecaster = of_plain_numbers(2, 12);
+    let scored = |lengths: &[(&str, usize)]| {
+        let rows = lengths.iter().flat_map(|&(name, n)| (0..n).map(move |t| format!("{name},{}\n", value(name, t))));
+        let measures = backtest_of_zeros(&("id,x\n".to_owned() + &rows.collect::<String>()), &forecaster, 2).measures();
+        let scaled = measures.iter().find(|measure| measure.kind == MeasureKind::ScaledError);
+        (scaled.map(|measure| (measure.found, measure.baseline.as_ref().unwrap().found)), left_out(&measures))
+    };
+    // The last four values are forecast; what is divided by lies before them, or anywhere if no more than a season does.
+    let expected = |name: &str, n: usize| {
+        let of_season = |t: usize| (value(name, t) - value(name, t - 12)).abs();
+        let before = if n - 4 > 12 { n - 4 } else { n };
+        let difference = (12..before).map(of_season).sum::<f64>() / (before - 12) as f64;
+        (n - 4..n).map(|t| value(name, t)).sum::<f64>() / 4.0 / difference
+    };
+    let close = |found: Option<(f64, f64)>, expected: f64| {
+        assert!(found.is_some_and(|(found, _)| (found - expected).abs() < 1e-9), "{found:?} {expected}");
+    };
+    // Four differences, or three, of a season of twelve.
+    for n in [60, 20, 15] {
+        let (found, told) = scored(&[("a", n)]);
+        close(found, expected("a", n));
+        assert!(told.is_empty(), "{told:?}");
+    }
+    let (short, _) = scored(&[("a", 20)]);
+    // The baseline is divided by the same number.
+    let naive = (16..20).map(|t| (value("a", t) - value("a", t - 12)).abs()).sum::<f64>() / (16..20).map(|t| value("a", t)).sum::<f64>();
+    assert!(short.is_some_and(|(found, baseline)| (baseline - found * naive).abs() < 1e-9), "{short:?} {naive}");
+    let (both, told) = scored(&[("a", 60), ("bb", 20)]);
+    close(both, (expected("a", 60) + expected("bb", 20)) / 2.0);
+    assert!(told.is_empty(), "{told:?}");
+
+    let why = "known values a season apart that differ before what is scored";
+    let (one, told) = scored(&[("a", 60), ("still", 20)]);
+    close(one, expected("a", 60));
+    assert_eq!(told, [format!("mean absolute scaled error of x leaves out 1 of 2 stretches of 4 steps, whose sequences have no {why}")]);
+    let (none, told) = scored(&[("still", 20)]);
+    assert_eq!((none, told), (None, vec![format!("mean absolute scaled error of x is left out, as no sequence has {why}")]));
+}
+
+#[test]
+fn the_rows_of_a_backtest_are_means_over_the_same_as_all_origins_together() {
+    let forecaster = Forecaster { missing: Missing::Mask, ..of_plain_numbers(4, 0) };
+    for n in [3, 10] {
+        let value = |at: usize, t: usize| (at != 1 || t != 11).then(|| ((at + 1) * (t + 1)) as f64);
+        let cell = |at: usize, t: usize| value(at, t).map_or(String::new(), |x| x.to_string());
+        let rows = (0..n).flat_map(|at| (0..12).map(move |t| (at, t))).map(|(at, t)| format!("s{at},{}\n", cell(at, t)));
+        let table = "id,x\n".to_owned() + &rows.collect::<String>();
+        let errors = backtest_of_zeros(&table, &forecaster, 1);
+        let (all, by_origin) = (errors.measures(), errors.by_origin());
+        let [newest] = &by_origin[..] else { panic!("{by_origin:?}") };
+        assert_eq!((newest.n, newest.measures.len()), (n, all.len()));
+        for (row, all) in newest.measures.iter().zip(&all) {
+            let naive = |measure: &Measure| measure.baseline.as_ref().unwrap().found;
+            assert!((row.found - all.found).abs() < 1e-9 && (naive(row) - naive(all)).abs() < 1e-9, "{row:?} {all:?}");
+        }
+        let of = |at: usize| (8..12).filter_map(move |t| value(at, t)).collect::<Vec<f64>>();
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+        let expected = match n {
+            3 => mean(&(0..n).flat_map(of).collect::<Vec<f64>>()),
+            _ => mean(&(0..n).map(|at| mean(&of(at))).collect::<Vec<f64>>()),
+        };
+        assert!((newest.measures[0].found - expected).abs() < 1e-9, "{n}: {} {expected}", newest.measures[0].found);
+    }
 }

@@ -190,6 +190,38 @@ fn sequences_go_on_in_files_that_write_their_numbers_in_another_way_and_new_ones
 }
 
 #[test]
+fn a_sequence_of_a_single_row_is_left_out_of_a_forecast_which_is_told() {
+    let file = counting(&[12, 1, 12, 12]);
+    let task = grouped(file.path(), 1).unwrap();
+    assert_eq!(task.understood(), Some("1 of 4 sequences has a single row and is left out, as training needs two: 's1'"));
+    let Some(TableTask::Forecast(forecaster)) = task.table_task() else { panic!("expected a forecaster") };
+    // The first 6 steps of the others.
+    assert!((forecaster.normalization.mean[0] - (50_000.0 / 3.0 + 2.5)).abs() < 1e-6);
+    assert_eq!([task.extent(), task.all().unwrap().extent()].map(|extent| extent.unwrap().steps), [15, 33]);
+    let unseen = Forecasting::unseen(file.path(), &forecaster).unwrap();
+    assert_eq!(unseen.understood(), Some("1 of 4 sequences has a single row and is left out, as scoring needs two: 's1'"));
+    let rows = ForecastRows::read(TableSource::File(file.path()), &forecaster).unwrap();
+    assert_eq!(rows.notes(), ["1 of 4 sequences has a single row and is not judged, as nothing is before it: 's1'"]);
+    assert_eq!(rows.series().len(), 4);
+    let backtest = Backtest::open(file.path(), &forecaster, Origins { n: 2, stride: None }).unwrap();
+    assert_eq!((backtest.n_forecasts(), backtest.understood()), (6, None));
+    assert_eq!(backtest.too_short(), [TooShort { name: "s1".to_owned(), steps: 1, origins: 0 }]);
+}
+
+#[test]
+fn a_single_row_is_the_history_of_those_that_follow_in_a_test_file() {
+    let [own, test] = ["id,x\na,1\na,2\na,3\na,4\nz,7\n", "id,x\nz,8\nz,9\nq,3\na,5\n"].map(write_table);
+    let division = Division { test: Some(test.path().to_owned()), validates: false, ..division(0.5) };
+    let config = ForecastingConfig { group: Some("id".to_owned()), division, ..forecasting(&["x"], 1) };
+    let task = Forecasting::open(own.path(), &config).unwrap();
+    let mut set = task.evaluation(8, 0, Purpose::TestData, 1).unwrap();
+    assert_eq!((0..set.n_batches()).map(|index| set.batch(index).unwrap().n_scored()).sum::<usize>(), 3);
+    let told = "1 of 2 sequences has a single row and is left out, as training needs two: 'z'\n1 sequence of the test part, 'q', has a single row \
+                and none in a table before it: it is not scored";
+    assert_eq!(task.understood(), Some(told));
+}
+
+#[test]
 fn what_cannot_be_learned_from_is_a_sentence_with_the_file() {
     let refusal = |found: crate::Result<()>| match found.unwrap_err() {
         Error::Malformed { problem, .. } => problem,
@@ -200,12 +232,13 @@ fn what_cannot_be_learned_from_is_a_sentence_with_the_file() {
         classify("id,class,x\na,u,1\na,v,1\n"),
         "the sequence 'a' has the class 'u' and, in row 2 of the data, 'v'; expected one value of 'class' in all of its rows"
     );
-    assert!(classify("id,class,x\na,u,1\na,u,1\nb,v,1\n").starts_with("the sequence 'b' has 1 step, expected at least 2"));
     assert!(classify("id,class,x\na,u,1\na,u,1\n").contains("expected at least two classes"));
-    let single = classify("id,class,x\na,u,1\na,u,1\nb,v,1\nb,v,1\n");
+    let single = classify("id,class,x\na,u,1\na,u,1\nb,v,1\n");
     assert!(single.contains("0 of its 2 sequences are held out") && single.ends_with("so give at least two of each"), "{single}");
     let forecast = |text: &str, horizon| refusal(Forecasting::open(write_table(text).path(), &forecasting(&["x"], horizon)).map(drop));
     assert_eq!(forecast("x\n1\n", 1), "it has 1 row, expected a sequence of at least 2");
+    let most = refusal(grouped(write_table("id,x\na,1\nb,1\nc,1\nc,2\n").path(), 1).map(drop));
+    assert_eq!(most, "2 of 3 sequences, such as 'a', have 1 step, expected at least 2; is the group column the right one?");
     assert!(forecast("x\n1\n2\n3\n", 2).contains("to forecast 2 steps within its validation part: the longest has 3 steps"));
     assert!(forecast("x\n1\n2\n3\n4\n5\n", 2).contains("within its validation part"));
 }

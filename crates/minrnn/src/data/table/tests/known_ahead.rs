@@ -79,3 +79,51 @@ fn columns_of_the_table_in_place_of_what_is_known_ahead_are_told() {
     assert_eq!(open("offer,offer+1,y").as_deref(), Some(told));
     assert_eq!(open("offer,offer+3,y"), None);
 }
+
+#[test]
+fn dates_that_are_named_for_reading_are_refused_where_they_would_tell_the_times_and_else_told() {
+    let rows: String = (0..28).map(|day| format!("2024-01-{:02},{},2020-02-{:02}\n", day + 1, day % 7, 1 + day % 3)).collect();
+    let file = |first: &str| write_table(&format!("{first},y,since\n{rows}"));
+    let config = |columns: &[&str], known_ahead: &[&str], time| ForecastingConfig {
+        columns: owned(columns),
+        known_ahead: owned(known_ahead),
+        division: Division { time, validates: false, ..division(0.8) },
+        ..forecasting(&["y"], 2)
+    };
+    let refused = |columns: &[&str], known_ahead: &[&str]| {
+        let task = Forecasting::open(file("ds").path(), &config(columns, known_ahead, TimeColumn::Found)).unwrap();
+        assert_eq!(task.understood(), None);
+        task.expect_to_begin().unwrap_err().to_string()
+    };
+    let ahead = refused(&[], &["ds"]);
+    assert!(ahead.contains("known_ahead names the column 'ds', which holds dates: as names, none of them comes again"), "{ahead}");
+    assert!(ahead.contains("such as calendar = weekday with known_ahead = ds.weekday;"), "{ahead}");
+    let read = refused(&["y", "ds"], &[]);
+    assert!(read.contains("columns names the column 'ds', which holds dates") && read.contains("such as ds.weekday;"), "{read}");
+    // More dates than names can be told apart.
+    let many: String = (0..90).map(|day| format!("2024-{:02}-{:02},1\n", 1 + day / 28, 1 + day % 28)).collect();
+    let many = write_table(&format!("ds,y\n{many}"));
+    let too_many = Forecasting::open(many.path(), &config(&[], &["ds"], TimeColumn::Found)).unwrap_err().to_string();
+    assert_eq!(too_many, ahead);
+
+    let told = |first: &str, columns: &[&str], known_ahead: &[&str], time| {
+        let task = Forecasting::open(file(first).path(), &config(columns, known_ahead, time)).unwrap();
+        task.expect_to_begin().unwrap();
+        (task.table_task().unwrap().time().map(str::to_owned), task.understood().unwrap().to_owned())
+    };
+    let of = |name: &str| {
+        format!("the column '{name}' holds dates, which are read as names: those that training does not see are unknown to the model")
+    };
+    assert_eq!(told("ds", &["y", "since"], &[], TimeColumn::Found), (Some("ds".to_owned()), of("since")));
+    assert_eq!(told("ds", &[], &["since"], TimeColumn::Found), (Some("ds".to_owned()), of("since")));
+    assert_eq!(told("ds", &["y", "ds"], &[], TimeColumn::None), (None, of("ds")));
+    let in_order = "no column of times was found (1 column holds dates: day; choose it with time): rows are taken in the order of the file";
+    assert_eq!(told("day", &["y", "since"], &[], TimeColumn::Found), (None, format!("{in_order}\n{}", of("since"))));
+    // A column that was found by the usual names.
+    let found = ForecastingConfig { target: Vec::new(), ..config(&[], &["ds"], TimeColumn::Found) };
+    let tells = Forecasting::open(file("ds").path(), &found).unwrap_err().to_string();
+    assert!(
+        tells.ends_with("tells the time; leave it out, or name parts of the calendar if it holds dates, such as ds.weekday"),
+        "{tells}"
+    );
+}
