@@ -1,5 +1,7 @@
 // The picture of a stream: its last rows, and on the same time axis the probability of each class or, to the right, the forecast.
 
+import { rangeOf, ticks } from "./axis.js";
+
 const COLORS = 8;
 /** Where the time axis begins, to the right of the other axis' numbers, and the margin at the edges. */
 const LEFT = 42;
@@ -60,25 +62,21 @@ export class Plot {
   }
 
   signal(paper, { rows, x, first, top, bottom, width, ahead, span }) {
-    const seen = rows.flat().concat(ahead ? ahead.band.flat() : []).filter(Number.isFinite);
-    let [low, high] = [Math.min(...seen), Math.max(...seen)];
-    if (!(high > low)) [low, high] = [low - 1, low + 1];
-    // The axis grows at once and shrinks slowly, so that the picture does not jump.
-    const before = this.range ?? [low, high];
-    const ease = (from, to, outward) => (outward ? to : from + (to - from) * 0.06);
-    this.range = [low, high] = [ease(before[0], low, low < before[0]), ease(before[1], high, high > before[1])];
+    this.range = rangeOf(rows.flat().concat(ahead ? ahead.band.flat() : []), this.range);
+    if (!this.range) return;
+    const [low, high] = this.range;
     const y = (value) => bottom - ((bottom - top) * (value - low)) / (high - low || 1);
 
     paper.strokeStyle = this.line;
     paper.fillStyle = this.soft;
     paper.lineWidth = 1;
     [paper.textAlign, paper.textBaseline] = ["right", "middle"];
-    for (const tick of ticks(low, high)) {
+    for (const { tick, label } of ticks(low, high)) {
       paper.beginPath();
       paper.moveTo(LEFT, y(tick));
       paper.lineTo(width - EDGE, y(tick));
       paper.stroke();
-      paper.fillText(String(tick).replace("-", "−"), LEFT - 7, y(tick));
+      paper.fillText(label, LEFT - 7, y(tick));
     }
     if (ahead) this.fan(paper, { ahead, x, y, span, last: rows.at(-1)[ahead.column], top, bottom });
     const columns = rows[0].length;
@@ -145,14 +143,4 @@ export class Plot {
     }
     paper.globalAlpha = 1;
   }
-}
-
-/** Two to five round numbers between `low` and `high`. */
-function ticks(low, high) {
-  const rough = (high - low) / 3;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((n) => n * power).find((step) => step >= rough);
-  const found = [];
-  for (let tick = Math.ceil(low / step) * step; tick <= high; tick += step) found.push(Number(tick.toPrecision(6)));
-  return found;
 }

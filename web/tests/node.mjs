@@ -5,6 +5,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { resolve } from "node:path";
+import "./axis.mjs";
 import "./tables.mjs";
 
 const [dist, models, referencePath, handedPath] = process.argv.slice(2).map((path) => resolve(path));
