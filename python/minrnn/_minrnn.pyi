@@ -79,7 +79,7 @@ class Session:
         min_p: float = 0.0,
         repetition_penalty: float = 1.0,
         seed: int = 0,
-        stop: str | Sequence[str] = ...,
+        stop: str | Sequence[str] | None = ...,
         tokens: bool = False,
     ) -> Generation:
         """Continues a text, yielding pieces of text, or tokens with ``tokens=True``, as they are generated. Without a prompt it continues
@@ -156,8 +156,11 @@ class Model:
         self, to_go: npt.ArrayLike, observations: npt.ArrayLike, before: npt.ArrayLike, times: npt.ArrayLike
     ) -> npt.NDArray[np.float32]: ...
 
-def train(wish: str, tables: Sequence[tuple[str, Any]], watch: Callable[[str], object] | None) -> str | None:
-    """Trains as ``wish`` says (JSON). Returns the report as JSON, None if training was stopped."""
+def train(
+    wish: str, paths: Mapping[str, str], tables: Sequence[tuple[str, Any]], watch: Callable[[str], object] | None
+) -> str | None:
+    """Trains as ``wish`` says (JSON), with ``paths`` by the names ``data``, ``validation``, ``test``, ``from`` and ``out``. Returns the report
+    as JSON, None if training was stopped."""
 
 def pack(run: str, path: str, weights: str) -> str: ...
 def verify(path: str, rtol: float, atol: float) -> str: ...

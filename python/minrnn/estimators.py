@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from .errors import InputError, KindError, StateError
 from .frames import _has_names, _is_missing, _listed, _names, as_name, names_of, of_python, unmasked
-from .handed import column, floats, is_path, reads_of
+from .handed import Batches, batches_of, column, floats, is_path, reads_of
 from .model import Model, load
 from .predictions import Predictions
 from .settings import named
@@ -154,9 +154,9 @@ class _Labels(Estimator):
         return _long(_cases(X), _one_each(y, warns=True), self._label)
 
     def _as_given(self, X: Any) -> npt.NDArray[Any]:
-        """The labels in a frame as they stand there; none of a file, which has them as the model does."""
+        """The labels in a frame as they stand there; none of a file or a stream, which has them as the model does."""
         target = self.model_.targets[0]
-        values = [] if is_path(X) or target not in _names(X) else names_of(X, target)
+        values = [] if is_path(X) or not _has_names(X) or target not in _names(X) else names_of(X, target)
         return _objects([value for value in values if not _is_missing(value)])
 
     def _reads_table(self, X: Any) -> bool:
@@ -238,6 +238,7 @@ class SequenceClassifier(_Labels):
 
     def score(self, X: Any, y: Any = None) -> float:
         """The accuracy: the share of sequences whose class is predicted correctly. For a table, ``y`` defaults to its label column."""
+        X, _ = _read_once(X)
         found = self.predict_proba(X).argmax(axis=1)
         names = [self.model_.classes[place] for place in self._order]
         # Python's booleans equal numbers, but are named differently.
@@ -281,6 +282,7 @@ class SequenceRegressor(_Labels):
 
     def score(self, X: Any, y: Any = None) -> float:
         """R², the share of the variance explained. For a table, ``y`` defaults to its label column."""
+        X, _ = _read_once(X)
         predicted = self.predict(X)
         expected = np.asarray(self._expected(X, y, len(predicted)), dtype=float)
         if not np.isfinite(expected).all():
@@ -329,9 +331,10 @@ class Forecaster(Estimator):
     def fit(self, df: Any, y: Any = None, *, validation: Any = None, test: Any = None) -> Self:
         """Learns from a frame or the path of a table. ``test`` has the values that follow, which are scored and not learned from. ``y`` is
         ignored."""
+        df, kept = _read_once(df)
         names = ["horizon", "season", "quantiles", "columns", "calendar", "known_ahead", "group", "time", "target"]
         self._fit(df, {name: getattr(self, name) for name in names}, validation, test)
-        self._history = None if is_path(df) else _kept(df, self.model_.task or {})
+        self._history = None if is_path(df) or not kept else _kept(df, self.model_.task or {})
         return self
 
     def predict(self, df: Any = None, *, future: Any = None) -> Any:
@@ -376,7 +379,7 @@ class Forecaster(Estimator):
         if df is not None:
             return df
         if self._history is None:
-            raise InputError("it learned from a file, which it does not keep; give the table to go on from")
+            raise InputError("it learned from a file or a stream, which it does not keep; give the table to go on from")
         return self._history
 
     def __sklearn_tags__(self) -> Any:
@@ -433,6 +436,8 @@ def _cases(X: Any) -> list[npt.NDArray[np.float64]]:
     for at, case in enumerate(cases):
         if case.ndim != 2 or case.shape[0] != cases[0].shape[0]:
             raise InputError(f"case {at} has the shape {list(case.shape)}, expected [channels, steps] with {cases[0].shape[0]} channels as case 0")
+        if not case.size:
+            raise InputError(f"case {at} has the shape {list(case.shape)}, expected at least one step of each channel; leave the case out")
     return cases
 
 
@@ -518,12 +523,19 @@ def _warn(sentence: str, kind: type[Warning]) -> None:
     warnings.warn(sentence, kind, stacklevel=level)
 
 
+def _read_once(df: Any) -> tuple[Any, bool]:
+    """``df`` with a stream of Arrow, which can be read once, as what it holds; and whether it can be read again."""
+    if is_path(df) or _has_names(df) or not hasattr(df, "__arrow_c_stream__"):
+        return df, True
+    batches = batches_of(df)
+    return (df, False) if batches is None else (batches, True)
+
+
 def _kept(df: Any, task: Mapping[str, Any]) -> Any:
     """A copy of the columns of ``df`` that forecasts are made from: whoever changes the frame later changes no forecast."""
-    if not _has_names(df):
-        # A stream of batches has no columns to choose from.
-        return df
     reads = reads_of(task)
+    if isinstance(df, Batches):
+        return df.of_columns(reads)
     keys = [key for key in _names(df) if reads(str(key))]
     if isinstance(df, Mapping):
         return {key: copy.copy(df[key]) for key in keys}

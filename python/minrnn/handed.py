@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import importlib
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -45,6 +46,52 @@ TABLE, TO_COME, USUAL = "the table", "the rows to come", "the usual rows"
 def is_path(source: Any) -> bool:
     """Whether ``source`` is a path."""
     return isinstance(source, (str, os.PathLike))
+
+
+def path_of(what: str, given: Any) -> str:
+    """The path ``given``, called ``what`` in errors, as a text."""
+    path = os.fspath(given) if is_path(given) else given
+    if not isinstance(path, str):
+        raise KindError(f"{what}: expected a path as a text or a pathlib.Path, found {type(given).__name__}")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError as error:
+        found = f"{path[:40]!r}, whose character {error.start + 1} is none of a file's name"
+        raise InputError(f"{what}: expected a path, found {found}; leave the character out") from None
+    return path
+
+
+def is_utf8(path: str) -> bool:
+    """Whether the bytes of a path are UTF-8, which Python has surrogates for where they are not."""
+    return not any("\ud800" <= character <= "\udfff" for character in path)
+
+
+class Batches:
+    """A stream of Arrow, read once so that it can be handed over again and again. Like the stream, it does not tell the names of its columns."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    def of_columns(self, reads: Reads) -> Batches:
+        """The same with those columns alone that are read."""
+        return Batches(self._table.select([name for name in _names(self._table) if reads(name)]))
+
+
+def batches_of(stream: Any) -> Batches | None:
+    """What a stream of Arrow holds; None if there is no library that keeps it."""
+    for name, make in (("pyarrow", "table"), ("polars", "DataFrame")):
+        try:
+            library = importlib.import_module(name)
+        except ImportError:
+            continue
+        try:
+            return Batches(getattr(library, make)(stream))
+        except (OSError, ValueError, TypeError, RuntimeError) as error:
+            raise InputError(f"{TABLE} cannot be read: {error}") from error
+    return None
 
 
 def handed(table: Any, reads: Reads | None = None, what: str = TABLE) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 from . import _minrnn
 from .errors import InputError, KindError
 from .frames import SequenceNames, sequences
-from .handed import TABLE, TO_COME, USUAL, Reads, handed, is_path, reads_of
+from .handed import TABLE, TO_COME, USUAL, Reads, handed, is_path, path_of, reads_of
 from .policy import Policy
 from .predictions import Predictions
 from .scores import Scores, TextScores
@@ -165,7 +165,7 @@ class Model(_minrnn.Model):
 
 
 def _read(table: Any, reads: Reads | None, what: str = TABLE) -> Any:
-    return os.fspath(table) if is_path(table) else handed(table, reads, what)
+    return path_of(what, table) if is_path(table) else handed(table, reads, what)
 
 
 def load(source: bytes | str | os.PathLike[str]) -> Model:

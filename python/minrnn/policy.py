@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from operator import index
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy.typing as npt
 from . import _minrnn
 from .errors import InputError, KindError, TrainingError
 from .frames import numbers, unmasked
-from .handed import Path
+from .handed import Path, path_of
 
 
 def write_trajectories(
@@ -29,7 +28,7 @@ def write_trajectories(
     ``timeouts`` if the time was up; rows after the last such row are dropped. An existing file is replaced only if it holds episodes.
     Returns a summary."""
     ends = np.zeros(np.shape(terminals)) if timeouts is None else timeouts
-    return json.loads(_minrnn.write_trajectories(os.fspath(path), observations, actions, rewards, terminals, ends))
+    return json.loads(_minrnn.write_trajectories(path_of("path", path), observations, actions, rewards, terminals, ends))
 
 
 class Policy:
@@ -45,7 +44,7 @@ class Policy:
         encoding = json.loads(model._encoding)
         if encoding is None:
             raise KindError(f"the model is for {model.kind}, expected a policy; train one with minrnn.train('policy', …)")
-        if window is not None and index(window) < 1:
+        if window is not None and _steps(window) < 1:
             raise InputError(f"a window has at least one step, found {window}")
         self._model = model
         self._best: float | None = encoding.get("best_return")
@@ -133,3 +132,10 @@ class Policy:
 
     def __repr__(self) -> str:
         return f"<minrnn.Policy of {self.batch} episodes, {self.observation_width} numbers observed, {self.action_width} done>"
+
+
+def _steps(window: Any) -> int:
+    try:
+        return index(window)
+    except TypeError:
+        raise KindError(f"window: expected a whole number of steps, found {type(window).__name__}") from None

@@ -40,7 +40,7 @@ def plain(name: str, value: Any) -> Any:
             raise KindError(f"{name}: expected a number, a text, or true or false at each place of the list, found None; leave it out")
         return [plain(name, inner) for inner in value]
     if isinstance(value, os.PathLike):
-        return os.fspath(value)
+        return text_of(os.fspath(value), name)
     if isinstance(value, np.ndarray) and value is not np.ma.masked:
         return plain(name, value[()])
     if isinstance(value, np.bool_):

@@ -15,7 +15,7 @@ from . import _minrnn
 from .errors import FileError, InputError, KindError
 from .files import pack
 from .frames import as_name
-from .handed import Path, handed, is_path
+from .handed import Path, handed, is_path, is_utf8, path_of
 from .model import Model, load
 from .progress import progress_bar
 from .settings import named, plain, written
@@ -98,22 +98,31 @@ def train(
     """
     if resume and out is None:
         raise InputError("resume continues the run in a directory; name it as out")
-    if out is not None and not os.fspath(out):
+    directory = None if out is None else path_of("out", out)
+    if directory == "":
         raise InputError("out is empty, expected a directory for the run; name one, or leave it out for a temporary one")
+    if callback is not None and not callable(callback):
+        raise KindError(f"callback: expected a function that is called with every event, found {type(callback).__name__}")
+    wish: dict[str, Any] = {"validates": validation is not None, "resume": bool(resume)}
     sources = {"data": data, "validation": validation, "test": test}
-    wish: dict[str, Any] = {name: os.fspath(source) for name, source in sources.items() if source is not None and is_path(source)}
+    paths = {name: path_of(name, source) for name, source in sources.items() if source is not None and is_path(source)}
     tables = [(name, handed(source)) for name, source in sources.items() if source is not None and not is_path(source)]
     if data is not None and not is_path(data) and experiment is None and not resume and from_ is None:
         raise InputError("a table is learned from by an experiment; name one: classify, regress or forecast")
     if isinstance(experiment, Mapping):
         wish["written"] = written(experiment)
     elif experiment is not None:
-        wish["experiment"] = os.fspath(experiment)
+        wish["experiment"] = _experiment(experiment)
+    if from_ is not None:
+        paths["from"] = path_of("from_", from_)
+    if tables and directory is not None and not is_utf8(os.path.abspath(directory)):
+        sentence = "a table in memory is kept in the run, and an experiment cannot hold its path, which would not be UTF-8"
+        raise InputError(f"out: {sentence}: {os.path.abspath(directory)!r}; choose another directory")
     chosen = _settings({**named(settings), **keys, **({} if threads is None else {"threads": threads})})
-    place = None if out is not None else tempfile.mkdtemp(prefix="minrnn-")
+    place = None if directory is not None else tempfile.mkdtemp(prefix="minrnn-")
     # Absolute, so that it is still found after a change of the working directory.
-    folder = os.path.join(place, "run") if place is not None else os.path.abspath(out or "")
-    wish |= {"settings": chosen, "validates": validation is not None, "out": folder, "resume": resume, "from": None if from_ is None else os.fspath(from_)}
+    folder = os.path.join(place, "run") if place is not None else os.path.abspath(directory or "")
+    wish["settings"], paths["out"] = chosen, folder
     bar = progress_bar() if progress else None
     watchers = [watch for watch in (bar, callback) if watch is not None]
 
@@ -125,7 +134,7 @@ def train(
     is_over, checkpoints = False, os.path.join(folder, "checkpoints")
     was_there = os.path.isdir(checkpoints)
     try:
-        report = _minrnn.train(json.dumps(wish), tables, watch if watchers else None)
+        report = _minrnn.train(json.dumps(wish), paths, tables, watch if watchers else None)
         is_over = report is not None
     except BaseException as error:
         # A stopped training can be resumed, wherever its run is; a refused one has left nothing, or an existing run as it was.
@@ -142,8 +151,24 @@ def train(
             shutil.rmtree(place, ignore_errors=True)
     run = Run(folder, json.loads(report) if report is not None else None)
     if place is not None:
-        weakref.finalize(run, shutil.rmtree, place, ignore_errors=True)
+        weakref.finalize(run, _remove, place, os.getpid())
     return run
+
+
+def _experiment(named: Any) -> str:
+    """The name of an experiment, or the path of its file."""
+    if not is_path(named):
+        raise KindError(f"experiment: expected the name of one, the path of its file, or its content as a dictionary, found {type(named).__name__}")
+    path = path_of("experiment", named)
+    if not is_utf8(path):
+        raise InputError(f"experiment: expected a path in UTF-8, found {path!r}; rename the file, or give its content as a dictionary")
+    return path
+
+
+def _remove(place: str, process: int) -> None:
+    """Removes a temporary directory, unless this is a child of the ``process`` that made it, which still has the run."""
+    if os.getpid() == process:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def _saved_in(folder: str) -> str:

@@ -256,6 +256,7 @@ REFUSED = [
     (lambda X, y: (X[0, 0], y), minrnn.InputError, "expected an array of the shape"),
     (lambda X, y: ([], []), minrnn.InputError, "at least one case"),
     (lambda X, y: ([X[0], np.zeros((2, 9))], y[:2]), minrnn.InputError, "case 1 has the shape"),
+    (lambda X, y: ([X[0], X[1], np.zeros((1, 0)), X[3]], y[:4]), minrnn.InputError, r"case 2 has the shape \[1, 0\], expected at least one step"),
     (lambda X, y: (np.array([["a", "b"]]), y[:1]), minrnn.KindError, "expected numbers"),
     (lambda X, y: (np.array([[1.0, "a"]], dtype=object), y[:1]), minrnn.KindError, "case 0: expected numbers"),
     (lambda X, y: (X * 1j, y), minrnn.InputError, "Complex data not supported"),
@@ -270,6 +271,19 @@ REFUSED = [
 def test_what_is_no_case_is_refused(wrong, error, sentence):
     with pytest.raises(error, match=sentence):
         SequenceClassifier(**FAST).fit(*wrong(*waves()))
+
+
+def test_a_case_without_steps_is_refused_wherever_cases_are_read(fitted):
+    X, y = waves()
+    cases = [X[0], np.zeros((1, 0)), X[2]]
+    for call in (
+        lambda: SequenceClassifier(**FAST).fit(X, y, test=(cases, y[:3])),
+        lambda: SequenceRegressor(**FAST).fit(cases, [1.0, 2.0, 3.0]),
+        lambda: fitted.predict(cases),
+        lambda: fitted.score(cases, y[:3]),
+    ):
+        with pytest.raises(minrnn.InputError, match=r"case 1 has the shape \[1, 0\], expected at least one step of each channel; leave the case out"):
+            call()
 
 
 def test_other_channels_are_refused(fitted):
@@ -528,6 +542,29 @@ def test_a_stream_of_batches_and_a_column_called_select_are_learned_from():
             return pyarrow.table(table).__arrow_c_stream__(requested_schema)
 
     assert list(Forecaster(3, columns=["y", "select"], **FAST).fit(Stream()).predict()["y"]) == expected
+
+
+def test_a_stream_that_can_be_read_once_is_learned_from_and_forecast():
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"unique_id": ["a"] * 40, "ds": list(range(40)), "y": np.sin(np.arange(40) * 0.9), "notes": ["x"] * 40})
+
+    def once(table=table):
+        return pyarrow.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=7))
+
+    expected = Forecaster(3, **FAST).fit(table).predict()
+    model = Forecaster(3, **FAST).fit(once())
+    for each in (model, model, pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(each.predict()["y"], expected["y"])
+    long = pyarrow.table({name: list(values) for name, values in machines().items()})
+    classifier = SequenceClassifier(group="machine", target="state", **FAST).fit(once(long))
+    assert classifier.classes_.tolist() == ["good", "worn"] and classifier.score(once(long)) == classifier.score(long)
+    with pytest.raises(minrnn.InputError, match="the table"):
+        Forecaster(3, **FAST).fit(pyarrow.RecordBatchReader.from_batches(table.schema, broken(table)))
+
+
+def broken(table):
+    yield table.to_batches()[0]
+    raise OSError("the disk")
 
 
 @pytest.mark.parametrize("kind", ["utc", "date", "int32", "milliseconds"])

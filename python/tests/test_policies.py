@@ -157,6 +157,7 @@ def test_what_is_no_number_is_refused(packed):
     for refused, message in (
         (lambda: model.policy(target_return="x"), "target_return: expected numbers, found an array of <U1"),
         (lambda: model.policy().act(["a"] * 4), "observations: expected numbers"),
+        (lambda: model.policy(window=2.5), "window: expected a whole number of steps, found float"),
     ):
         with pytest.raises(minrnn.KindError, match=message):
             refused()

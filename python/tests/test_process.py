@@ -84,6 +84,31 @@ def test_other_threads_run_while_a_text_becomes_tokens(text):
         assert min(share(call) for _ in range(3)) < 0.6
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.parametrize("restore", ["model.load_session(pipe)", "session.load(pipe)"])
+def test_other_threads_run_while_a_saved_session_is_read(restore, tmp_path):
+    # In a process of its own, which would wait for itself forever: what is read is written by another of its threads.
+    program = f"""
+        import os, threading, minrnn
+        model = minrnn.load({str(MODELS / "sensors.minrnn")!r})
+        session, pipe = model.session(), {str(tmp_path / "pipe")!r}
+        session.prefill([0.1, 0.2])
+        saved = session.save()
+        os.mkfifo(pipe)
+
+        def write():
+            with open(pipe, "wb") as file:
+                file.write(saved)
+
+        threading.Thread(target=write).start()
+        restored = {restore} or session
+        assert restored.save() == saved
+        print("restored")
+    """
+    child = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
+    assert child.stdout == "restored\n", child.stderr
+
+
 def in_child(path, queue):
     model = minrnn.load(path)
     queue.put(model.session(threads=2).prefill(np.arange(60) % 65))

@@ -127,6 +127,13 @@ def test_rows_that_do_not_exist_are_refused(text):
     for rows in ("a", 1.5, [-1], [[1]]):
         with pytest.raises(minrnn.MinrnnError, match="rows"):
             session.reset(rows)
+    for rows in (-1, [-1], [2**40], np.array([2**63], dtype=np.uint64), np.ma.array([0], mask=[True])):
+        for call in (lambda: session.step([1], rows=rows), lambda: session.reset(rows)):
+            with pytest.raises(minrnn.InputError, match=r"^rows: expected numbers of rows below 3, found .*\S$"):
+                call()
+    for rows, found in (("a", "'a'"), (1.5, "1.5"), ([True], r"\[True\]")):
+        with pytest.raises(minrnn.KindError, match=f"^rows: expected numbers of rows below 3, found {found}$"):
+            session.reset(rows)
     with pytest.raises(minrnn.InputError, match="no row 3"):
         session.reset([0, 3])
     with pytest.raises(minrnn.InputError, match="no session 9"):
@@ -167,6 +174,39 @@ def test_what_counts_nothing_is_refused(text):
         text.session(10**5000)
     with pytest.raises(TypeError, match="batch"):
         text.session("1")
+
+
+def test_arguments_of_another_type_are_refused_by_their_name(text):
+    session = text.session()
+    path = "expected a path as a text or a pathlib.Path, found"
+    for call, sentence in (
+        (lambda: session.generate("a", temperature="x"), "temperature: expected a number, found str"),
+        (lambda: text.generate("a", top_p=None), "top_p: expected a number, found NoneType"),
+        (lambda: session.generate("a", stop=5), "stop: expected a text or a list of texts, found int"),
+        (lambda: session.generate("a", stop=b"ab"), "stop: expected a text or a list of texts, found bytes"),
+        (lambda: session.generate("a", tokens="x"), "tokens: expected true or false, found str"),
+        (lambda: text.session(table=1), "table: expected true or false, found int"),
+        (lambda: session.copy_row(0, None, 0), "source: expected a session, found NoneType"),
+        (lambda: session.save(b"saved"), f"path: {path} bytes"),
+        (lambda: minrnn.train(5, "t.csv"), "experiment: expected the name of one, the path of its file, or its content as a dictionary, found int"),
+        (lambda: minrnn.train("parity", out=b"x"), f"out: {path} bytes"),
+        (lambda: minrnn.train("parity", from_=3), f"from_: {path} int"),
+        (lambda: minrnn.train("parity", callback=3), "callback: expected a function that is called with every event, found int"),
+        (lambda: minrnn.pack(7, "x"), f"run: {path} int"),
+        (lambda: minrnn.pack("x", "y", 8), "weights: expected a text, found int"),
+        (lambda: minrnn.verify("x", rtol="a"), "rtol: expected a number, found str"),
+        (lambda: minrnn.inspect(b"parity"), f"path: {path} bytes"),
+        (lambda: minrnn.import_weights("x", "y", format="torch-gru", into=b"z"), f"into: {path} bytes"),
+        (lambda: minrnn.export_weights("x", "y", format=None), "format: expected a text, found NoneType"),
+        (lambda: minrnn.write_trajectories(None, [[1]], [[1]], [1], [1]), f"path: {path} NoneType"),
+    ):
+        # pyo3 adds a note to those of arguments.
+        with pytest.raises(minrnn.KindError, match=f"^{sentence}(\n|$)"):
+            call()
+    for call in (lambda: session.save("a\ud800"), lambda: minrnn.inspect("a\ud800"), lambda: text.generate("a", temperature=10**400)):
+        with pytest.raises(minrnn.InputError, match="^(path|temperature): expected a"):
+            call()
+    assert list(text.generate("a", 3, stop=None)) == list(text.generate("a", 3))
 
 
 def test_settings_out_of_range_are_refused(text):

@@ -2,6 +2,7 @@
 
 import csv
 import datetime
+import json
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import minrnn
 from conftest import EXPECTED, MODELS
 from minrnn import handed
-from test_training import TINY, frame
+from test_training import TINY, frame, load, machines
 
 
 def read(path):
@@ -281,3 +282,34 @@ def test_models_of_text_have_no_tables(text):
         text.predict({})
     with pytest.raises(minrnn.KindError, match="not trained on a table"):
         text.session(table=True)
+
+
+def overflowing(run):
+    """The model of a run whose predictions are beyond all numbers."""
+    checkpoint = run.path / "checkpoints" / run.path.joinpath("checkpoints", "best").read_text().strip()
+    tensors = checkpoint / "model.safetensors"
+    content = bytearray(tensors.read_bytes())
+    begin = 8 + int.from_bytes(content[:8], "little")
+    first, last = (begin + at for at in json.loads(content[8:begin])["head.weight"]["data_offsets"])
+    content[first:last] = np.full((last - first) // 4, 3e38, dtype="<f4").tobytes()
+    tensors.write_bytes(content)
+    checkpoint.joinpath("SHA256SUMS").unlink()
+    return minrnn.load(run.path)
+
+
+@pytest.mark.parametrize("mixer", ["min-gru", "attention"])
+def test_a_row_whose_prediction_is_not_finite_changes_nothing(mixer, tmp_path):
+    settings = TINY | {"refit": False, "mixer": mixer}
+    classifier = minrnn.train("classify", machines(), out=tmp_path / "classes", group="machine", target="state", settings=settings, progress=False)
+    # One that looks back on rows, and keeps what it expects of the next.
+    forecaster = minrnn.train("forecast", load(), out=tmp_path / "series", horizon=6, season=12, settings=settings, progress=False)
+    for run in (classifier, forecaster):
+        session = overflowing(run).session(3)
+        if run is forecaster:
+            # Where nothing has ever changed, nothing else is expected.
+            assert (session.step(np.zeros((3, 1))) == 0).all()
+        saved = session.save()
+        for rows, values in ((None, [0, 0, 1]), ([1], [1]), ([0, 2], [1, 0]), (2, 1), (None, [1, 1, 1])):
+            with pytest.raises(minrnn.TrainingError, match="the model predicts .* for row"):
+                session.step(np.reshape(values, (-1, 1) if rows != 2 else (1,)), rows=rows)
+            assert session.save() == saved

@@ -99,6 +99,42 @@ def test_a_run_without_a_place_goes_with_its_object():
         saved.unlink()
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_child_leaves_the_run_of_its_parent():
+    program = """
+        import os, sys, minrnn
+        run = minrnn.train("parity", max_iterations=2, d_model=8, n_layers=1, threads=1, progress=False)
+        child = os.fork()
+        if child == 0:
+            sys.exit()
+        assert os.waitpid(child, 0)[1] == 0
+        print(run.model.kind, run.path)
+    """
+    child = subprocess.run([sys.executable, "-W", "ignore", "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=120)
+    assert child.stdout.startswith("tokens "), child.stderr
+    # The process that made it removes it.
+    assert not os.path.exists(child.stdout.removeprefix("tokens ").strip())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files that are not UTF-8")
+def test_a_run_may_have_a_name_that_is_not_utf8_and_what_an_experiment_names_may_not(tmp_path):
+    odd = os.fsdecode(b"o\xff")
+    table = write(machines(), tmp_path / "machines.csv")
+    other = write(machines(8), tmp_path / f"{odd}.csv")
+    options = {"group": "machine", "target": "state", "settings": TINY | {"refit": False}, "threads": 1, "progress": False}
+    run = minrnn.train("classify", table, out=tmp_path / odd, **options)
+    assert run.path == tmp_path / odd and run.model.classes == ["good", "worn"] and run.history
+    for name, given in (("data", {"data": other}), ("test", {"test": other}), ("validation", {"validation": other}), ("from_", {"from_": run.path})):
+        with pytest.raises(minrnn.InputError, match="its name or that of a folder it is in is not UTF-8, .* rename that"):
+            minrnn.train("classify", out=tmp_path / name, **{"data": table, **given, **options})
+        assert not (tmp_path / name).exists()
+    with pytest.raises(minrnn.InputError, match="out: a table in memory is kept in the run, .* choose another directory"):
+        minrnn.train("classify", machines(), out=tmp_path / f"{odd}2", **options)
+    with pytest.raises(minrnn.InputError, match="experiment: expected a path in UTF-8, .* rename the file"):
+        minrnn.train(f"{odd}.toml", out=tmp_path / "run")
+    assert sorted(os.listdir(tmp_path)) == ["machines.csv", odd, f"{odd}.csv"]
+
+
 def test_events_come_in_order_and_the_history_is_kept(tmp_path):
     events = []
     run = minrnn.train("classify", machines(), out=tmp_path / "run", group="machine", target="state", settings=TINY, callback=events.append)
@@ -335,6 +371,9 @@ def test_models_are_inspected_verified_and_exchanged(tmp_path):
         minrnn.inspect("parity", lr=float("nan"))
     with pytest.raises(minrnn.KindError, match="betas: expected .* at each place of the list, found None"):
         minrnn.inspect("parity", betas=[0.9, None])
+    for name in ("é", "😀", "a\x7f"):
+        with pytest.raises(minrnn.InputError, match=f"mixer: there is no '{name}'; expected one of"):
+            minrnn.inspect("parity", mixer=name)
     cases = ROOT / "crates/cli/tests/fixtures/verify"
     assert all(each["pass"] for each in minrnn.verify(cases / "min_gru_positive.safetensors"))
     assert not all(each["pass"] for each in minrnn.verify(cases / "min_gru_positive.safetensors", rtol=0, atol=0))

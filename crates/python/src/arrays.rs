@@ -7,6 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyBool, PyFloat, PyInt, PyList, PyTuple};
 
 use crate::failure::{Failure, Mistake, Result};
+use crate::plain::shown;
 
 /// Numbers copied out of Python, row-major, so that nobody else changes them while they are read.
 #[derive(Debug, Clone, PartialEq)]
@@ -185,7 +186,8 @@ pub(crate) fn list<'py>(any: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>
 pub(crate) fn rows(rows: Option<&Bound<'_, PyAny>>, n: usize) -> Result<(Vec<usize>, bool)> {
     let Some(rows) = rows else { return Ok(((0..n).collect(), false)) };
     let Array { shape, values } = read::<u32>(rows, "rows").map_err(|failure| match failure {
-        Failure::Said(..) => Failure::new(Mistake::Kind, format!("rows: expected numbers of rows below {n}, ascending")),
+        // Its sentence is about tokens.
+        Failure::Said(mistake, _) => Failure::new(mistake, format!("rows: expected numbers of rows below {n}, found {}", shown(rows))),
         raised => raised,
     })?;
     if shape.len() > 1 {

@@ -15,10 +15,11 @@ use pyo3::prelude::*;
 use serde_json::json;
 
 use crate::failure::{Failure, Result, apart};
+use crate::plain;
 
 /// Packs the model of a run or a checkpoint into one file, or rounds a packed one further. Returns a summary as JSON.
 #[pyfunction]
-pub(crate) fn pack(py: Python<'_>, run: PathBuf, path: PathBuf, weights: &str) -> Result<String> {
+pub(crate) fn pack(py: Python<'_>, run: PathBuf, path: PathBuf, #[pyo3(from_py_with = plain::weights)] weights: String) -> Result<String> {
     let format: WeightFormat = weights.parse().map_err(|error| Failure::input(format!("{error}")))?;
     let packed = apart(py, || minrnn::deployed::pack(&run, &path, format, None))??;
     let Packed { from, mixers, bytes, tensors, .. } = packed;
@@ -31,7 +32,12 @@ pub(crate) fn pack(py: Python<'_>, run: PathBuf, path: PathBuf, weights: &str) -
 
 /// Compares the library's cells with tensors computed elsewhere, a verify case. Returns every comparison as JSON.
 #[pyfunction]
-pub(crate) fn verify(py: Python<'_>, path: PathBuf, rtol: f64, atol: f64) -> Result<String> {
+pub(crate) fn verify(
+    py: Python<'_>,
+    path: PathBuf,
+    #[pyo3(from_py_with = plain::rtol)] rtol: f64,
+    #[pyo3(from_py_with = plain::atol)] atol: f64,
+) -> Result<String> {
     let checked = apart(py, || -> minrnn::Result<_> {
         let case = Case::read(&path)?;
         let comparisons = case.check(Tolerance { rtol, atol }, &Device::flex());
@@ -59,7 +65,7 @@ pub(crate) fn import_weights(
     py: Python<'_>,
     file: PathBuf,
     output: PathBuf,
-    format: &str,
+    #[pyo3(from_py_with = plain::format)] format: String,
     settings: Vec<String>,
     tokenizer: Option<PathBuf>,
     into: Option<PathBuf>,
@@ -77,7 +83,12 @@ pub(crate) fn import_weights(
 
 /// Writes a trained model in the format of another library. Returns a summary as JSON.
 #[pyfunction]
-pub(crate) fn export_weights(py: Python<'_>, run: PathBuf, output: PathBuf, format: &str) -> Result<String> {
+pub(crate) fn export_weights(
+    py: Python<'_>,
+    run: PathBuf,
+    output: PathBuf,
+    #[pyo3(from_py_with = plain::format)] format: String,
+) -> Result<String> {
     if format == ONNX {
         let written = apart(py, || write_graph(&run, &output))??;
         return Ok(json!({"path": output.to_string_lossy(), "checkpoint": written.path.to_string_lossy()}).to_string());

@@ -91,7 +91,7 @@ impl Going {
     /// Chooses a token and lets the session read it.
     fn choose(&mut self, py: Python<'_>, session: &Session) -> Result<u32> {
         let mut remembered = session.remembered()?;
-        let Remembered { sessions, logits, readings } = &mut *remembered;
+        let Remembered { sessions, logits, readings, .. } = &mut *remembered;
         let known = logits.as_mut().filter(|_| *readings == self.readings).ok_or_else(|| {
             Failure::new(Mistake::State, "the session has read something else since this text was begun; generate from there anew")
         })?;

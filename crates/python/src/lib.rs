@@ -12,6 +12,7 @@ mod handed;
 mod inputs;
 mod loaded;
 mod model;
+mod plain;
 mod prediction;
 mod remembered;
 mod rows;

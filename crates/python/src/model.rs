@@ -14,10 +14,11 @@ use crate::counts;
 use crate::failure::{Failure, Mistake, Result, apart, computed};
 use crate::handed;
 use crate::loaded::Loaded;
+use crate::plain;
 use crate::prediction::{Predicted, labels, predict};
 use crate::remembered::Session;
 use crate::scoring::{self, Scored, score, share};
-use crate::session::saved_bytes;
+use crate::session::restored;
 use crate::text_scoring::{ScoredText, Text, score_text, unit};
 use crate::texts;
 use crate::threads::Threads;
@@ -62,7 +63,7 @@ impl PyModel {
         &self,
         #[pyo3(from_py_with = counts::batch)] batch: usize,
         #[pyo3(from_py_with = counts::threads)] threads: Option<usize>,
-        table: Option<bool>,
+        #[pyo3(from_py_with = plain::table)] table: Option<bool>,
     ) -> Result<Session> {
         Session::new(self.loaded.clone(), batch, Threads::asked(threads)?, self.is_table(table)?)
     }
@@ -73,9 +74,9 @@ impl PyModel {
         &self,
         saved: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = counts::threads)] threads: Option<usize>,
-        table: Option<bool>,
+        #[pyo3(from_py_with = plain::table)] table: Option<bool>,
     ) -> Result<Session> {
-        Session::restored(self.loaded.clone(), &saved_bytes(saved)?, Threads::asked(threads)?, self.is_table(table)?)
+        restored(saved, self.loaded.clone(), Threads::asked(threads)?, self.is_table(table)?)
     }
 
     /// The tokens of a text, uint32.

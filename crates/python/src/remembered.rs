@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use minrnn_stream::{Model, Sessions};
+use minrnn_stream::{Model, Sessions, TableSessions};
 use pyo3::prelude::*;
 
 use crate::arrays;
@@ -33,6 +33,8 @@ pub(crate) struct Remembered {
     pub logits: Option<Vec<f32>>,
     /// How often it has read, by which a text being generated notices that something else has been read since.
     pub readings: u64,
+    /// Room for the rows as they are before a step, in which they are found again if it is refused.
+    pub before: Option<TableSessions>,
 }
 
 impl Remembered {
@@ -59,7 +61,7 @@ impl Session {
 
     /// A session with the state `sessions`.
     pub fn of(loaded: Arc<Loaded>, sessions: Sessions, threads: Threads, is_table: bool) -> Self {
-        Self { loaded, threads, is_table, remembered: Mutex::new(Remembered { sessions, logits: None, readings: 0 }) }
+        Self { loaded, threads, is_table, remembered: Mutex::new(Remembered { sessions, logits: None, readings: 0, before: None }) }
     }
 
     /// A session restored from saved bytes.

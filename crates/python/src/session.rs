@@ -14,8 +14,11 @@ use crate::counts;
 use crate::failure::{Failure, Mistake, Result, apart};
 use crate::generation::{Generation, Settings};
 use crate::inputs::Sequences;
+use crate::loaded::Loaded;
+use crate::plain;
 use crate::remembered::Session;
 use crate::texts::texts;
+use crate::threads::Threads;
 use crate::{steps, table};
 
 #[pymethods]
@@ -38,7 +41,7 @@ impl Session {
         let mut remembered = self.remembered()?;
         let (rows, is_one) = arrays::rows(rows, remembered.sessions.rows())?;
         let outputs = match self.is_table {
-            true => table::step(self, &mut remembered.sessions, inputs, &rows, is_one)?.into_any(),
+            true => table::step(self, &mut remembered, inputs, &rows, is_one)?.into_any(),
             false => steps::step(self, &mut remembered.sessions, inputs, &rows, is_one)?.into_any(),
         };
         self.keep_last(&mut remembered, &outputs);
@@ -136,9 +139,11 @@ impl Session {
     fn copy_row(
         &self,
         #[pyo3(from_py_with = counts::row)] row: usize,
-        source: &Self,
+        source: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = counts::source_row)] source_row: usize,
     ) -> Result<()> {
+        let refused = |_| Failure::new(Mistake::Kind, format!("source: expected a session, found {}", plain::kind_of(source)));
+        let source = source.cast::<Self>().map_err(refused)?.get();
         if std::ptr::eq(self, source) {
             let mut remembered = self.remembered()?;
             let picked = remembered.sessions.select(&[source_row])?;
@@ -157,7 +162,7 @@ impl Session {
     /// Saves the whole state: returns it as bytes, or writes it to the file ``path``. That may be an older saved session, but not the model or the data
     /// it was trained on.
     #[pyo3(signature = (path = None))]
-    fn save<'py>(&self, py: Python<'py>, path: Option<PathBuf>) -> Result<Option<Bound<'py, PyBytes>>> {
+    fn save<'py>(&self, py: Python<'py>, #[pyo3(from_py_with = plain::path)] path: Option<PathBuf>) -> Result<Option<Bound<'py, PyBytes>>> {
         let identity = self.loaded.identity()?;
         let bytes = self.remembered()?.sessions.to_bytes(identity)?;
         match path {
@@ -175,8 +180,7 @@ impl Session {
 
     /// Restores a saved state of the same model, given as bytes or as the path of its file; the session then has as many rows as were saved.
     fn load(&self, saved: &Bound<'_, PyAny>) -> Result<()> {
-        let bytes = saved_bytes(saved)?;
-        let restored = Self::restored(self.loaded.clone(), &bytes, self.threads, self.is_table)?;
+        let restored = restored(saved, self.loaded.clone(), self.threads, self.is_table)?;
         let mut remembered = self.remembered()?;
         remembered.sessions = restored.into_remembered().sessions;
         remembered.went_on(None);
@@ -204,14 +208,14 @@ impl Session {
         slf: &Bound<'_, Self>,
         prompt: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = counts::max_tokens)] max_tokens: usize,
-        temperature: f64,
+        #[pyo3(from_py_with = plain::temperature)] temperature: f64,
         #[pyo3(from_py_with = counts::top_k)] top_k: usize,
-        top_p: f64,
-        min_p: f64,
-        repetition_penalty: f64,
+        #[pyo3(from_py_with = plain::top_p)] top_p: f64,
+        #[pyo3(from_py_with = plain::min_p)] min_p: f64,
+        #[pyo3(from_py_with = plain::repetition_penalty)] repetition_penalty: f64,
         #[pyo3(from_py_with = counts::seed)] seed: u64,
         #[pyo3(from_py_with = stop_strings)] stop: Vec<String>,
-        tokens: bool,
+        #[pyo3(from_py_with = plain::tokens)] tokens: bool,
     ) -> Result<Generation> {
         let sampling = minrnn_stream::Sampling { temperature, top_k, top_p, min_p, repetition_penalty, seed };
         Generation::new(slf, prompt, Settings { max_tokens, sampling, tokens, stop })
@@ -233,12 +237,16 @@ fn stop_strings(any: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     Ok(texts(any, "stop")?)
 }
 
-/// The bytes of a saved session, given as they are or by the path of their file.
-pub(crate) fn saved_bytes(saved: &Bound<'_, PyAny>) -> Result<Vec<u8>> {
+/// The session of `loaded` that was saved as `saved`, its bytes or the path of its file; other threads of Python run while it is read.
+pub(crate) fn restored(saved: &Bound<'_, PyAny>, loaded: Arc<Loaded>, threads: Threads, is_table: bool) -> Result<Session> {
     if let Ok(bytes) = saved.cast::<PyBytes>() {
-        return Ok(bytes.as_bytes().to_vec());
+        let bytes = bytes.as_bytes();
+        return apart(saved.py(), move || Session::restored(loaded, bytes, threads, is_table))?;
     }
     let path: PathBuf =
         saved.extract().map_err(|_| Failure::new(Mistake::Kind, "expected the bytes of a saved session, or the path of its file"))?;
-    Ok(std::fs::read(&path).map_err(|source| minrnn_model::Error::io("read", &path, source))?)
+    apart(saved.py(), move || -> Result<Session> {
+        let bytes = std::fs::read(&path).map_err(|source| minrnn_model::Error::io("read", &path, source))?;
+        Session::restored(loaded, &bytes, threads, is_table)
+    })?
 }

@@ -1,7 +1,7 @@
 //! Rows of a table in, predictions out, both in the table's units.
 
 use minrnn_model::TableTask;
-use minrnn_stream::{Model, Sessions, TableSessions, expect_numbers, expect_table};
+use minrnn_stream::{Error, Model, Sessions, TableSessions, expect_numbers, expect_table};
 use numpy::PyArrayDyn;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::arrays::filled;
 use crate::failure::{Failure, Result, computed};
 use crate::inputs::{self, Form, Sequences, Steps};
-use crate::remembered::Session;
+use crate::remembered::{Remembered, Session};
 use crate::rows::{Columns, is_table, of_row, of_table};
 use crate::steps::{self, Wanted};
 use crate::threads::{Reading, within};
@@ -38,6 +38,35 @@ impl<'a> Table<'a> {
         expect_numbers(rows, numbers)?;
         predictions.copy_from_slice(numbers);
         Ok(())
+    }
+
+    /// The same; if a prediction is not finite, the sessions are as they were. From call to call `before` keeps room for copies of their rows.
+    fn step_or_undo(
+        &mut self,
+        rows: &[usize],
+        values: &[f64],
+        before: &mut Option<TableSessions>,
+        predictions: &mut [f64],
+    ) -> minrnn_stream::Result<()> {
+        let exist = rows.is_sorted_by(|row, next| row < next) && rows.last().is_none_or(|&last| last < self.sessions.rows());
+        if !exist {
+            // Refused before anything is read.
+            return self.step(rows, values, predictions);
+        }
+        let kept = match before.take() {
+            Some(mut kept) if kept.rows() >= rows.len() => {
+                rows.iter().enumerate().try_for_each(|(at, &row)| kept.copy_row(at, self.sessions, row))?;
+                kept
+            }
+            _ => self.sessions.select(rows)?,
+        };
+        let read = self.step(rows, values, predictions);
+        if let Err(Error::Prediction { .. }) = read {
+            rows.iter().enumerate().try_for_each(|(at, &row)| self.sessions.copy_row(row, &kept, at))?;
+        }
+        // Past tokens are not kept twice.
+        *before = Some(kept).filter(|kept| kept.state().past_widths().len() == 0);
+        read
     }
 }
 
@@ -90,18 +119,19 @@ pub(crate) fn surprise<'py>(
 /// One row of the table for each of `rows`.
 pub(crate) fn step<'py>(
     session: &Session,
-    sessions: &mut Sessions,
+    remembered: &mut Remembered,
     inputs: &Bound<'py, PyAny>,
     rows: &[usize],
     is_one: bool,
 ) -> Result<Bound<'py, PyArrayDyn<f64>>> {
     let py = inputs.py();
+    let Remembered { sessions, before, .. } = remembered;
     let pool = session.threads.pool(py, Reading::Step)?;
     sessions.set_threads(session.threads.most(Reading::Step));
     let mut table = Table::new(session, sessions)?;
     let (values, is_alone) = next_rows(session, &table, inputs, rows.len(), is_one)?;
     let shape = [&[rows.len()][usize::from(is_alone)..], &prediction(table.task)].concat();
-    filled(py, &shape, |room| computed(py, || within(pool.as_deref(), || table.step(rows, &values, room))))
+    filled(py, &shape, |room| computed(py, || within(pool.as_deref(), || table.step_or_undo(rows, &values, before, room))))
 }
 
 /// Reads rows of a table into each of `rows` of the sessions, step by step; `keep(row, step)` says where the prediction after a step goes.

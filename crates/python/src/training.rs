@@ -1,5 +1,6 @@
 //! Training in the process: the trainer runs on a thread of its own, while the calling thread watches for signals and reports events.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
@@ -21,17 +22,22 @@ use crate::handed::{Handed, table};
 use crate::signals::listen;
 use crate::threads::new_pool;
 
-/// The training that is asked for.
+/// The training that is asked for. Its paths are not written as JSON, which holds UTF-8 alone.
 #[derive(Deserialize)]
 struct Wish {
     experiment: Option<String>,
     written: Option<toml::Table>,
+    #[serde(skip)]
     data: Option<PathBuf>,
+    #[serde(skip)]
     validation: Option<PathBuf>,
     /// Whether there is a table to validate with, in a file or in memory.
     validates: bool,
+    #[serde(skip)]
     test: Option<PathBuf>,
+    #[serde(skip)]
     from: Option<PathBuf>,
+    #[serde(skip)]
     out: PathBuf,
     resume: bool,
     settings: Map<String, Value>,
@@ -40,19 +46,30 @@ struct Wish {
 /// Tables in memory, each with its role: `data`, `validation` or `test`.
 type Tables = Vec<(String, Handed)>;
 
-/// Trains as ``wish``, a JSON object, says, with ``tables`` in place of files. Returns the report as JSON, None if training was stopped. ``watch`` is called
-/// with every event, as JSON; an exception that it raises stops the training and is raised again.
+/// Trains as ``wish``, a JSON object, says, with ``paths`` by the names ``data``, ``validation``, ``test``, ``from`` and ``out``, and ``tables`` in place of
+/// files. Returns the report as JSON, None if training was stopped. ``watch`` is called with every event, as JSON; an exception that it raises stops the
+/// training and is raised again.
 #[pyfunction]
-#[pyo3(signature = (wish, tables, watch))]
+#[pyo3(signature = (wish, paths, tables, watch))]
 pub(crate) fn train(
     py: Python<'_>,
     wish: &str,
+    mut paths: HashMap<String, PathBuf>,
     tables: Vec<(String, Bound<'_, PyAny>)>,
     watch: Option<Py<PyAny>>,
 ) -> Result<Option<String>> {
     let wish: Wish = serde_json::from_str(wish).map_err(|error| Failure::input(format!("the experiment or the settings: {error}")))?;
+    let [data, validation, test, from, out] = ["data", "validation", "test", "from", "out"].map(|name| paths.remove(name));
+    let wish = Wish { data, validation, test, from, out: out.unwrap_or_default(), ..wish };
     let tables = tables.into_iter().map(|(name, any)| Ok((name, table(&any)?))).collect::<Result<Tables>>()?;
-    let (experiment, run) = apart(py, || open(&wish, tables))??;
+    let opened = apart(py, || open(&wish, tables))?.map_err(|error| match error {
+        // Nothing is wrong with the content of a file whose path an experiment cannot hold.
+        Error::Malformed { path, problem, .. } if path.to_str().is_none() && !path.starts_with(&wish.out) => {
+            Failure::input(format!("'{}': {problem}", path.display()))
+        }
+        error => error.into(),
+    });
+    let (experiment, run) = opened?;
     let (kept, given): (Vec<PathBuf>, Vec<PathBuf>) = {
         let data = &experiment.data;
         let paths = [&data.path, &data.table.validation, &data.table.test].into_iter().flatten().cloned();
