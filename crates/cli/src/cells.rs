@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use minrnn::csv::quoted;
 use minrnn::numbers::Shortest;
+use minrnn_serve::Accept;
 use serde_json::{Map, Value};
 
 /// A cell.
@@ -73,8 +74,47 @@ pub fn write_cells(cells: &[Cell], line: &mut String) {
     }
 }
 
+/// A table as it is written, row by row: its text is all that it takes.
+pub struct Written {
+    names: Vec<String>,
+    accept: Accept,
+    text: String,
+}
+
+impl Written {
+    /// With columns of these names and no rows: CSV, or a list of objects of JSON.
+    pub fn new(names: Vec<String>, accept: Accept) -> Self {
+        let text = match accept {
+            Accept::Csv => header(&names),
+            Accept::Json => "[".to_owned(),
+        };
+        Self { names, accept, text }
+    }
+
+    /// Appends a row, with a cell for each column.
+    pub fn push(&mut self, cells: Vec<Cell>) {
+        match self.accept {
+            Accept::Csv => write_line(&cells, &mut self.text),
+            Accept::Json => {
+                if self.text.len() > 1 {
+                    self.text.push(',');
+                }
+                self.text += &object(&self.names, cells).to_string();
+            }
+        }
+    }
+
+    /// The whole text.
+    pub fn end(mut self) -> String {
+        if self.accept == Accept::Json {
+            self.text.push(']');
+        }
+        self.text
+    }
+}
+
 /// The cells of a row as an object of JSON, by the names of their columns.
-pub fn object(names: &[String], cells: Vec<Cell>) -> Value {
+fn object(names: &[String], cells: Vec<Cell>) -> Value {
     Value::Object(names.iter().cloned().zip(cells.into_iter().map(Cell::into_value)).collect::<Map<_, _>>())
 }
 
@@ -98,5 +138,17 @@ mod tests {
         let expected = json!({ "a, b": "say \"x\"", "step": 3, "x": 1e-9, "y": null, "surprise": 0.123_456_78, "none": null, "mark": true,
             "unmarked": false, "unknown": null });
         assert_eq!(object(&names, cells()), expected);
+    }
+
+    #[test]
+    fn a_table_that_is_written_row_by_row_is_one_table_of_csv_or_one_list_of_json() {
+        let written = |accept: Accept, n_rows: usize| {
+            let mut written = Written::new(["b", "a"].map(str::to_owned).to_vec(), accept);
+            (1..=n_rows).for_each(|step| written.push(vec![Cell::Text("x,y".to_owned()), Cell::Step(step)]));
+            written.end()
+        };
+        assert_eq!([0, 1, 2].map(|n| written(Accept::Csv, n)), ["b,a\n", "b,a\n\"x,y\",1\n", "b,a\n\"x,y\",1\n\"x,y\",2\n"]);
+        let expected = ["[]", r#"[{"a":1,"b":"x,y"}]"#, r#"[{"a":1,"b":"x,y"},{"a":2,"b":"x,y"}]"#];
+        assert_eq!([0, 1, 2].map(|n| written(Accept::Json, n)), expected);
     }
 }

@@ -43,6 +43,34 @@ fn stop_strings_are_there_once_for_all_texts() {
 }
 
 #[test]
+fn what_a_request_nests_takes_no_large_multiple_of_its_bytes() {
+    let server = Server::start(&[model()]);
+    let (objects, lists) = (format!("[{}{{}}]", "{\"\":0},".repeat(500_000)), format!("[{}[]]", "[],".repeat(1_199_999)));
+    let ask = |path: &str, body: String| {
+        let request = server.agent.post(format!("{}{path}", server.base)).content_type("application/json");
+        let mut response = request.send(body).unwrap();
+        (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
+    };
+    let prompts = "prompt: expected at most 256 prompts, found 1200000; send them in several requests";
+    for (path, field, value, status, sentence) in [
+        ("/v1/responses", "metadata", format!("{{\"a\":{objects}}}"), 400, "metadata: expected an object of at most 16 texts"),
+        ("/v1/responses", "input", objects.clone(), 400, "input: expected a text, or messages"),
+        ("/v1/responses", "tools", objects.clone(), 400, "tools: is not supported"),
+        ("/v1/responses", "max_tool_calls", objects.clone(), 200, "\"status\":\"incomplete\""),
+        ("/v1/completions", "user", objects.clone(), 200, "\"finish_reason\":\"length\""),
+        ("/v1/completions", "stop", objects.clone(), 400, "stop: expected a text or a list of texts, found [{"),
+        ("/v1/completions", "prompt", objects.clone(), 400, "prompt: expected a text, a list"),
+        ("/v1/completions", "prompt", lists.clone(), 400, prompts),
+        ("/v1/completions", "other", lists, 400, "other: there is no such field"),
+        ("/detokenize", "tokens", objects, 400, "tokens: expected a list of tokens"),
+    ] {
+        let (found, told) = ask(path, format!("{{\"{field}\":{value}}}"));
+        assert!(found == status && told.contains(sentence), "{path} {field}: {found} {told}");
+    }
+    assert!(server.peak_mib() < 200, "{} MiB", server.peak_mib());
+}
+
+#[test]
 fn a_text_ends_when_its_client_goes_away() {
     let server = Server::start(&[model(), "--max-tokens", "1000000000"]);
     let endless = json!({ "prompt": "the ", "max_tokens": 1_000_000_000, "stream": true });

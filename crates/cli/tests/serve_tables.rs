@@ -151,6 +151,44 @@ fn a_small_file_of_more_cells_than_a_text_of_a_request_has_is_refused() {
 }
 
 #[test]
+fn a_table_that_asks_for_a_longer_answer_than_a_table_may_be_is_refused() {
+    let scratch = Scratch::new();
+    let rows = |sites: usize, days: usize| -> String {
+        let site = |at: usize| (0..days).map(|day| format!("{at},{}\n", day % 7)).collect::<String>();
+        "site,load\n".to_owned() + &(0..sites).map(site).collect::<String>()
+    };
+    let args = ["--task", "forecast", "--group", "site", "--target", "load", "--horizon", "9", "--season", "7"];
+    let (_, packed) = trained(&scratch, "load", &rows(3, 100), &args, &["max_iterations=4"]);
+    let server = Server::start(&[&packed, "--max-request", "1"]);
+    let ask = |accept: &str, table: &str| {
+        let (status, _, text) = asked(&server, "/v1/predict", "text/csv", accept, table.as_bytes());
+        (status, text)
+    };
+    // A row of a few bytes asks for 9 rows of site, step, load and two quantiles: 524288 cells are enough for 11650 sequences.
+    let many = rows(11_651, 1);
+    let sentence = "the answer for 11651 sequences would have 524295 cells, 9 rows of 5 columns for each, expected at most 524288; send fewer \
+                    sequences at once";
+    for accept in ["text/csv", "application/json"] {
+        let (status, told) = ask(accept, &many);
+        assert!(status == 400 && told.contains(sentence), "{accept}: {status} {told}");
+    }
+    // A name is in every row.
+    let (status, told) = ask("*/*", &format!("site,load\n{},1\n", "x".repeat(1_000_000)));
+    let sentence = "the answer for 1 sequence would repeat 9000000 bytes of names, those of each in 9 rows, expected at most 8454144";
+    assert!(status == 400 && told.contains(sentence), "{status} {told}");
+    // Fewer are answered, and a file on this machine may ask for any number.
+    let whole = |sites: usize| {
+        let file = shown(&scratch.write("many.csv", rows(sites, 1)));
+        Finished::of(&mut minrnn(&["predict", &packed, "--data", &file])).ok().stdout
+    };
+    assert_eq!(ask("*/*", &rows(1000, 1)), (200, whole(1000)));
+    let (status, json) = ask("application/json", &rows(1000, 1));
+    let predictions = serde_json::from_str::<Value>(&json).unwrap()["predictions"].take();
+    assert_eq!((status, predictions.as_array().unwrap().len(), &predictions[8999]["site"]), (200, 9000, &json!("999")));
+    assert_eq!(whole(11_651).lines().count(), 11_651 * 9 + 1);
+}
+
+#[test]
 fn what_predict_says_of_a_table_comes_with_the_answer() {
     let scratch = Scratch::new();
     let row = |site: &str, day: u32, kind: &str, load: &str| format!("{site},2024-03-{day:02},{kind},{load}\n");

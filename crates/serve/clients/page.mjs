@@ -36,5 +36,18 @@ await page.fill("#text", "日");
 await page.click("#go");
 await until("日");
 assert.match(await said(), /which is not among the 65 characters/);
-console.log("continued, stopped, and refused with a sentence");
+
+// Of the models that are served, those of text are offered; where there is none, that is said.
+const listed = async data => {
+  await page.route("**/v1/models", route => route.fulfill({ json: { object: "list", data } }));
+  await page.reload();
+};
+const table = { id: "load", about: "the next 3 values of 'load'" };
+await listed([table, { id: "poems", vocab_size: 65 }]);
+await page.waitForFunction(() => document.getElementById("model").value === "poems");
+assert.equal(await page.locator("#model option").count(), 1);
+await listed([table]);
+await until("^no model of text is served here");
+assert.equal(await page.locator("#model option").count(), 0);
+console.log("continued, stopped, and refused with a sentence; tables are not offered");
 await browser.close();

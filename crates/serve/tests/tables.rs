@@ -128,7 +128,13 @@ fn a_model_that_is_not_served_is_told_beside_all_that_are() {
     let server = Running::of("echo", Echo);
     let answer = server.get("/v1/models/nope");
     assert!(answer.starts_with("HTTP/1.1 404") && answer.contains("there is no model 'nope'; there is echo"), "{answer}");
-    assert!(server.get("/v1/models/echo").contains(r#""id":"echo""#));
+    let listed = server.get("/v1/models/echo");
+    assert!(listed.contains(r#""id":"echo""#), "{listed}");
+    // By this the page knows which models continue texts.
+    assert!(!listed.contains("vocab_size") && server.get("/").contains("filter(({ vocab_size }) => vocab_size)"), "{listed}");
+    let texts = Running::of_text("abcdefgh");
+    assert!(texts.get("/v1/models").contains(r#""vocab_size":8"#));
+    texts.end();
     server.end();
 }
 

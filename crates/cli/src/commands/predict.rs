@@ -11,6 +11,7 @@ use minrnn::output::{expect_harmless, expect_writable, is_same_place};
 use minrnn::predict::{predict, prediction_memory};
 use minrnn::train::find_checkpoint;
 use minrnn_model::{ModelConfig, write_atomic};
+use minrnn_serve::Accept;
 
 use crate::device::DeviceArg;
 use crate::exit::ExitCode;
@@ -82,7 +83,7 @@ fn write_predictions(args: &Args, stop: &AtomicBool) -> anyhow::Result<ExitCode>
     }
     let Some(predictions) = model.predict(task, &series, stop)? else { return stopped() };
     notes(task, &series, &unseen).iter().for_each(say);
-    let table = Predicted::of(task, &series, &predictions).to_csv();
+    let Some(table) = Predicted::of(task, &series, &predictions).written(Accept::Csv, stop) else { return stopped() };
     match &args.out {
         Some(path) => {
             write_atomic(path, table.as_bytes()).map_err(minrnn::Error::from)?;

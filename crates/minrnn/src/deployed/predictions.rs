@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use crate::Result;
 use crate::data::table::Series;
-use crate::memory::{Estimate, Run, running};
+use crate::memory::{Estimate, Part, Run, running};
 use crate::predict::finite;
 
 /// Number of steps of each sequence between two checks of `stop`.
@@ -19,8 +19,10 @@ const ENOUGH: usize = 8;
 const ENOUGH_STEPS: usize = 512;
 /// Maximum number of sequences in a bunch with fewer steps.
 const MOST: usize = 32;
+/// Bytes of a number that is predicted: itself, and its share of the text of an answer, with the names beside it. Measured.
+const PREDICTED: u128 = 48;
 
-/// The memory that [`predict`] needs for `series` in addition to the model of `config`, trained for `task`.
+/// The memory that [`predict`] needs for `series` in addition to the model of `config`, trained for `task`, with all its predictions as a text.
 ///
 /// # Errors
 /// When the configuration is not valid.
@@ -29,11 +31,11 @@ pub fn prediction_memory(config: &ModelConfig, task: &TableTask, series: &[Serie
     let steps = series.iter().map(|series| series.steps_of(task)).max().unwrap_or(0);
     let largest = bunches(task, series).iter().map(|bunch| bunch.len()).max().unwrap_or(0);
     let sessions = series.len().min(largest.saturating_mul(threads));
-    running(
-        "prediction",
-        config,
-        Run { sessions, steps, threads, read: sessions.saturating_mul(steps.min(CHUNK_LEN)), predicted: sessions },
-    )
+    let run = Run { sessions, steps, threads, read: sessions.saturating_mul(steps.min(CHUNK_LEN)), predicted: sessions };
+    let mut needed = running("prediction", config, run)?;
+    let bytes = (series.len() as u128).saturating_mul(config.outputs() as u128).saturating_mul(PREDICTED);
+    needed.parts.push(Part { name: "predictions", bytes, remedies: &["take fewer sequences at a time"] });
+    Ok(needed)
 }
 
 /// The predictions of `model` at the last step of each of `series`, read from its first step; `None` if `stop` was raised before the end.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use minrnn_stream::{Continuation, Sampler, Sampling, StopStrings};
 
 use super::error::ApiError;
-use super::fields::{Fields, Texts};
+use super::fields::{Fields, TextOr};
 use super::unsupported::OF_TEXTS;
 use super::{App, Served};
 use crate::job::{Events, Job, channel};
@@ -22,7 +22,7 @@ const MAX_PROBABILITIES: u128 = 1 << 20;
 
 /// The prompts of a request and how they are continued.
 pub(crate) struct Asked {
-    /// Each at least one token.
+    /// Each at least one token; no more of them than may wait.
     pub prompts: Vec<Arc<[u32]>>,
     /// Continuations of each prompt.
     pub n: usize,
@@ -64,7 +64,11 @@ pub(super) fn sampling(app: &App, fields: &mut Fields) -> Result<Sampling> {
 
 /// The field `stop`.
 pub(super) fn stops(fields: &mut Fields) -> Result<Vec<String>> {
-    let stops = fields.take::<Texts>("stop")?.map(Texts::into_vec).unwrap_or_default();
+    let stops = match fields.take::<TextOr<String>>("stop")? {
+        None => Vec::new(),
+        Some(TextOr::Text(stop)) => vec![stop],
+        Some(TextOr::List(stops)) => stops,
+    };
     if stops.len() > MAX_STOPS || stops.iter().any(|stop| stop.len() > MAX_STOP_BYTES) {
         return Err(ApiError::field("stop", format!("expected at most {MAX_STOPS} strings of at most {MAX_STOP_BYTES} bytes")));
     }
@@ -82,13 +86,6 @@ impl Asked {
     pub fn submit(self, app: &App, served: &Served) -> Result<(Events, usize)> {
         self.expect_tellable()?;
         let Self { prompts, n, max_tokens, sampling, stops, logprobs, of_prompt } = self;
-        let most = app.settings.queue;
-        if prompts.len() > most {
-            return Err(ApiError::field(
-                "prompt",
-                format!("expected at most {most} prompts, found {}; send them in several requests", prompts.len()),
-            ));
-        }
         // Checked before anything is built for each prompt and text.
         served.engine.expect_room(prompts.len())?;
         let stops = StopStrings::new(&stops).map_err(|error| ApiError::field("stop", error.to_string()))?;

@@ -7,11 +7,13 @@ use axum::response::Response;
 use axum::response::sse::Event as Sent;
 use minrnn_model::Tokenizer;
 use serde::Serialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::asked::{Asked, sampling, stops, tokens_of};
 use super::error::ApiError;
-use super::fields::StreamOptions;
+use super::fields::{Fields, StreamOptions, TextOr};
 use super::pieces::{Narrator, Piece, Pieces, streamed};
 use super::tokens::{Logprobs, Place};
 use super::unsupported::OF_COMPLETIONS;
@@ -32,39 +34,12 @@ struct Prompt {
 }
 
 pub(super) async fn completions(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
-    let mut fields = app.fields(request).await?;
-    let model = fields.take::<String>("model")?;
+    let Wanted { model, prompts, asked, echo, stream, usage_wanted } = app.read(request, Wanted::of).await?;
     let served = app.model(model.as_deref())?;
-    let settings = &app.settings;
-    let prompt = fields.take::<Value>("prompt")?.unwrap_or_else(|| "".into());
-    let n = fields.number("n", 1..=settings.sessions)?.unwrap_or(1);
-    let most = settings.max_tokens;
-    let max_tokens = fields.number("max_tokens", 0..=most)?.unwrap_or(MAX_TOKENS.min(most));
-    let sampling = sampling(&app, &mut fields)?;
-    let stops = stops(&mut fields)?;
-    let logprobs = fields.number("logprobs", 0..=MAX_LOGPROBS)?;
-    let echo = fields.take::<bool>("echo")?.unwrap_or(false);
-    let stream = fields.take::<bool>("stream")?.unwrap_or(false);
-    let options = fields.take::<StreamOptions>("stream_options")?.unwrap_or_default();
-    if fields.number("best_of", 1..=settings.sessions)?.is_some_and(|best_of| best_of != n) {
-        return Err(ApiError::field("best_of", "must be n: all texts are given back"));
-    }
-    fields.expect_unused(&OF_COMPLETIONS)?;
-    fields.end()?;
-
-    let prompts = app.aside(move |app| prompts(app.model(model.as_deref())?, prompt)).await?;
-    let repeated = prompts.iter().map(|prompt| prompt.text.len()).sum::<usize>().saturating_mul(n);
-    if echo && repeated > MAX_ECHO {
-        let sentence = format!("the answer would repeat {repeated} bytes, expected at most {MAX_ECHO}; leave it out, or lower n");
-        return Err(ApiError::field("echo", sentence));
-    }
-    let of_prompt = echo && logprobs.is_some();
-    let seed = sampling.seed as i64;
-    let tokens = prompts.iter().map(|prompt| prompt.tokens.clone()).collect();
-    let asked = Asked { prompts: tokens, n, max_tokens, sampling, stops, logprobs, of_prompt };
+    let (n, has_logprobs, seed) = (asked.n, asked.logprobs.is_some(), asked.sampling.seed as i64);
     let (events, choices) = asked.submit(&app, served)?;
     let id = app.next_id("cmpl-");
-    let texts = (0..choices).map(|choice| Text::new(&prompts[choice / n], echo, logprobs.is_some())).collect();
+    let texts = (0..choices).map(|choice| Text::new(&prompts[choice / n], echo, has_logprobs)).collect();
     let tokenizer = served.tokenizer.clone();
     let prompt_tokens = prompts.iter().map(|prompt| prompt.tokens.len()).sum();
     let answer = Answer {
@@ -76,33 +51,94 @@ pub(super) async fn completions(State(app): State<Arc<App>>, request: Request) -
         texts,
         n,
         usage: Usage { prompt_tokens, ..Usage::default() },
-        usage_wanted: options.include_usage.unwrap_or(false),
+        usage_wanted,
     };
     let pieces = Pieces::new(events, choices);
     if stream { Ok(streamed(pieces, answer)) } else { answer.whole(pieces, &app).await }
 }
 
-fn prompts(served: &Served, value: Value) -> Result<Vec<Prompt>, ApiError> {
-    let expected = || ApiError::field("prompt", "expected a text, a list of texts, a list of tokens, or a list of such lists");
-    let one = |value: Value| match value {
-        Value::String(text) => {
-            let tokens = tokens_of(served, &text).map_err(|error| error.of("prompt"))?;
-            Ok(Prompt { tokens: tokens.into(), text: text.into() })
+/// What a request asks for.
+struct Wanted {
+    model: Option<String>,
+    prompts: Vec<Prompt>,
+    asked: Asked,
+    /// Whether the answer repeats the prompts.
+    echo: bool,
+    stream: bool,
+    /// Whether a stream ends with the numbers of its tokens.
+    usage_wanted: bool,
+}
+
+impl Wanted {
+    fn of(app: &App, mut fields: Fields) -> Result<Self, ApiError> {
+        let model = fields.take::<String>("model")?;
+        let served = app.model(model.as_deref())?;
+        let settings = &app.settings;
+        let prompt = fields.take::<Box<RawValue>>("prompt")?;
+        let n = fields.number("n", 1..=settings.sessions)?.unwrap_or(1);
+        let most = settings.max_tokens;
+        let max_tokens = fields.number("max_tokens", 0..=most)?.unwrap_or(MAX_TOKENS.min(most));
+        let sampling = sampling(app, &mut fields)?;
+        let stops = stops(&mut fields)?;
+        let logprobs = fields.number("logprobs", 0..=MAX_LOGPROBS)?;
+        let echo = fields.take::<bool>("echo")?.unwrap_or(false);
+        let stream = fields.take::<bool>("stream")?.unwrap_or(false);
+        let options = fields.take::<StreamOptions>("stream_options")?.unwrap_or_default();
+        if fields.number("best_of", 1..=settings.sessions)?.is_some_and(|best_of| best_of != n) {
+            return Err(ApiError::field("best_of", "must be n: all texts are given back"));
         }
-        Value::Array(tokens) => {
-            let token = |token: &Value| token.as_u64().and_then(|token| u32::try_from(token).ok()).ok_or_else(expected);
-            let mut tokens = tokens.iter().map(token).collect::<Result<Vec<u32>, _>>()?;
-            let text = served.tokenizer.decode(&tokens).map_err(|error| ApiError::field("prompt", error.to_string()))?;
-            if tokens.is_empty() {
-                tokens.push(served.tokenizer.start_token());
+        fields.expect_unused(&OF_COMPLETIONS)?;
+        fields.end()?;
+
+        let prompts = prompts(served, prompt.as_deref().map_or("\"\"", RawValue::get), settings.queue)?;
+        let repeated = prompts.iter().map(|prompt| prompt.text.len()).sum::<usize>().saturating_mul(n);
+        if echo && repeated > MAX_ECHO {
+            let sentence = format!("the answer would repeat {repeated} bytes, expected at most {MAX_ECHO}; leave it out, or lower n");
+            return Err(ApiError::field("echo", sentence));
+        }
+        let of_prompt = echo && logprobs.is_some();
+        let tokens = prompts.iter().map(|prompt| prompt.tokens.clone()).collect();
+        let asked = Asked { prompts: tokens, n, max_tokens, sampling, stops, logprobs, of_prompt };
+        Ok(Self { model, prompts, asked, echo, stream, usage_wanted: options.include_usage.unwrap_or(false) })
+    }
+}
+
+/// The prompts of the field `json`, at most `most`, which are counted before any is read.
+fn prompts(served: &Served, json: &str, most: usize) -> Result<Vec<Prompt>, ApiError> {
+    let expected =
+        |_: serde_json::Error| ApiError::field("prompt", "expected a text, a list of texts, a list of tokens, or a list of such lists");
+    let are_several = json.strip_prefix('[').is_some_and(|list| list.trim_start().starts_with(['"', '[']));
+    if !are_several {
+        return Ok(vec![Prompt::of(served, serde_json::from_str(json).map_err(expected)?)?]);
+    }
+    // A list of what is ignored takes no memory.
+    let found = serde_json::from_str::<Vec<IgnoredAny>>(json).map_err(expected)?.len();
+    if found > most {
+        let sentence = format!("expected at most {most} prompts, found {found}; send them in several requests");
+        return Err(ApiError::field("prompt", sentence));
+    }
+    let given: Vec<Given> = serde_json::from_str(json).map_err(expected)?;
+    given.into_iter().map(|given| Prompt::of(served, given)).collect()
+}
+
+/// A prompt as it is sent: a text, or its tokens.
+type Given = TextOr<u32>;
+
+impl Prompt {
+    fn of(served: &Served, given: Given) -> Result<Self, ApiError> {
+        match given {
+            TextOr::Text(text) => {
+                let tokens = tokens_of(served, &text).map_err(|error| error.of("prompt"))?;
+                Ok(Self { tokens: tokens.into(), text: text.into() })
             }
-            Ok(Prompt { tokens: tokens.into(), text: text.into() })
+            TextOr::List(mut tokens) => {
+                let text = served.tokenizer.decode(&tokens).map_err(|error| ApiError::field("prompt", error.to_string()))?;
+                if tokens.is_empty() {
+                    tokens.push(served.tokenizer.start_token());
+                }
+                Ok(Self { tokens: tokens.into(), text: text.into() })
+            }
         }
-        _ => Err(expected()),
-    };
-    match value {
-        Value::Array(list) if matches!(list.first(), Some(Value::String(_) | Value::Array(_))) => list.into_iter().map(one).collect(),
-        value => Ok(vec![one(value)?]),
     }
 }
 

@@ -1,11 +1,16 @@
 //! The fields of a request, each taken by its name; any that are left were not understood, and are refused rather than silently ignored.
+//!
+//! A field is kept as the text that came, and read as what it should be when it is taken: as a tree of any values, which a sender shapes, it could take
+//! a few hundred times its bytes of memory.
 
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
-use std::io::{self, Write};
+use std::marker::PhantomData;
 
-use serde::de::{DeserializeOwned, DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{DeserializeOwned, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 
 use super::error::ApiError;
 use super::unsupported::Unsupported;
@@ -17,7 +22,7 @@ const SHOWN: usize = 60;
 
 /// A JSON object whose fields are taken one after the other.
 pub(crate) struct Fields {
-    left: Map<String, Value>,
+    left: BTreeMap<String, Box<RawValue>>,
     known: Vec<&'static str>,
 }
 
@@ -42,39 +47,37 @@ expected! {
     usize => "a whole number of at least 0",
     i64 => "a whole number from -9223372036854775808 to 9223372036854775807",
     Vec<u32> => "a list of tokens, which are whole numbers of at least 0",
-    Texts => "a text or a list of texts",
-    Map<String, Value> => "an object",
-    Value => "any value",
+    TextOr<String> => "a text or a list of texts",
+    Box<RawValue> => "any value",
     StreamOptions => "an object with nothing but include_usage, which is true or false",
 }
 
 impl Fields {
     /// The fields of the object `json`.
     pub fn of(json: &[u8]) -> Result<Self> {
-        let read = serde_json::from_slice(without_mark(json));
-        match read.map_err(|error| ApiError::wrong(format!("the request is no JSON: {error}")))? {
-            Read::Object { twice: Some(name), .. } => Err(ApiError::field(&name, "is there twice; give it once")),
-            Read::Object { fields, twice: None } => Ok(Self { left: fields, known: Vec::new() }),
-            Read::Other => Err(ApiError::wrong("the request must be a JSON object, such as {\"prompt\": \"Once\"}")),
+        let json = without_mark(json);
+        let no_json = |error: serde_json::Error| ApiError::wrong(format!("the request is no JSON: {error}"));
+        let twice = twice_in(json).map_err(no_json)?;
+        if !json.trim_ascii_start().starts_with(b"{") {
+            return Err(ApiError::wrong("the request must be a JSON object, such as {\"prompt\": \"Once\"}"));
+        }
+        match twice {
+            Some(name) => Err(ApiError::field(&name, "is there twice; give it once")),
+            None => Ok(Self { left: serde_json::from_slice(json).map_err(no_json)?, known: Vec::new() }),
         }
     }
 
     /// Whether the field `name` exists and may hold more than a single cell of a table: a text, which may be a table, or several values.
     pub fn has_table(&self, name: &str) -> bool {
-        matches!(self.left.get(name), Some(Value::String(_) | Value::Array(_) | Value::Object(_)))
+        self.left.get(name).is_some_and(|json| json.get().starts_with(['"', '[', '{']))
     }
 
     /// The field `name`; `null` counts as no field.
     pub fn take<T: Field>(&mut self, name: &'static str) -> Result<Option<T>> {
         self.known.push(name);
-        match self.left.remove(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => {
-                let shown = shown(&value);
-                let read = serde_json::from_value(value).map(Some);
-                read.map_err(|_| ApiError::field(name, format!("expected {}, found {shown}", T::EXPECTED)))
-            }
-        }
+        let Some(json) = self.left.remove(name).filter(|json| json.get() != "null") else { return Ok(None) };
+        let expected = |_: serde_json::Error| ApiError::field(name, format!("expected {}, found {}", T::EXPECTED, shown(json.get())));
+        serde_json::from_str(json.get()).map(Some).map_err(expected)
     }
 
     /// A number that must be one of `range`.
@@ -89,8 +92,8 @@ impl Fields {
     /// Takes `fields`, which clients know and the server does not support; refuses those that ask for something.
     pub fn expect_unused(&mut self, fields: &[Unsupported]) -> Result<()> {
         for field in fields {
-            if let Some(value) = self.left.remove(field.name)
-                && field.asks(&value)
+            if let Some(json) = self.left.remove(field.name)
+                && field.asks(json.get())
             {
                 return Err(ApiError::field(field.name, format!("is not supported; {}", field.instead)));
             }
@@ -112,80 +115,12 @@ pub(crate) fn without_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(text)
 }
 
-/// A request's JSON as read.
-enum Read {
-    /// An object, and a field that it, or an object inside, has twice; a map would silently keep the last one.
-    Object { fields: Map<String, Value>, twice: Option<String> },
-    /// Something else.
-    Other,
-}
-
-impl<'de> Deserialize<'de> for Read {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        struct Any;
-        macro_rules! others {
-            ($($visit:ident: $kind:ty),*) => {
-                $(fn $visit<E: serde::de::Error>(self, _: $kind) -> std::result::Result<Read, E> {
-                    Ok(Read::Other)
-                })*
-            };
-        }
-        impl<'de> Visitor<'de> for Any {
-            type Value = Read;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("any value")
-            }
-
-            others! { visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str }
-
-            fn visit_unit<E>(self) -> std::result::Result<Read, E> {
-                Ok(Read::Other)
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Read, A::Error> {
-                while seq.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(Read::Other)
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Read, A::Error> {
-                let (mut fields, mut twice) = (Map::new(), None);
-                while let Some(name) = map.next_key::<String>()? {
-                    let value = map.next_value_seed(Nested { twice: &mut twice, name: &name })?;
-                    insert(&mut fields, name, value, &mut twice);
-                }
-                Ok(Read::Object { fields, twice })
-            }
-        }
-        deserializer.deserialize_any(Any)
-    }
-}
-
-/// Adds a field to an object; `twice` receives the first field that was there already.
-fn insert(fields: &mut Map<String, Value>, name: String, value: Value, twice: &mut Option<String>) {
-    if fields.contains_key(&name) {
-        twice.get_or_insert_with(|| name.clone());
-    }
-    fields.insert(name, value);
-}
-
-/// Reads the value of the field `name`; `twice` receives the first field that an object inside it has twice.
-struct Nested<'a> {
-    twice: &'a mut Option<String>,
-    name: &'a str,
-}
-
-impl<'de> DeserializeSeed<'de> for Nested<'_> {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Value, D::Error> {
-        let mut twice = None;
-        let value = deserializer.deserialize_any(Once { twice: &mut twice })?;
-        if let Some(inner) = twice {
-            self.twice.get_or_insert_with(|| format!("{}.{inner}", self.name));
-        }
-        Ok(value)
-    }
+/// The first field that an object in `json` has twice, where a map would silently keep the last one. Nothing else is kept of the values.
+fn twice_in(json: &[u8]) -> serde_json::Result<Option<String>> {
+    let (mut json, mut twice) = (serde_json::Deserializer::from_slice(json), None);
+    Once { twice: &mut twice }.deserialize(&mut json)?;
+    json.end()?;
+    Ok(twice)
 }
 
 /// Reads any value; `twice` receives the first field that an object in it has twice.
@@ -194,105 +129,117 @@ struct Once<'a> {
 }
 
 impl<'de> DeserializeSeed<'de> for Once<'_> {
-    type Value = Value;
+    type Value = ();
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Value, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<(), D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
+macro_rules! plain {
+    ($($visit:ident: $kind:ty),*) => {
+        $(fn $visit<E>(self, _: $kind) -> std::result::Result<(), E> {
+            Ok(())
+        })*
+    };
+}
+
 impl<'de> Visitor<'de> for Once<'_> {
-    type Value = Value;
+    type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any value")
     }
 
-    fn visit_unit<E>(self) -> std::result::Result<Value, E> {
-        Ok(Value::Null)
+    plain! { visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str }
+
+    fn visit_unit<E>(self) -> std::result::Result<(), E> {
+        Ok(())
     }
 
-    fn visit_bool<E>(self, flag: bool) -> std::result::Result<Value, E> {
-        Ok(flag.into())
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<(), A::Error> {
+        while seq.next_element_seed(Once { twice: &mut *self.twice })?.is_some() {}
+        Ok(())
     }
 
-    fn visit_i64<E>(self, number: i64) -> std::result::Result<Value, E> {
-        Ok(number.into())
-    }
-
-    fn visit_u64<E>(self, number: u64) -> std::result::Result<Value, E> {
-        Ok(number.into())
-    }
-
-    fn visit_f64<E>(self, number: f64) -> std::result::Result<Value, E> {
-        Ok(number.into())
-    }
-
-    fn visit_str<E>(self, text: &str) -> std::result::Result<Value, E> {
-        Ok(text.into())
-    }
-
-    fn visit_string<E>(self, text: String) -> std::result::Result<Value, E> {
-        Ok(text.into())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Value, A::Error> {
-        let mut items = Vec::new();
-        while let Some(item) = seq.next_element_seed(Once { twice: &mut *self.twice })? {
-            items.push(item);
-        }
-        Ok(Value::Array(items))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Value, A::Error> {
-        let mut fields = Map::new();
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<(), A::Error> {
+        let mut names = HashSet::new();
         while let Some(name) = map.next_key::<String>()? {
-            let value = map.next_value_seed(Nested { twice: &mut *self.twice, name: &name })?;
-            insert(&mut fields, name, value, self.twice);
+            let mut inner = None;
+            map.next_value_seed(Once { twice: &mut inner })?;
+            if let Some(inner) = inner {
+                self.twice.get_or_insert_with(|| format!("{name}.{inner}"));
+            }
+            if let Some(name) = names.replace(name) {
+                self.twice.get_or_insert(name);
+            }
         }
-        Ok(Value::Object(fields))
-    }
-}
-
-/// A value as JSON, or only its beginning if it is long.
-fn shown(value: &Value) -> String {
-    let mut beginning = Beginning(Vec::new());
-    let is_whole = serde_json::to_writer(&mut beginning, value).is_ok();
-    let text = String::from_utf8_lossy(&beginning.0);
-    // The replacement of a character cut at the end is not part of the text.
-    if is_whole { text.into_owned() } else { text.trim_end_matches('\u{FFFD}').to_owned() + "…" }
-}
-
-/// Takes [`SHOWN`] bytes.
-struct Beginning(Vec<u8>);
-
-impl Write for Beginning {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let n = bytes.len().min(SHOWN - self.0.len());
-        self.0.extend(&bytes[..n]);
-        // Writing 0 of several bytes ends the serialisation.
-        Ok(n)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// One text or several, as `stop` takes them.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(crate) enum Texts {
-    One(String),
-    Many(Vec<String>),
+/// The value `json` without the spaces between its parts, or only its beginning if it is long.
+fn shown(json: &str) -> String {
+    let (mut beginning, mut in_text, mut is_escaped) = (String::new(), false, false);
+    for c in json.chars() {
+        if in_text || !c.is_ascii_whitespace() {
+            if beginning.len() + c.len_utf8() > SHOWN {
+                return beginning + "…";
+            }
+            beginning.push(c);
+        }
+        in_text ^= c == '"' && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+    }
+    beginning
 }
 
-impl Texts {
-    pub fn into_vec(self) -> Vec<String> {
-        match self {
-            Self::One(text) => vec![text],
-            Self::Many(texts) => texts,
+/// A text, or a list whose items are read as what they should be, not as any value first.
+pub(crate) enum TextOr<T> {
+    Text(String),
+    List(Vec<T>),
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for TextOr<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct Either<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Either<T> {
+            type Value = TextOr<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text or a list")
+            }
+
+            fn visit_str<E>(self, text: &str) -> std::result::Result<TextOr<T>, E> {
+                Ok(TextOr::Text(text.to_owned()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> std::result::Result<TextOr<T>, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(seq)).map(TextOr::List)
+            }
         }
+        deserializer.deserialize_any(Either(PhantomData))
+    }
+}
+
+/// What is read from an object alone: serde reads a struct from a list of its fields, too.
+pub(crate) struct Object<T>(pub T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct Alone<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Alone<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> std::result::Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+        deserializer.deserialize_map(Alone(PhantomData))
     }
 }
 
@@ -334,12 +281,14 @@ mod tests {
         }
         // Different objects may have the same fields.
         assert_eq!(of("{\"a\": {\"b\": 1}, \"c\": [{\"b\": 1}, {\"b\": [null, true, -1, 1.5, \"b\"]}]}"), Ok(2));
-        let kept = Fields::of(b"{\"a\": {\"c\": [null, true, -1, 18446744073709551615, 1.5, \"b\", {}]}}").unwrap().left;
-        assert_eq!(Value::from(kept), serde_json::json!({ "a": { "c": [null, true, -1, u64::MAX, 1.5, "b", {}] } }));
+        let kept = Fields::of(b"{\"a\": {\"c\": [null, true, -1, 18446744073709551615, 1.5, \"b\", {}]} }").unwrap().left;
+        assert_eq!(kept["a"].get(), "{\"c\": [null, true, -1, 18446744073709551615, 1.5, \"b\", {}]}");
         for other in ["[1, {}]", "1", "-1.5", "\"a\"", "null", "true"] {
             assert!(of(other).unwrap_err()["message"].as_str().unwrap().contains("must be a JSON object"), "{other}");
         }
-        assert!(of("{\"a\": 1").unwrap_err()["message"].as_str().unwrap().contains("is no JSON"));
+        for broken in ["{\"a\": 1", "{\"a\": 1} 2", "{\"a\": 1e400}", "{\"a\": \"\\ud800\"}", "{\"a\": [1,]}"] {
+            assert!(of(broken).unwrap_err()["message"].as_str().unwrap().contains("is no JSON"), "{broken}");
+        }
     }
 
     #[test]
@@ -349,7 +298,8 @@ mod tests {
         assert_eq!(refusal::<f64>("\"hot\""), "x: expected a number, found \"hot\"");
         assert!(refusal::<i64>("18446744073709551615").starts_with("x: expected a whole number from -9223372036854775808 to 92"));
         assert_eq!(refusal::<bool>("1"), "x: expected true or false, found 1");
-        assert_eq!(refusal::<Texts>("{\"a\": [1, 2]}"), "x: expected a text or a list of texts, found {\"a\":[1,2]}");
+        assert_eq!(refusal::<TextOr<String>>("{\"a\": [1, 2]}"), "x: expected a text or a list of texts, found {\"a\":[1,2]}");
+        assert_eq!(refusal::<bool>(r#"[ "a \" b", "\\" , 1 ]"#), r#"x: expected true or false, found ["a \" b","\\",1]"#);
         assert_eq!(
             refusal::<StreamOptions>("{\"usage\": true}"),
             "x: expected an object with nothing but include_usage, which is true or false, found {\"usage\":true}"

@@ -141,7 +141,7 @@ impl App {
         format!("{prefix}{:016x}{number:x}", self.secret.hash_one(number))
     }
 
-    /// Runs work that may take long, such as tokenising a long text, on a thread where no other request waits for it.
+    /// Runs work that may take long, such as reading a long request, on a thread where no other request waits for it.
     async fn aside<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, ApiError> + Send + 'static,
@@ -151,11 +151,22 @@ impl App {
         done.map_err(|_| ApiError::failed("the request broke off; the server's messages say why"))?
     }
 
-    /// The fields of a request, once all of it has arrived.
-    async fn fields(&self, request: Request) -> Result<Fields, ApiError> {
+    /// What `read` makes of the fields of a request, once all of it has arrived. A request may be megabytes, so it is read aside.
+    async fn read<T: Send + 'static>(
+        self: &Arc<Self>,
+        request: Request,
+        read: impl FnOnce(&Self, Fields) -> Result<T, ApiError> + Send + 'static,
+    ) -> Result<T, ApiError> {
         expect_kind(request.headers(), &[JSON])?;
         expect_plain(request.headers())?;
-        Fields::of(&self.body(request).await?)
+        let body = self.body(request).await?;
+        self.aside(move |app| {
+            let fields = Fields::of(&body)?;
+            // Each field has its part of it.
+            drop(body);
+            read(app, fields)
+        })
+        .await
     }
 
     /// The whole body of a request.

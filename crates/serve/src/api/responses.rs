@@ -1,14 +1,20 @@
 //! `/v1/responses`: a text that grows with every request, each of which names the answer that it continues.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::response::sse::Event as Sent;
-use serde_json::{Map, Value, json};
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::asked::{Asked, sampling, stops, tokens_of};
 use super::error::ApiError;
+use super::fields::{Field, Fields, Object, TextOr};
 use super::kept::Text;
 use super::pieces::{Narrator, Piece, Pieces, streamed};
 use super::tokens::tokens_within;
@@ -19,75 +25,145 @@ use crate::job::Ended;
 /// Tokens generated if the request does not say how many.
 const MAX_TOKENS: usize = 256;
 
-pub(super) async fn responses(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
-    let mut fields = app.fields(request).await?;
-    let named = fields.take::<String>("model")?;
-    let before = fields.take::<String>("previous_response_id")?;
-    let input = text_of(fields.take::<Value>("input")?.unwrap_or_else(|| "".into()))?;
-    let most = app.settings.max_tokens;
-    let max_tokens = fields.number("max_output_tokens", 1..=most)?.unwrap_or(MAX_TOKENS.min(most));
-    let sampling = sampling(&app, &mut fields)?;
-    let stops = stops(&mut fields)?;
-    let store = fields.take::<bool>("store")?.unwrap_or(true);
-    let stream = fields.take::<bool>("stream")?.unwrap_or(false);
-    let metadata: Map<String, Value> = fields.take("metadata")?.unwrap_or_default();
-    fields.expect_unused(&OF_RESPONSES)?;
-    fields.end()?;
+/// Most pairs of `metadata`, and most characters of a key and of a value, as in OpenAI's API.
+const MAX_PAIRS: usize = 16;
+const MAX_KEY: usize = 64;
+const MAX_VALUE: usize = 512;
 
-    let (served, mut tokens) = match &before {
-        None => (app.model(named.as_deref())?, Vec::new()),
-        Some(id) => {
-            let gone = || ApiError::field("previous_response_id", format!("there is no answer '{id}'; send the whole text as input"));
-            let Text { model, tokens } = app.kept.get(id).ok_or_else(gone)?;
-            if let Some(named) = named.filter(|named| *named != model) {
-                return Err(ApiError::field("model", format!("the answer '{id}' is of '{model}', found '{named}'")));
-            }
-            (app.model(Some(&model))?, tokens)
-        }
-    };
-    if !input.is_empty() || tokens.is_empty() {
-        let model = served.name.clone();
-        let read = move |app: &App| tokens_of(app.model(Some(&model))?, &input).map_err(|error| error.of("input"));
-        tokens.extend(app.aside(read).await?);
-    }
+pub(super) async fn responses(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
+    let Wanted { model, before, tokens, asked, store, stream, metadata } = app.read(request, Wanted::of).await?;
+    let served = app.model(Some(&model))?;
+    let Asked { max_tokens, sampling, .. } = &asked;
     let answer = Answer {
-        head: json!({ "id": app.next_id("resp_"), "object": "response", "created_at": now(), "model": served.name,
+        head: json!({ "id": app.next_id("resp_"), "object": "response", "created_at": now(), "model": model,
             "previous_response_id": before, "store": store, "metadata": metadata, "max_output_tokens": max_tokens,
             "temperature": sampling.temperature, "top_p": sampling.top_p, "seed": sampling.seed as i64, "error": null, "instructions": null,
             "parallel_tool_calls": false, "tool_choice": "none", "tools": [] }),
         message: app.next_id("msg_"),
-        model: served.name.clone(),
+        model,
         store,
         read: tokens.len(),
-        tokens: tokens.clone(),
+        tokens,
         cached: 0,
         text: String::new(),
         ended: None,
         sequence: 0,
         app: app.clone(),
     };
-    let asked = Asked { prompts: vec![tokens.into()], n: 1, max_tokens, sampling, stops, logprobs: None, of_prompt: false };
     let (events, choices) = asked.submit(&app, served)?;
     let pieces = Pieces::new(events, choices);
     if stream { Ok(streamed(pieces, answer)) } else { answer.whole(pieces).await }
 }
 
+/// What a request asks for.
+struct Wanted {
+    /// The name of the model.
+    model: String,
+    /// The answer to go on from.
+    before: Option<String>,
+    /// The text of that answer and the input.
+    tokens: Vec<u32>,
+    asked: Asked,
+    store: bool,
+    stream: bool,
+    metadata: Metadata,
+}
+
+impl Wanted {
+    fn of(app: &App, mut fields: Fields) -> Result<Self, ApiError> {
+        let named = fields.take::<String>("model")?;
+        let before = fields.take::<String>("previous_response_id")?;
+        let input = fields.take::<Box<RawValue>>("input")?.map_or_else(|| Ok(String::new()), |input| text_of(&input))?;
+        let most = app.settings.max_tokens;
+        let max_tokens = fields.number("max_output_tokens", 1..=most)?.unwrap_or(MAX_TOKENS.min(most));
+        let sampling = sampling(app, &mut fields)?;
+        let stops = stops(&mut fields)?;
+        let store = fields.take::<bool>("store")?.unwrap_or(true);
+        let stream = fields.take::<bool>("stream")?.unwrap_or(false);
+        let metadata = fields.take::<Metadata>("metadata")?.unwrap_or_default();
+        fields.expect_unused(&OF_RESPONSES)?;
+        fields.end()?;
+
+        let (served, mut tokens) = match &before {
+            None => (app.model(named.as_deref())?, Vec::new()),
+            Some(id) => {
+                let gone = || ApiError::field("previous_response_id", format!("there is no answer '{id}'; send the whole text as input"));
+                let Text { model, tokens } = app.kept.get(id).ok_or_else(gone)?;
+                if let Some(named) = named.filter(|named| *named != model) {
+                    return Err(ApiError::field("model", format!("the answer '{id}' is of '{model}', found '{named}'")));
+                }
+                (app.model(Some(&model))?, tokens)
+            }
+        };
+        if !input.is_empty() || tokens.is_empty() {
+            tokens.extend(tokens_of(served, &input).map_err(|error| error.of("input"))?);
+        }
+        let prompts = vec![tokens.clone().into()];
+        let asked = Asked { prompts, n: 1, max_tokens, sampling, stops, logprobs: None, of_prompt: false };
+        Ok(Self { model: served.name.clone(), before, tokens, asked, store, stream, metadata })
+    }
+}
+
+/// What a client notes beside an answer, which repeats it.
+#[derive(Default, Serialize)]
+struct Metadata(BTreeMap<String, String>);
+
+impl Field for Metadata {
+    const EXPECTED: &'static str = "an object of at most 16 texts of at most 512 characters each, under names of at most 64";
+}
+
+impl<'de> Deserialize<'de> for Metadata {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Pairs;
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = Metadata;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(Metadata::EXPECTED)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Metadata, A::Error> {
+                let mut pairs = BTreeMap::new();
+                while let Some((key, value)) = map.next_entry::<String, String>()? {
+                    if pairs.len() == MAX_PAIRS || key.chars().count() > MAX_KEY || value.chars().count() > MAX_VALUE {
+                        return Err(A::Error::custom("it is beyond a limit"));
+                    }
+                    pairs.insert(key, value);
+                }
+                Ok(Metadata(pairs))
+            }
+        }
+        deserializer.deserialize_map(Pairs)
+    }
+}
+
+/// A message of the field `input`; what else it has is not read.
+#[derive(Deserialize)]
+struct Message {
+    role: String,
+    content: TextOr<Object<Part>>,
+}
+
+/// A part of the text of a message.
+#[derive(Deserialize)]
+struct Part {
+    #[serde(rename = "type")]
+    kind: String,
+    text: String,
+}
+
 /// The text of `input`: a string, or messages of a user whose texts are concatenated.
-fn text_of(input: Value) -> Result<String, ApiError> {
+fn text_of(input: &RawValue) -> Result<String, ApiError> {
     let expected = || ApiError::field("input", "expected a text, or messages of a user with texts; the model knows no roles");
-    let part = |part: &Value| match (part["type"].as_str(), part["text"].as_str()) {
-        (Some("input_text"), Some(text)) => Ok(text.to_owned()),
-        _ => Err(expected()),
+    let part = |Object(part): Object<Part>| if part.kind == "input_text" { Ok(part.text) } else { Err(expected()) };
+    let message = |Object(message): Object<Message>| match message.content {
+        _ if message.role != "user" => Err(expected()),
+        TextOr::Text(text) => Ok(text),
+        TextOr::List(parts) => parts.into_iter().map(part).collect::<Result<String, _>>(),
     };
-    let message = |message: &Value| match (message["role"].as_str(), &message["content"]) {
-        (Some("user"), Value::String(text)) => Ok(text.clone()),
-        (Some("user"), Value::Array(parts)) => parts.iter().map(part).collect::<Result<String, _>>(),
-        _ => Err(expected()),
-    };
-    match input {
-        Value::String(text) => Ok(text),
-        Value::Array(messages) => messages.iter().map(message).collect(),
-        _ => Err(expected()),
+    match serde_json::from_str::<TextOr<Object<Message>>>(input.get()).map_err(|_| expected())? {
+        TextOr::Text(text) => Ok(text),
+        TextOr::List(messages) => messages.into_iter().map(message).collect(),
     }
 }
 

@@ -11,31 +11,40 @@ use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use super::error::ApiError;
-use super::{App, answered};
+use super::fields::Fields;
+use super::{App, answered_json};
 use crate::logprobs::Logprob;
+
+/// The answer of `/tokenize`.
+#[derive(Serialize)]
+struct Tokens {
+    count: usize,
+    tokens: Vec<u32>,
+}
 
 /// `{"prompt": …}` → `{"tokens": […], "count": n}`.
 pub(super) async fn tokenize(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
-    let mut fields = app.fields(request).await?;
-    let model = fields.take::<String>("model")?;
-    let prompt: String = fields.take("prompt")?.ok_or_else(|| ApiError::field("prompt", "expected a text"))?;
-    fields.end()?;
-    let encode = move |app: &App| {
+    let encode = |app: &App, mut fields: Fields| -> Result<String, ApiError> {
+        let model = fields.take::<String>("model")?;
+        let prompt: String = fields.take("prompt")?.ok_or_else(|| ApiError::field("prompt", "expected a text"))?;
+        fields.end()?;
         let tokens = app.model(model.as_deref())?.tokenizer.encode(&prompt);
-        tokens.map_err(|error| ApiError::field("prompt", error.to_string()))
+        let tokens = tokens.map_err(|error| ApiError::field("prompt", error.to_string()))?;
+        Ok(serde_json::to_string(&Tokens { count: tokens.len(), tokens }).expect("numbers"))
     };
-    let tokens = app.aside(encode).await?;
-    Ok(answered(&json!({ "tokens": tokens, "count": tokens.len() })))
+    Ok(answered_json(app.read(request, encode).await?))
 }
 
 /// `{"tokens": […]}` → `{"prompt": …}`.
 pub(super) async fn detokenize(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
-    let mut fields = app.fields(request).await?;
-    let served = app.model(fields.take::<String>("model")?.as_deref())?;
-    let tokens: Vec<u32> = fields.take("tokens")?.ok_or_else(|| ApiError::field("tokens", "expected a list of numbers"))?;
-    fields.end()?;
-    let prompt = served.tokenizer.decode(&tokens).map_err(|error| ApiError::field("tokens", error.to_string()))?;
-    Ok(answered(&json!({ "prompt": prompt })))
+    let decode = |app: &App, mut fields: Fields| -> Result<String, ApiError> {
+        let served = app.model(fields.take::<String>("model")?.as_deref())?;
+        let tokens: Vec<u32> = fields.take("tokens")?.ok_or_else(|| ApiError::field("tokens", "expected a list of numbers"))?;
+        fields.end()?;
+        let prompt = served.tokenizer.decode(&tokens).map_err(|error| ApiError::field("tokens", error.to_string()))?;
+        Ok(json!({ "prompt": prompt }).to_string())
+    };
+    Ok(answered_json(app.read(request, decode).await?))
 }
 
 /// The tokens of `text`, a prefix of what was `generated`: the generated tokens that end inside it, then the tokens of the rest.

@@ -13,9 +13,9 @@ use minrnn_stream::expect_surprise;
 use rayon::ThreadPool;
 use tempfile::NamedTempFile;
 
-use crate::cells::{header, object, write_line};
+use crate::cells::Written;
 use crate::failure::WrongInput;
-use crate::predicted::Predicted;
+use crate::predicted::{self, Predicted};
 use crate::say::say;
 use crate::scored::{self, Columns};
 
@@ -49,12 +49,7 @@ struct Tables {
 
 impl TableModel for Tables {
     fn predict(&self, table: &[u8], future: Option<&[u8]>, accept: Accept, stop: &AtomicBool) -> Result<Predictions, Unanswered> {
-        let (predicted, notes) = self.pool.install(|| self.predicted(table, future, stop))?;
-        let text = match accept {
-            Accept::Csv => predicted.to_csv(),
-            Accept::Json => predicted.into_json().to_string(),
-        };
-        Ok(Predictions { text, notes })
+        self.pool.install(|| self.predicted(table, future, accept, stop))
     }
 
     fn score(&self, table: &[u8], usual: Option<&[u8]>, share: f64, accept: Accept, stop: &AtomicBool) -> Result<Scores, Unanswered> {
@@ -68,16 +63,18 @@ impl Tables {
     }
 
     /// The predictions, and notes on them.
-    fn predicted(&self, table: &[u8], future: Option<&[u8]>, stop: &AtomicBool) -> Result<(Predicted, Vec<String>), Unanswered> {
+    fn predicted(&self, table: &[u8], future: Option<&[u8]>, accept: Accept, stop: &AtomicBool) -> Result<Predictions, Unanswered> {
         let (model, task) = (&self.deployed.model, self.task()?);
         let sent = Sent::kept(table, future, "the rows to come")?;
         let told = |error: Error| sent.unanswered(&error);
         let future = sent.other.as_ref().map(|future| future.limited(self.limit));
         let (series, unseen) = read_series_from(task, sent.table.limited(self.limit), future).map_err(told)?;
         expect_wanted(stop)?;
+        predicted::expect_room(task, &series, self.limit).map_err(told)?;
         deployed::prediction_memory(model.config(), task, &series).and_then(expect_room).map_err(told)?;
         let predictions = deployed::predict(model, task, &series, stop).map_err(told)?.ok_or_else(nobody_waits)?;
-        Ok((Predicted::of(task, &series, &predictions), notes(task, &series, &unseen)))
+        let text = Predicted::of(task, &series, &predictions).written(accept, stop).ok_or_else(nobody_waits)?;
+        Ok(Predictions { text, notes: notes(task, &series, &unseen) })
     }
 
     /// The rows of `table` with their surprise; those more surprising than a share `share` of usual rows are marked.
@@ -98,31 +95,15 @@ impl Tables {
         let columns = Columns::new(forecaster, rows.series());
         // The threshold comes first, as beside CSV there is room for a few notes alone.
         let notes = [vec![reference], of_usual, rows.notes(), columns.notes.clone()].concat();
-        let mut text = match accept {
-            Accept::Csv => header(&columns.names),
-            Accept::Json => "[".to_owned(),
-        };
-        let mut is_first = true;
+        let mut written = Written::new(columns.names.clone(), accept);
         let is_whole = score_rows(model, &rows, stop, |at, step, row| {
-            let cells = columns.cells(at, step, &row, exceeds(row.surprise, threshold));
-            match accept {
-                Accept::Csv => write_line(&cells, &mut text),
-                Accept::Json => {
-                    if !std::mem::take(&mut is_first) {
-                        text.push(',');
-                    }
-                    text += &object(&columns.names, cells).to_string();
-                }
-            }
+            written.push(columns.cells(at, step, &row, exceeds(row.surprise, threshold)));
             Ok(())
         });
         if !is_whole.map_err(told)? {
             return Err(nobody_waits());
         }
-        if accept == Accept::Json {
-            text.push(']');
-        }
-        Ok(Scores { text, threshold, notes })
+        Ok(Scores { text: written.end(), threshold, notes })
     }
 
     /// The rows of `kept`, for which there is room.

@@ -1,4 +1,5 @@
-//! How much is read of a table from an untrusted sender: a file of a few bytes may claim, or unfold to, any number of cells.
+//! How much is read of a table from an untrusted sender, and answered: a file of a few bytes may claim, or unfold to, any number of cells, and ask for
+//! as many.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -11,7 +12,7 @@ const CELL_BYTES: u64 = 16;
 /// Bytes allowed in addition, so that the smallest tables are never refused.
 const FREE_BYTES: u64 = 1 << 16;
 
-/// The limit on how much is read of a table.
+/// The limit on how much is read of a table, and on an answer to one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableLimit {
     cells: usize,
@@ -35,6 +36,27 @@ impl TableLimit {
         Err(Error::Data(format!(
             "it has at least {cells} cells in the {columns} that {are} read, expected at most {most}; split it into smaller tables"
         )))
+    }
+
+    /// Refuses an answer of `n_rows` rows of `n_columns` for each of `n_sequences` that exceeds what may be read of a table, in cells or in the names of
+    /// the sequences, of `name_bytes` together, which every row repeats. A single sequence may have all its cells.
+    ///
+    /// # Errors
+    /// When it does.
+    pub fn expect_answerable(self, n_sequences: usize, n_rows: usize, n_columns: usize, name_bytes: usize) -> Result<()> {
+        let of_each = n_rows.saturating_mul(n_columns);
+        let (cells, most) = (n_sequences.saturating_mul(of_each), self.cells.max(of_each));
+        let (names, most_names) = ((name_bytes as u64).saturating_mul(n_rows as u64), self.bytes());
+        let (sequences, rows, columns) = (counted(n_sequences, "sequence"), counted(n_rows, "row"), counted(n_columns, "column"));
+        if cells > most {
+            let sentence = format!("the answer for {sequences} would have {cells} cells, {rows} of {columns} for each");
+            return Err(Error::Data(format!("{sentence}, expected at most {most}; send fewer sequences at once")));
+        }
+        if names > most_names {
+            let sentence = format!("the answer for {sequences} would repeat {names} bytes of names, those of each in {rows}");
+            return Err(Error::Data(format!("{sentence}, expected at most {most_names}; send fewer sequences at once, or shorter names")));
+        }
+        Ok(())
     }
 
     fn bytes(self) -> u64 {
@@ -106,6 +128,27 @@ mod tests {
         let sentence = limit.expect_room(5, 1).unwrap_err().to_string();
         assert_eq!(sentence, "it has at least 5 cells in the 1 column that is read, expected at most 4; split it into smaller tables");
         assert!(limit.expect_room(usize::MAX, 2).is_err());
+    }
+
+    #[test]
+    fn an_answer_is_no_larger_than_a_table_may_be() {
+        let limit = TableLimit::of_text(200);
+        let sentence = |answer: Result<()>| answer.unwrap_err().to_string();
+        assert!(limit.expect_answerable(10, 2, 5, 30).is_ok());
+        assert_eq!(
+            sentence(limit.expect_answerable(11, 2, 5, 30)),
+            "the answer for 11 sequences would have 110 cells, 2 rows of 5 columns for each, expected at most 100; send fewer sequences at once"
+        );
+        // What a model says of one sequence it can always say.
+        assert!(limit.expect_answerable(1, 30, 5, 30).is_ok() && limit.expect_answerable(2, 30, 5, 30).is_err());
+        let most = FREE_BYTES + 100 * CELL_BYTES;
+        assert!(limit.expect_answerable(1, 2, 5, most as usize / 2).is_ok());
+        assert_eq!(
+            sentence(limit.expect_answerable(1, 2, 5, most as usize / 2 + 1)),
+            "the answer for 1 sequence would repeat 67138 bytes of names, those of each in 2 rows, expected at most 67136; send fewer sequences \
+             at once, or shorter names"
+        );
+        assert!(limit.expect_answerable(usize::MAX, usize::MAX, 2, usize::MAX).is_err());
     }
 
     #[test]
