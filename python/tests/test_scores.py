@@ -296,6 +296,29 @@ def test_rows_are_as_surprising_as_they_arrive_as_the_whole_table_says(model):
     assert np.isnan(ahead.surprise(last)).all()
 
 
+def test_sequences_of_a_table_read_at_once_leave_what_their_steps_leave(model):
+    loads = meters()["load"].reshape(3, STEPS)
+    sequences = [loads[0, :1, None], loads[2, :50, None]]
+    at_once, stepwise = model.session(batch=3), model.session(batch=3)
+    for session in (at_once, stepwise):
+        session.step(loads[:, :1])
+    predictions = at_once.prefill(sequences, rows=[0, 2])
+    for place, (row, sequence) in enumerate(zip((0, 2), sequences, strict=True)):
+        for step in sequence:
+            last = stepwise.step(step, rows=[row])
+        np.testing.assert_allclose(predictions[place], last.reshape(predictions[place].shape), rtol=1e-5)
+    next_row = loads[:, 60:61]
+    np.testing.assert_allclose(at_once.surprise(next_row), stepwise.surprise(next_row), rtol=1e-5)
+    np.testing.assert_allclose(at_once.step(next_row), stepwise.step(next_row), rtol=1e-5)
+    # A row that cannot be read refuses the whole call, which then has read nothing.
+    before = at_once.save()
+    sequences[1] = sequences[1].copy()
+    sequences[1][20] = np.inf
+    with pytest.raises(minrnn.InputError):
+        at_once.prefill(sequences, rows=[0, 2])
+    assert at_once.save() == before
+
+
 def test_what_expects_no_row_is_refused():
     text, sensors = minrnn.load(MODELS / "shakespeare.minrnn"), minrnn.load(MODELS / "sensors.minrnn")
     for call in (lambda: sensors.session().surprise({"acceleration": 0.5}), sensors.threshold, text.threshold, lambda: text.session().surprise([1])):

@@ -48,13 +48,13 @@ pub(crate) fn step<'py>(
 }
 
 /// Steps between two checks for signals, in whole passes of the runtime.
-fn chunk(model: &Model, rows: usize) -> usize {
+pub(crate) fn chunk(model: &Model, rows: usize) -> usize {
     let steps = BETWEEN_SIGNALS / model.step_macs().saturating_mul(rows).max(1);
     steps.next_multiple_of(PASS_STEPS).clamp(PASS_STEPS, MOST_STEPS)
 }
 
 /// The steps of each sequence in the range that `range` gives for its length.
-fn parts<T>(sequences: &[Vec<T>], width: usize, range: impl Fn(usize) -> Range<usize>) -> Vec<&[T]> {
+pub(crate) fn parts<T>(sequences: &[Vec<T>], width: usize, range: impl Fn(usize) -> Range<usize>) -> Vec<&[T]> {
     let part = |sequence| {
         let sequence: &Vec<T> = sequence;
         let Range { start, end } = range(sequence.len() / width);

@@ -199,7 +199,7 @@ pub(crate) fn embed<'py>(
     Ok(answer)
 }
 
-/// Reads rows of a table into each of `rows`; returns the prediction after the last.
+/// Reads rows of a table into each of `rows`, all but the last of each at once; returns the prediction after the last.
 pub(crate) fn prefill<'py>(
     py: Python<'py>,
     session: &Session,
@@ -207,20 +207,31 @@ pub(crate) fn prefill<'py>(
     sequences: &Sequences,
     rows: &[usize],
 ) -> Result<Bound<'py, PyArrayDyn<f64>>> {
-    let lens = sequences.lens();
+    let Steps::Table(numbers) = &sequences.steps else { unreachable!("the sessions read rows of a table") };
+    let (width, lens) = (sequences.width, sequences.lens());
     if let Some(row) = lens.iter().position(|&len| len == 0) {
         return Err(Failure::input(format!("the sequence of row {row} is empty, expected at least one step")));
     }
-    let task = Table::new(session, sessions)?.task;
-    let (dims, n_outputs) = (prediction(task), session.loaded.model.outputs());
-    let shape = [&[rows.len()][usize::from(sequences.form == Form::Alone)..], &dims].concat();
-    filled(py, &shape, |room| {
-        read(py, session, sessions, sequences, rows, |at, step, predicted| {
-            if step + 1 == lens[at] {
-                room[at * n_outputs..][..n_outputs].copy_from_slice(predicted);
-            }
-        })
-    })
+    let pool = session.threads.pool(py, Reading::Sequences)?;
+    let pool = pool.as_deref();
+    sessions.set_threads(session.threads.most(Reading::Sequences));
+    // A copy is read into, so that the sessions are unchanged if the user stops it midway, or a row cannot be read.
+    let mut picked = sessions.select(rows)?;
+    let mut table = Table::new(session, &mut picked)?;
+    let shape = [&[rows.len()][usize::from(sequences.form == Form::Alone)..], &prediction(table.task)].concat();
+    let (all, chunk) = ((0..rows.len()).collect::<Vec<usize>>(), steps::chunk(table.model, rows.len()));
+    let answer = filled(py, &shape, |room| {
+        let before_last = lens.iter().map(|len| len - 1).max().unwrap_or(0);
+        for from in (0..before_last).step_by(chunk) {
+            let part = steps::parts(numbers, width, |len| from.min(len - 1)..(from + chunk).min(len - 1));
+            computed(py, || within(pool, || table.sessions.advance(table.model, table.task, &all, &part)))?;
+            py.check_signals()?;
+        }
+        let last = steps::parts(numbers, width, |len| len - 1..len).concat();
+        computed(py, || within(pool, || table.step(&all, &last, room)))
+    })?;
+    rows.iter().enumerate().try_for_each(|(at, &row)| sessions.copy_row(row, &picked, at))?;
+    Ok(answer)
 }
 
 /// Reads rows of a table into each of `rows`; returns the predictions after every one.
