@@ -1,4 +1,5 @@
-//! How long the ranks of a job take to add numbers: `mpiexec -n 2 exchange [BYTES [REPEATS]]`, or what a panic does: `mpiexec -n 4 exchange panic RANK`.
+//! How long the ranks of a job take to add numbers: `mpiexec -n 2 exchange [BYTES [REPEATS]]`, or what a panic does: `mpiexec -n 4 exchange panic RANK`, or
+//! a rank that stops for ever while MPI ends: `mpiexec -n 4 exchange stuck RANK`.
 //!
 //! Prints the minimum and the median time for each size, and without BYTES a line fitted to them: a time α for each exchange, and β for each byte
 //! that a rank sends. An exchange of n bytes by W ranks sends 2·n·(W − 1)/W from each.
@@ -6,16 +7,25 @@
 use std::time::Instant;
 
 use minrnn_mpi::{Job, Pace};
+use mpi::ffi;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
     let job = Job::new(Pace::default(), |_| eprintln!("waiting for the others"))?;
     let group = job.group();
-    let args: Vec<String> = std::env::args().skip(1).collect();
     if let [what, rank] = &args[..]
         && what == "panic"
     {
         assert_ne!(group.rank(), rank.parse::<usize>()?, "asked to");
         group.sum(&mut [1.0]);
+        return Ok(());
+    }
+    if let [what, rank] = &args[..]
+        && what == "stuck"
+    {
+        if group.rank() == rank.parse::<usize>()? {
+            stop_when_mpi_ends();
+        }
         return Ok(());
     }
     let sizes = match args.first() {
@@ -50,4 +60,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("α {:.0} µs, β {:.2} GB/s", 1e6 * (small.1 - beta * small.0), 1e-9 / beta);
     }
     Ok(())
+}
+
+/// Lets this process stop as the first thing that `MPI_Finalize` does, which deletes the attributes of `MPI_COMM_SELF` (MPI 4.0, section 11.2.4).
+fn stop_when_mpi_ends() {
+    unsafe extern "C" fn stop(_: ffi::MPI_Comm, _: i32, _: *mut std::ffi::c_void, _: *mut std::ffi::c_void) -> i32 {
+        // SAFETY: it takes no memory.
+        unsafe { libc::raise(libc::SIGSTOP) }
+    }
+    let mut key = 0;
+    // SAFETY: MPI has been initialised and has not ended; the key outlives its use, the attribute points nowhere, and nobody copies `MPI_COMM_SELF`.
+    unsafe {
+        ffi::MPI_Comm_create_keyval(None, Some(stop), &mut key, std::ptr::null_mut());
+        ffi::MPI_Comm_set_attr(ffi::RSMPI_COMM_SELF, key, std::ptr::null_mut());
+    }
 }

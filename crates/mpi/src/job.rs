@@ -20,6 +20,12 @@ use crate::world::World;
 const PANICKED: u8 = 101;
 /// The exit code when another process is lost.
 const LOST: i32 = 1;
+/// The least time that MPI may take to end.
+const MINUTE: Duration = Duration::from_secs(60);
+/// How much longer than the first process the others wait for the end of MPI.
+const TURN: Duration = Duration::from_secs(1);
+/// How long after the first of them the last process may leave the barrier before the end.
+const SETTLE: Duration = Duration::from_millis(200);
 /// How often to check whether all have arrived.
 const GLANCE: Duration = Duration::from_millis(5);
 
@@ -49,11 +55,15 @@ impl std::error::Error for Problem {}
 pub struct Job {
     world: Arc<World>,
     n_sharing: usize,
+    /// How long MPI may take to end.
+    patience: Duration,
     // In this order: a goodbye is said before MPI ends.
     _heartbeat: Option<Heartbeat>,
     /// A second communicator of all processes, so that waiting in it cannot match an operation of another kind.
     end: SimpleCommunicator,
     _universe: Universe,
+    /// Dropped when MPI has ended.
+    ending: Option<Sender<()>>,
 }
 
 impl std::fmt::Debug for Job {
@@ -64,12 +74,14 @@ impl std::fmt::Debug for Job {
 
 impl Job {
     /// Joins the job. From then on this process ends with a message if another is lost, judged by signs of life at this `pace`. Until all
-    /// have joined, MPI waits silently and for ever: `late` is called after a while, with the time waited.
+    /// have joined, MPI waits silently and for ever: `late` is called after a while, with the time waited. If MPI has not ended a minute, or
+    /// twice the time of a silent process, after all processes have come to their ends, this one ends with a message.
     ///
     /// # Errors
     /// When this MPI cannot be used.
     pub fn new(pace: Pace, late: impl FnOnce(Duration) + Send + 'static) -> Result<Self, Problem> {
-        let come = unless_dropped(pace.beat * pace.missed * 2, late);
+        let patience = pace.beat * pace.missed * 2;
+        let come = unless_dropped(patience, late);
         // One thread at a time calls MPI: whichever thread of the pool computes.
         let (universe, threading) = initialize_with_threading(Threading::Serialized).ok_or(Problem::Initialized)?;
         drop(come);
@@ -79,7 +91,7 @@ impl Job {
         }
         let (n_sharing, end) = (n_sharing(), SimpleCommunicator::world().duplicate());
         let heartbeat = heartbeat(&world, pace);
-        Ok(Self { world, n_sharing, _heartbeat: heartbeat, end, _universe: universe })
+        Ok(Self { world, n_sharing, patience: patience.max(MINUTE), _heartbeat: heartbeat, end, _universe: universe, ending: None })
     }
 
     /// The processes of the job.
@@ -118,6 +130,21 @@ impl Drop for Job {
         }
         // No process says goodbye while others still monitor whether it is alive.
         SimpleCommunicator::world().barrier();
+        // While MPI ends, MPICH over UCX and TCP waits for the others' answers, and gives none once it has its own. It hangs if one got its answer from a process
+        // that was still in the barrier; asleep, that one answers only when it ends MPI too.
+        thread::sleep(SETTLE);
+        let (rank, size) = (self.world.rank(), self.world.size());
+        let never_ends = move |waited: Duration| {
+            say(&format!(
+                "error: process {rank} of {size}, counted from 0, ends without MPI, which has not ended for {:.0} seconds; all processes have done \
+                 their work, and what they wrote is complete",
+                waited.as_secs_f64()
+            ));
+            end()
+        };
+        // The first process, if it can, speaks for all: its end is that of the job.
+        let turn = if rank == 0 { Duration::ZERO } else { TURN };
+        self.ending = Some(unless_dropped(self.patience + turn, never_ends));
     }
 }
 
